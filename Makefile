@@ -1,0 +1,92 @@
+# The one door to every tool. `make` alone lists what there is.
+# Needs Python 3.11 or newer and a package registry that pip can reach; everything else goes into .venv.
+
+PYTHON ?= python3
+ARGS ?=
+UV_VERSION := 0.13.7
+
+# A directory with a pyproject.toml is a member; its name is the distribution's name.
+MEMBERS := $(patsubst %/pyproject.toml,%,$(sort $(wildcard packages/*/pyproject.toml plugins/*/pyproject.toml)))
+SOURCES := $(wildcard $(addsuffix /src,$(MEMBERS)))
+TESTED := $(patsubst %/tests,%,$(wildcard $(addsuffix /tests,$(MEMBERS))))
+TOP := $(wildcard conftest.py tests benchmarks)
+
+LOCKED := .venv/.locked
+READY := .venv/.ready
+RUN := PATH="$(CURDIR)/.venv/bin:$$PATH"
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test cov lint format types arrows bench lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo 'ARGS="..." is passed on (make test ARGS="-k session"); PYTHON=python3.12 picks the interpreter.'
+
+setup: $(READY) ## create .venv with everything at its locked version
+	@echo "Ready: .venv"
+
+test: $(READY) ## run all tests (sets up first when needed)
+	@$(RUN) pytest $(ARGS)
+
+cov: $(READY) ## run all tests and show the lines and branches they miss
+	@$(RUN) pytest $(addprefix --cov=,$(SOURCES)) --cov-report=term-missing:skip-covered $(ARGS)
+
+lint: $(READY) ## check style and formatting
+	@$(RUN) ruff check $(ARGS)
+	@$(RUN) ruff format --check
+
+format: $(READY) ## rewrite the files as `make lint` wants them
+	@$(RUN) ruff check --fix-only
+	@$(RUN) ruff format
+
+# Members may have tests of the same name, so each member's tests are a run of their own.
+types: $(READY) ## check types, strictly, in source and tests
+	@$(RUN) mypy $(SOURCES) $(TOP) $(ARGS)
+	@set -e; for member in $(TESTED); do \
+	  $(RUN) MYPYPATH=$$member/tests mypy --cache-dir .mypy_cache/$$member $$member/tests $(ARGS); \
+	done
+
+arrows: $(READY) ## check which module may import which (.importlinter)
+	@$(RUN) lint-imports $(ARGS)
+
+bench: $(READY) ## run every benchmarks/bench_*.py
+	@set -e; for script in $(or $(wildcard benchmarks/bench_*.py),none); do \
+	  if [ $$script = none ]; then echo "No benchmarks/bench_*.py here."; else $(RUN) python $$script $(ARGS); fi; \
+	done
+
+lock: .uv/$(UV_VERSION) ## write requirements.lock anew (ARGS=--upgrade moves every version)
+	@.uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --all-extras \
+	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	  $(addprefix --no-emit-package ,$(notdir $(MEMBERS))) --group dev \
+	  --output-file requirements.lock $(ARGS) $(addsuffix /pyproject.toml,$(MEMBERS))
+	@echo "requirements.lock: $$(grep -c '^[a-z]' requirements.lock) packages"
+
+clean: ## remove .venv, caches and build leftovers
+	@rm -rf .venv .uv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov
+	@rm -rf $(addsuffix /dist,. $(MEMBERS)) $(addsuffix /build,. $(MEMBERS))
+	@find conftest.py tests benchmarks packages plugins -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# A changed lock starts from an empty .venv, so that nothing is there which the lock does not name.
+$(LOCKED): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "This needs Python 3.11 or newer, but $(PYTHON) is: $$($(PYTHON) --version 2>&1 || true)" >&2; \
+	  echo "Name another interpreter, for example: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Setting up .venv with $$($(PYTHON) --version), once:"
+	@$(PYTHON) -m venv --clear .venv
+	@echo "  installing $$(grep -c '^[a-z]' requirements.lock) packages from requirements.lock ..."
+	@.venv/bin/python -m pip install -qq --require-hashes --no-deps -r requirements.lock
+	@touch $@
+
+# The build backend came with the lock, so this step needs no network.
+$(READY): $(LOCKED) $(addsuffix /pyproject.toml,$(MEMBERS))
+	@echo "  installing $(notdir $(MEMBERS)) from this tree ..."
+	@.venv/bin/python -m pip install -qq --no-build-isolation --no-deps --no-index $(addprefix -e ./,$(MEMBERS))
+	@touch $@
+
+.uv/$(UV_VERSION):
+	@$(PYTHON) -m venv --clear .uv
+	@.uv/bin/python -m pip install -qq uv==$(UV_VERSION)
+	@touch $@

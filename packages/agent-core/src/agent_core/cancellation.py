@@ -1,0 +1,67 @@
+"""A token by which a caller takes back a request that is under way."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class CancellationToken(Protocol):
+    """What the core needs of a cancellation object; `Cancellation` is ours, others may be passed."""
+
+    @property
+    def cancelled(self) -> bool:
+        """True once the caller has lost interest."""
+
+    def add_callback(self, callback: Callable[[], None]) -> object:
+        """Call *callback* on cancellation, at once if it has happened; return a key to remove it."""
+
+    def remove_callback(self, token: object) -> None:
+        """Forget the callback that *token* stands for."""
+
+
+class Cancellation:
+    """A thread-safe cancellation token: hand it to requests and tools, then call `cancel()`.
+
+    Cancelling is not failing: what was produced up to then is kept and marked as interrupted.
+    """
+
+    __slots__ = ("_callbacks", "_cancelled", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._callbacks: dict[object, Callable[[], None]] = {}
+        self._cancelled = False
+
+    @property
+    def cancelled(self) -> bool:
+        """True once `cancel()` was called."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """Take the request back. Calling it again does nothing."""
+        with self._lock:
+            if self._cancelled:
+                return
+            self._cancelled = True
+            callbacks = list(self._callbacks.values())
+        for callback in callbacks:
+            callback()
+
+    def add_callback(self, callback: Callable[[], None]) -> object:
+        """Call *callback* on cancellation, at once if it has happened; return a key to remove it."""
+        key = object()
+        with self._lock:
+            if not self._cancelled:
+                self._callbacks[key] = callback
+                return key
+        callback()
+        return key
+
+    def remove_callback(self, token: object) -> None:
+        """Forget the callback that *token* stands for; an unknown token is ignored."""
+        with self._lock:
+            self._callbacks.pop(token, None)

@@ -1,0 +1,52 @@
+"""JSON as bytes: one canonical form for hashing and comparing, one readable form for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from agent_core.frozen import thaw
+
+
+def canonical(value: Any) -> bytes:
+    """Encode *value* so that equal values give equal bytes.
+
+    Values that are not JSON (an object in a configuration, an integer past 64 bits, a lone
+    surrogate) still get bytes of their own; they take the slower standard library.
+    """
+    try:
+        return orjson.dumps(value, _plain, orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+    except (orjson.JSONEncodeError, RecursionError):
+        import json
+
+        text = json.dumps(thaw(value), sort_keys=True, default=_describe, skipkeys=True)
+        return text.encode()
+
+
+def readable(value: Any) -> str:
+    """Encode plain JSON data as indented text that `parse` reads back unchanged."""
+    import json
+
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def parse(text: str | bytes) -> Any:
+    """Decode JSON text.
+
+    Raises:
+        ValueError: If it is not JSON; the message says where.
+    """
+    import json
+
+    # Not orjson: it rounds integers past 64 bits to floats, and a session must come back as it was.
+    return json.loads(text)
+
+
+def _plain(value: Any) -> Any:
+    to_list = getattr(value, "to_list", None)
+    return _describe(value) if to_list is None else to_list()
+
+
+def _describe(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}:{value!r}"

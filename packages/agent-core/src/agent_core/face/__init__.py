@@ -1,0 +1,1 @@
+"""`AgentCore`, part by part."""

@@ -1,0 +1,49 @@
+"""What front ends ask for: who is on and why, settings, elements to show, completions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_core import ui
+from agent_core.config import read_config
+from agent_core.face.base import CoreBase
+from agent_core.frozen import thaw
+from agent_core.pipeline.request import enabled_plugin_ids
+
+Dicts = list[dict[str, Any]]
+
+
+class FrontEnds(CoreBase):
+    """Questions about plugins that a front end asks."""
+
+    def get_plugins_for_config(self, config: dict[str, Any]) -> dict[str, list[str]]:
+        """Return the names of the plugins that are on, under providers, extensions, features, tools."""
+        names: dict[str, list[str]] = thaw(enabled_plugin_ids(self._resolve(config)))
+        return names
+
+    def explain_plugins(self, config: dict[str, Any]) -> Dicts:
+        """Return for every registered plugin whether it is on, why, and in which round that was decided."""
+        return [decision.to_dict() for decision in self._resolve(config).decisions]
+
+    def get_config_schema(self) -> Dicts:
+        """Return a descriptor for every configuration key of every registered plugin."""
+        return ui.config_schema(self._registry)
+
+    def get_ui_schema(self, config: dict[str, Any]) -> Dicts:
+        """Return what the enabled plugins want a front end to show."""
+        if not any(True for _ in self._registry):
+            read_config(config)
+            return []
+        return ui.ui_schema(self, self._resolve(config, provider_optional=True))
+
+    def get_completions(self, config: dict[str, Any], text: str) -> Dicts:
+        """Return what features suggest for the text before the cursor."""
+        return ui.completions(self._registry.features, read_config(config), text)
+
+    def apply_feature_completion(self, config: dict[str, Any], text: str, completion: dict[str, Any]) -> str:
+        """Return what an accepted completion becomes, or an empty string if no feature cares."""
+        return ui.apply_completion(self._registry.features, read_config(config), text, completion)
+
+    def get_template(self, config: dict[str, Any]) -> str:
+        """Return the template of the first feature that has one, or an empty string."""
+        return ui.template(self._registry.features, read_config(config))

@@ -1,0 +1,275 @@
+"""Sessions and their native history: making, editing, writing down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agent_core.encoding import parse, readable
+from agent_core.errors import (
+    AgentError,
+    ArgumentError,
+    MessageEditError,
+    MessageIndexError,
+    SessionFormatError,
+)
+from agent_core.face.base import CoreBase
+from agent_core.face.checks import check_format, check_list, check_role, check_session
+from agent_core.frozen import thaw
+from agent_core.messages import NATIVE_INDICES, Message, MessageRole
+from agent_core.native import NATIVE_MESSAGES, patch_internal_metadata
+from agent_core.pipeline import edit, native_rebuild
+from agent_core.session import Session
+
+Dicts = list[dict[str, Any]]
+_EDITABLE_ROLES = ("system", "user", "assistant")
+
+
+class Sessions(CoreBase):
+    """The operations that need no model."""
+
+    def create_session(self, session_id: str | None = None) -> Session:
+        """Return an empty session, with a new id unless one is given."""
+        if session_id is None:
+            from uuid import uuid4
+
+            session_id = str(uuid4())
+        return Session(session_id)
+
+    def add_message(
+        self,
+        session: Session,
+        role: MessageRole,
+        content: Any,
+        metadata: dict[str, Any] | None = None,
+        config: dict[str, Any] | None = None,
+        *,
+        multipart_content: list[dict[str, Any]] | None = None,
+        after_index: int | None = None,
+        context: dict[str, Any] | None = None,
+        tool_result: dict[str, Any] | None = None,
+    ) -> Session:
+        """Return the session with one more message, and native history with its native form.
+
+        Args:
+            after_index: Insert behind this message: -1 is the very beginning, lower numbers count
+                from the end. By default the message goes to the end.
+            config: Says which provider makes the native form. Without it, a message at the end
+                waits for the next request to get one.
+
+        Raises:
+            MessageIndexError: If `after_index` is outside the session.
+        """
+        at = _insertion_point(after_index, len(session.messages))
+        message = Message(
+            check_role(role),
+            content,
+            {key: value for key, value in (metadata or {}).items() if key != NATIVE_INDICES},
+            multipart_content or None,
+            tool_result,
+        )
+        editor = self._editor("add_message", session, config, context)
+        return editor.append(message) if at == len(session.messages) else editor.insert(message, at)
+
+    def modify_message(
+        self,
+        session: Session,
+        index: int,
+        content: str,
+        config: dict[str, Any] | None = None,
+        *,
+        context: dict[str, Any] | None = None,
+    ) -> Session:
+        """Return the session with other words in one message; its role and metadata stay.
+
+        Raises:
+            MessageIndexError: If there is no such message.
+            MessageEditError: If it is a tool message, whose content belongs to its call.
+        """
+        position = index + len(session.messages) if index < 0 else index
+        if not 0 <= position < len(session.messages):
+            raise MessageIndexError("index", index, len(session.messages))
+        message = session.messages[position]
+        if message.role not in _EDITABLE_ROLES:
+            raise MessageEditError(f"a {message.role} message cannot be modified: it answers a call")
+        edited = replace(message, content=content, multipart_content=_edited_parts(message, content))
+        return self._editor("modify_message", session, config, context).modify(position, edited)
+
+    def slice_session(
+        self,
+        session: Session,
+        config: dict[str, Any] | None = None,
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        remove_indices: list[int] | None = None,
+        return_removed: bool = False,
+    ) -> Any:
+        """Return the session with a part of its messages, and native history to match.
+
+        Args:
+            start: The first message to keep; negative counts from the end.
+            end: The first message not to keep; negative counts from the end.
+            remove_indices: Messages to leave out; those that do not exist are ignored.
+            return_removed: Also return a session of the messages that were left out.
+            config: Says which provider's native history is kept. Without it, none is.
+
+        Returns:
+            The session, or with `return_removed` a pair of sessions.
+        """
+        count = len(session.messages)
+        kept, removed = _selection(count, start, end, remove_indices)
+        if len(kept) == count:
+            empty = self._editor("slice_session", session, None, None, strict=True).select([])
+            return (session, empty) if return_removed else session
+        editor = self._editor("slice_session", session, config, None, strict=True)
+        if not return_removed:
+            return editor.select(kept)
+        return editor.select(kept), editor.select(removed)
+
+    def fork_session(
+        self,
+        session: Session,
+        config: dict[str, Any] | None = None,
+        *,
+        upto_index: int,
+        new_session_id: str | None = None,
+    ) -> Session:
+        """Return a session that begins like this one and ends with message *upto_index*.
+
+        Everything up to there is shared, not copied. The id stays unless another is given.
+        """
+        forked: Session = self.slice_session(session, config, start=0, end=upto_index + 1)
+        return forked if new_session_id is None else forked.with_id(new_session_id)
+
+    def join_sessions(
+        self, prefix: Session, suffix: Session, config: dict[str, Any] | None = None
+    ) -> Session:
+        """Return *prefix* followed by *suffix*, under the first one's id and metadata.
+
+        Native histories are put one after the other if the configuration's provider made both.
+        """
+        request = None if config is None else self._edit_request("join_sessions", prefix, config, None)
+        return edit.join(prefix, suffix, request)
+
+    def export_session(self, session: Session, format: str = "json") -> str:  # noqa: A002
+        """Return the session as text.
+
+        Raises:
+            ArgumentError: If the format is not "json".
+        """
+        check_format(format)
+        return readable(session.to_dict())
+
+    def import_session(self, data: str, format: str = "json") -> Session:  # noqa: A002
+        """Return the session that `export_session` wrote.
+
+        Raises:
+            ArgumentError: If the format is not "json".
+            SessionFormatError: If the text is not JSON, or no session.
+        """
+        check_format(format)
+        try:
+            parsed = parse(data)
+        except (ValueError, TypeError) as error:
+            raise SessionFormatError(f"not JSON: {error}") from error
+        return Session.from_dict(parsed)
+
+    def core_messages_to_native(
+        self, core_messages: Dicts, config: dict[str, Any], *, context: dict[str, Any] | None = None
+    ) -> Dicts:
+        """Return message dicts in the provider's own form, as a request would send them."""
+        check_list("core_messages", core_messages)
+        messages = [Message.from_dict(message) for message in core_messages]
+        request = self._edit_request("core_messages_to_native", self.create_session(), config, context)
+        native: Dicts = thaw(edit.convert_messages(request, messages))
+        return native
+
+    def rebuild_native_history(
+        self,
+        session: Session,
+        config: dict[str, Any] | None = None,
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        context: dict[str, Any] | None = None,
+    ) -> Session:
+        """Return the session with native history made anew from its messages.
+
+        Args:
+            start: With `end`: only for these messages; the rest keeps what it has.
+
+        Raises:
+            ArgumentError: If there is no configuration, or `start` and `end` select no message.
+            NativeHistoryError: If only a part shall be made anew and the rest cannot be kept.
+        """
+        if config is None:
+            raise ArgumentError("config must be given to rebuild native history: it names the provider")
+        request = self._edit_request("rebuild_native_history", session, config, context)
+        if start is None and end is None:
+            return native_rebuild.rebuild_all(request)
+        return native_rebuild.rebuild_range(request, start, end)
+
+    def patch_native_internal_metadata(
+        self, native_messages: Dicts, indices: list[int], patch: dict[str, Any]
+    ) -> Dicts:
+        """Return native messages with *patch* merged into the `_metadata` of some of them.
+
+        `_metadata` is never sent to a provider and survives rebuilds.
+        """
+        if not indices or not isinstance(patch, Mapping) or not patch:
+            return native_messages
+        return patch_internal_metadata(native_messages, indices, patch)
+
+    def _editor(
+        self,
+        operation: str,
+        session: Session,
+        config: dict[str, Any] | None,
+        context: dict[str, Any] | None,
+        *,
+        strict: bool = False,
+    ) -> edit.Editor:
+        """Return an editor; plugins are asked for only if there is native history to keep.
+
+        Without a configuration, a lone provider is tried with an empty one, unless *strict*.
+        """
+        check_session(session)
+        if NATIVE_MESSAGES not in session.metadata or (config is None and strict):
+            return edit.Editor(session, operation)
+        if config is not None:
+            return edit.Editor(session, operation, self._edit_request(operation, session, config, context))
+        try:
+            return edit.Editor(session, operation, self._edit_request(operation, session, {}, context))
+        except AgentError:
+            return edit.Editor(session, operation)
+
+
+def _insertion_point(after_index: int | None, count: int) -> int:
+    if after_index is None:
+        return count
+    if after_index == -1:
+        return 0
+    position = after_index + count if after_index < 0 else after_index
+    if not 0 <= position < count:
+        raise MessageIndexError("after_index", after_index, count)
+    return position + 1
+
+
+def _selection(
+    count: int, start: int | None, end: int | None, remove_indices: Sequence[int] | None
+) -> tuple[list[int], list[int]]:
+    """Return the positions to keep and those to leave out, by the rules of Python's slices."""
+    dropped = {i + count if i < 0 else i for i in remove_indices or () if isinstance(i, int)}
+    inside = set(range(count)[slice(start, end)])
+    kept = [position for position in range(count) if position in inside and position not in dropped]
+    return kept, [position for position in range(count) if position not in set(kept)]
+
+
+def _edited_parts(message: Message, content: Any) -> list[dict[str, Any]] | None:
+    """Return the parts with the new text in place of the old; images and files stay attached."""
+    if message.multipart_content is None:
+        return None
+    others = [part for part in message.multipart_content if part.get("type") != "text"]
+    return [{"type": "text", "text": content}, *others] if others else None

@@ -1,0 +1,81 @@
+"""Dicts and lists that cannot be changed in place.
+
+Sessions, native history and configuration are lent to plugins without copying. What protects them
+is that every container inside is a `FrozenDict` or a `FrozenList`: real dicts and lists to anything
+that reads (``isinstance``, JSON encoders, ``==``), an exception to anything that writes. A plugin
+that wants another value builds one: ``{**item, "role": "user"}``, ``[*native_messages, item]``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+
+class FrozenValueError(TypeError):
+    """Someone tried to change a value that was lent to them."""
+
+
+def _refuse(self: object, *_args: object, **_kwargs: object) -> NoReturn:
+    kind = "dict" if isinstance(self, dict) else "list"
+    raise FrozenValueError(f"this {kind} is frozen: return a changed copy instead of changing it in place")
+
+
+class FrozenDict(dict[str, Any]):
+    """A dict that refuses every change; `dict(value)` and `{**value}` give plain copies."""
+
+    __slots__ = ()
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Any:
+        return thaw(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return freeze, (dict(self),)
+
+
+class FrozenList(list[Any]):
+    """A list that refuses every change; `list(value)` and `[*value]` give plain copies."""
+
+    __slots__ = ()
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __copy__(self) -> list[Any]:
+        return list(self)
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Any:
+        return thaw(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return freeze, (list(self),)
+
+
+EMPTY: FrozenDict = FrozenDict()
+
+
+def freeze(value: Any) -> Any:
+    """Return *value* with every dict, list and tuple in it frozen; what is frozen is not copied."""
+    kind = value.__class__
+    if kind is str or kind is FrozenDict or kind is FrozenList:
+        return value
+    if isinstance(value, dict):
+        return FrozenDict({key: freeze(item) for key, item in value.items()})
+    if isinstance(value, (list, tuple)):
+        return FrozenList([freeze(item) for item in value])
+    return value
+
+
+def thaw(value: Any) -> Any:
+    """Return *value* as plain dicts and lists that the caller may change."""
+    if isinstance(value, dict):
+        return {key: thaw(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [thaw(item) for item in value]
+    plain = getattr(value, "to_list", None)  # a History, which knows how to become a list
+    return value if plain is None else thaw(plain())

@@ -1,0 +1,247 @@
+"""`@tool`: a plain function becomes a tool plugin and stays a function.
+
+Decorating only stores the function. Its signature, annotations and docstring are read when the
+schema is first asked for, so that a module full of tools costs nothing until one of them is used,
+and an annotation may name what is defined further down.
+"""
+
+from __future__ import annotations
+
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+
+from agent_core.errors import RegistrationError
+from agent_core.functions.callables import doc_of, is_async, is_generator, name_of, underlying
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+
+    from agent_core.functions.signature import Plan
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_LONGEST_NAME = 64
+
+
+class FunctionTool(Generic[P, R]):
+    """A function that is also a tool plugin; `tool` makes them.
+
+    Attributes:
+        name: What the model calls it.
+        timeout: Seconds after which the platform gives up on a call, or None.
+        parallel: Whether calls may run beside other tool calls.
+        idempotent: Whether a call that may have run already can safely be run again.
+        tags: Free labels.
+    """
+
+    version = "1"
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        timeout: float | None = None,
+        parallel: bool = False,
+        idempotent: bool = False,
+        tags: Sequence[str] = (),
+    ) -> None:
+        own_name = name_of(function)
+        self.name = own_name if name is None else name
+        _check(self.name, function, timeout)
+        self.timeout = timeout
+        self.parallel = parallel
+        self.idempotent = idempotent
+        self.tags = tuple(tags)
+        self._description = description
+        self._plans: dict[str, Plan] = {}
+        self._bound_plans: dict[str, Plan] = {}
+        self.__wrapped__ = function
+        self.__name__ = own_name
+        self.__qualname__ = getattr(function, "__qualname__", own_name)
+        self.__module__ = underlying(function).__module__
+        self.__doc__ = doc_of(function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function, as if it had never been decorated."""
+        return self.__wrapped__(*args, **kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> FunctionTool[..., R]:
+        """Bind to *instance* as a function in a class body does, so that methods can be tools."""
+        kind = type(self.__wrapped__)
+        if instance is None or kind is MethodType or not hasattr(kind, "__get__"):
+            return self
+        return self._bound(self.__wrapped__.__get__(instance, owner))
+
+    def __repr__(self) -> str:
+        return f"<tool {self.name!r} of {self.__module__}.{self.__qualname__}>"
+
+    @property
+    def description(self) -> str:
+        """What the model is told that the tool does."""
+        return self._plan.description
+
+    @property
+    def streams(self) -> bool:
+        """Whether the function is a generator, so that `stream_tool` shows its work as it goes."""
+        return is_generator(self.__wrapped__)
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the function runs on an event loop; the platform chooses its way to call it by this."""
+        return is_async(self.__wrapped__)
+
+    def init(self, config: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - the hook's signature
+        """Return the request's state, of which a function has none."""
+        return {}
+
+    def get_tool_schemas(
+        self,
+        state: Mapping[str, Any] | None = None,  # noqa: ARG002 - the hook's signature
+    ) -> list[dict[str, Any]]:
+        """Return the one schema, the same frozen object each time.
+
+        Raises:
+            RegistrationError: If a parameter cannot be described in JSON Schema.
+        """
+        return self._plan.schemas
+
+    def execute_tool(
+        self,
+        name: str,  # noqa: ARG002 - the hook's signature; there is one tool and no state
+        arguments: Mapping[str, Any],
+        state: Mapping[str, Any] | None = None,  # noqa: ARG002 - as above
+        *,
+        context: Mapping[str, Any] | None = None,
+        cancellation: Any = None,
+        tool_call: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any] | Awaitable[dict[str, Any]]:
+        """Run the function on JSON *arguments* and return ``{"success": True, "result": ...}``.
+
+        An async function gives an awaitable of that dict. A generator is run to its end. What the
+        function raises is not caught.
+
+        Raises:
+            ToolError: If the arguments cannot be turned into what the annotations ask for.
+        """
+        from agent_core.functions.results import finish
+
+        return finish(self._run(arguments, context, cancellation, tool_call))
+
+    def stream_tool(
+        self,
+        name: str,  # noqa: ARG002 - see execute_tool
+        arguments: Mapping[str, Any],
+        state: Mapping[str, Any] | None = None,  # noqa: ARG002 - as above
+        *,
+        context: Mapping[str, Any] | None = None,
+        cancellation: Any = None,
+        tool_call: Mapping[str, Any] | None = None,
+    ) -> Iterator[dict[str, Any]] | AsyncIterator[dict[str, Any]]:
+        """Run the function and yield ``{"part": ...}`` as it speaks and, last, its result.
+
+        The iterator is async when the function is. A function that is no generator has no parts.
+        """
+        from agent_core.functions.results import stream
+
+        return stream(self._run(arguments, context, cancellation, tool_call))
+
+    @property
+    def _plan(self) -> Plan:
+        plan = self._plans.get("plan")
+        if plan is None:
+            from agent_core.functions.signature import read_plan
+
+            # Two threads may both read; setdefault lets the first answer stand for both.
+            made = read_plan(self.name, self.__wrapped__, self._description)
+            plan = self._plans.setdefault("plan", made)
+        return plan
+
+    def _run(self, arguments: Mapping[str, Any], context: Any, cancellation: Any, tool_call: Any) -> Any:
+        lent = {"context": context, "cancellation": cancellation, "tool_call": tool_call}
+        positional, named = self._plan.bind(arguments, lent)
+        return self.__wrapped__(*positional, **named)
+
+    def _bound(self, function: Callable[..., R]) -> FunctionTool[..., R]:
+        bound: FunctionTool[..., R] = FunctionTool(
+            function,
+            name=self.name,
+            description=self._description,
+            timeout=self.timeout,
+            parallel=self.parallel,
+            idempotent=self.idempotent,
+            tags=self.tags,
+        )
+        bound._plans = self._bound_plans  # one schema for all instances of the class
+        return bound
+
+
+@overload
+def tool(
+    function: Callable[P, R],
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float | None = None,
+    parallel: bool = False,
+    idempotent: bool = False,
+    tags: Sequence[str] = (),
+) -> FunctionTool[P, R]: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float | None = None,
+    parallel: bool = False,
+    idempotent: bool = False,
+    tags: Sequence[str] = (),
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+
+
+def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Make a tool of *function*: as ``@tool``, as ``@tool(...)`` or as ``tool(function, ...)``.
+
+    Args:
+        function: A function (async and generators too), a bound method, a `functools.partial` or
+            an object that can be called. What is a tool already is returned as it is.
+        options: What `FunctionTool` takes: ``name`` (the function's own unless given),
+            ``description`` (else the docstring's), ``timeout``, ``parallel``, ``idempotent``, ``tags``.
+
+    Raises:
+        RegistrationError: If the name is not one that every provider accepts.
+    """
+    if function is None:
+        return lambda function: tool(function, **options)
+    if not isinstance(function, FunctionTool):
+        return FunctionTool(function, **options)
+    if options:
+        raise RegistrationError(
+            function.name, "it is a tool already: make another with tool(it.__wrapped__, ...)"
+        )
+    return function
+
+
+def _check(name: object, function: object, timeout: float | None) -> None:
+    if isinstance(function, type) or not callable(function):
+        raise RegistrationError(
+            str(name), f"{function!r} is no function: give a function, a method or an object with __call__"
+        )
+    if not _is_tool_name(name):
+        raise RegistrationError(
+            str(name), "a tool's name has 1 to 64 letters a-z, digits, '_' or '-': choose one with name=..."
+        )
+    if timeout is not None and not timeout > 0:
+        raise RegistrationError(str(name), f"timeout is {timeout!r}: give seconds above 0, or None")
+
+
+def _is_tool_name(name: object) -> bool:
+    # Said without `re`: compiling the pattern would cost more than decorating a hundred functions.
+    if not isinstance(name, str) or not name.isascii() or len(name) > _LONGEST_NAME:
+        return False
+    return name.replace("_", "0").replace("-", "0").isalnum()

@@ -1,0 +1,284 @@
+"""A sequence that grows without being copied and never changes.
+
+A `History` of *n* items is laid out like the number *n* written in base 32. The last digit is the
+tail: the up to 31 newest items. The digit above it counts full leaves of 32 items, the next one full
+nodes of 32 leaves, and so on; together these upper digits are the spine. Adding an item is adding
+one: the tail is copied, and once in 32 times it fills up and is carried as a leaf. Cutting a prefix
+is reading the digits of the shorter length. Only full nodes lie below the digits, so every version
+shares all of them, and two histories of equal length always have the same shape.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import reduce
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeVar, final, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+T = TypeVar("T")
+
+_BITS = 5
+_WIDTH = 1 << _BITS
+_MASK = _WIDTH - 1
+_DESCENTS = tuple([range(height * _BITS, 0, -_BITS) for height in range(13)])  # made once, for indexing
+
+# How deep a node lies is known from its place in the spine, which the type cannot say.
+_Node: TypeAlias = tuple[Any, ...]
+_Spine: TypeAlias = tuple[_Node, ...]
+
+_blank = object.__new__
+
+
+@final
+class History(Sequence[T]):
+    """An immutable sequence whose versions share structure.
+
+    It equals a list or tuple of the same items and, like a list, cannot be hashed.
+    """
+
+    __slots__ = ("_length", "_spine", "_tail")
+
+    _length: int
+    _tail: tuple[T, ...]
+    _spine: _Spine
+
+    def __new__(cls, items: Iterable[T] = ()) -> History[T]:
+        """Return *items* as a history: the same object if it is one already."""
+        if type(items) is History:  # isinstance would ask the abstract base class, which is slow
+            return items
+        items = tuple(items)
+        return History._made(len(items), _carried((), items))
+
+    @classmethod
+    def of(cls, items: Iterable[T]) -> History[T]:
+        """Return *items* as a history: the same object if it is one already."""
+        return cls(items)
+
+    def append(self, item: T) -> History[T]:
+        """Return this history with *item* at its end."""
+        tail = self._tail + (item,)  # noqa: RUF005  # unpacking takes twice as long
+        length = self._length + 1
+        appended: History[T] = _blank(History)
+        appended._length = length
+        if length & _MASK:
+            appended._tail = tail
+            appended._spine = self._spine
+        else:
+            appended._tail = ()
+            appended._spine = _carried(self._spine, (tail,))
+        return appended
+
+    def extend(self, items: Iterable[T]) -> History[T]:
+        """Return this history with *items* at its end."""
+        if not self._length:
+            return History(items)
+        items = tuple(items)
+        if not items:
+            return self
+        return History._made(self._length + len(items), _carried(self._levels(), items))
+
+    def prefix(self, length: int) -> History[T]:
+        """Return the first *length* items, sharing every full node with this history.
+
+        Raises:
+            IndexError: If there are fewer items than that, or *length* is negative.
+        """
+        if length == self._length:
+            return self
+        if not 0 <= length < self._length:
+            raise IndexError(f"prefix length {length} is out of range for a history of length {self._length}")
+        height = _height(length, self._length)
+        levels = self._levels()
+        node = levels[height]
+        cut = []
+        for shift in range(height * _BITS, -1, -_BITS):
+            digit = length >> shift & _MASK
+            cut.append(node[:digit])
+            if shift:
+                node = node[digit]
+        return History._made(length, _trimmed((*reversed(cut), *levels[height + 1 :])))
+
+    def replace(self, index: SupportsIndex, item: T) -> History[T]:
+        """Return this history with *item* at *index* in place of the one there.
+
+        Raises:
+            IndexError: If there is no such index.
+        """
+        position = self._position(index)
+        height = _height(position, self._length)
+        levels = self._levels()
+        changed = _replaced(levels[height], position, height * _BITS, item)
+        return History._made(self._length, (*levels[:height], changed, *levels[height + 1 :]))
+
+    def to_list(self) -> list[T]:
+        """Return a new list of the items."""
+        return reduce(operator.iconcat, self._leaves(), [])
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __bool__(self) -> bool:
+        return self._length > 0
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> History[T]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> T | History[T]:
+        if isinstance(index, slice):
+            return self._sliced(*index.indices(self._length))
+        position = self._position(index)
+        return self._leaf(position)[position & _MASK]
+
+    def __iter__(self) -> Iterator[T]:
+        return chain.from_iterable(self._leaves()) if self._spine else iter(self._tail)
+
+    def __reversed__(self) -> Iterator[T]:
+        leaves: Iterable[Any] = ()
+        for nodes in reversed(self._spine):
+            leaves = chain(reversed(nodes), chain.from_iterable(map(reversed, leaves)))
+        return chain.from_iterable(map(reversed, chain((self._tail,), leaves)))
+
+    def __contains__(self, value: object) -> bool:
+        items: Iterator[object] = iter(self)
+        return value in items
+
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
+        """Return the first index of *value*, looking from *start* up to *stop*.
+
+        Raises:
+            ValueError: If it is not there.
+        """
+        first, end, _ = slice(start, stop).indices(self._length)
+        try:
+            return first + operator.indexOf(islice(self, first, end), value)
+        except ValueError:
+            raise ValueError(f"{value!r} is not in history") from None
+
+    def count(self, value: Any) -> int:
+        """Return how many items equal *value*."""
+        return operator.countOf(self, value)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(other) is History:
+            # Equal lengths have equal shapes, so tuples compare node by node and skip the shared ones.
+            return self._length == other._length and self._tail == other._tail and self._spine == other._spine
+        if isinstance(other, (list, tuple)):
+            return self._length == len(other) and self.to_list() == list(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # equal to lists, so unhashable like them
+
+    def __add__(self, other: History[T] | list[T] | tuple[T, ...]) -> History[T]:
+        if isinstance(other, (list, tuple, History)):
+            return self.extend(other)
+        return NotImplemented
+
+    def __radd__(self, other: list[T] | tuple[T, ...]) -> History[T]:
+        if isinstance(other, (list, tuple)):
+            return History(other).extend(self)
+        return NotImplemented
+
+    def __repr__(self) -> str:
+        return repr(self.to_list())
+
+    def __copy__(self) -> History[T]:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return History, (self.to_list(),)
+
+    @staticmethod
+    def _made(length: int, levels: _Spine) -> History[T]:
+        history: History[T] = _blank(History)
+        history._length = length
+        history._tail = levels[0] if levels else ()
+        history._spine = levels[1:]
+        return history
+
+    def _levels(self) -> _Spine:
+        """Return every digit, the tail first."""
+        return (self._tail, *self._spine)
+
+    def _leaves(self) -> Iterator[tuple[T, ...]]:
+        """Walk over the tuples that hold the items, the tail last."""
+        leaves: Iterable[Any] = ()
+        for nodes in reversed(self._spine):
+            leaves = chain(chain.from_iterable(leaves), nodes)
+        return chain(leaves, (self._tail,))
+
+    def _leaf(self, position: int) -> tuple[T, ...]:
+        """Return the tuple that holds the item at *position*."""
+        height = ((position ^ self._length).bit_length() - 1) // _BITS  # _height, without the call
+        if not height:
+            return self._tail
+        node = self._spine[height - 1]
+        for shift in _DESCENTS[height]:
+            node = node[position >> shift & _MASK]
+        return node
+
+    def _span(self, start: int, stop: int) -> list[T]:
+        """Return the items from *start* up to *stop*, visiting only the leaves between."""
+        first = start & ~_MASK
+        items: list[T] = reduce(operator.iconcat, map(self._leaf, range(first, stop, _WIDTH)), [])
+        return items[start - first : stop - first]
+
+    def _sliced(self, start: int, stop: int, step: int) -> History[T]:
+        indices = range(start, stop, step)
+        if not indices:
+            return History()
+        if step == 1 and start == 0:
+            return self.prefix(stop)
+        if step > 0:
+            return History(self._span(start, stop)[::step])
+        return History(self._span(indices[-1], start + 1)[::step])
+
+    def _position(self, index: SupportsIndex) -> int:
+        """Return *index* counted from the start.
+
+        Raises:
+            IndexError: If there is no such index.
+        """
+        position = given = operator.index(index)
+        if position < 0:
+            position += self._length
+        if not 0 <= position < self._length:
+            raise IndexError(f"index {given} is out of range for a history of length {self._length}")
+        return position
+
+
+def _height(position: int, length: int) -> int:
+    """Return which digit, counted from the tail, holds *position*: the highest in which the two differ."""
+    return ((position ^ length).bit_length() - 1) // _BITS
+
+
+def _carried(levels: _Spine, nodes: _Node) -> _Spine:
+    """Add *nodes* to the lowest of *levels*; each level keeps its remainder and hands on what is full."""
+    carried = []
+    height = 0
+    while nodes:
+        pending = levels[height] + nodes if height < len(levels) else nodes
+        full = len(pending) & ~_MASK
+        carried.append(pending[full:])
+        nodes = tuple([pending[start : start + _WIDTH] for start in range(0, full, _WIDTH)])
+        height += 1
+    return (*carried, *levels[height:])
+
+
+def _trimmed(levels: _Spine) -> _Spine:
+    """Drop the leading zeros of a shorter length."""
+    while levels and not levels[-1]:
+        levels = levels[:-1]
+    return levels
+
+
+def _replaced(node: _Node, position: int, shift: int, item: object) -> _Node:
+    digit = position >> shift & _MASK
+    changed = _replaced(node[digit], position, shift - _BITS, item) if shift else item
+    return (*node[:digit], changed, *node[digit + 1 :])

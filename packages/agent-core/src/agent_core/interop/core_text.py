@@ -1,0 +1,115 @@
+"""The platform's own result, and the reading of whatever else a tool may return.
+
+The shape is ``{"type": "tool_result", "text": "…"}``, with ``is_error``, ``display`` and ``parts``
+where there is something to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_core.frozen import thaw
+from agent_core.interop.fields import has_type
+from agent_core.interop.formats import ToolResultFormat
+from agent_core.interop.ids import CORE_TEXT_TOOL_RESULT_FORMAT_ID
+from agent_core.interop.parts import Part, as_text, beside_text, is_known, read_content, text_part
+from agent_core.interop.values import InspectedResult, ToolInteropTarget
+
+_ANSWERS = ("result", "content", "output")
+_ENVELOPE = frozenset({*_ANSWERS, "success", "error", "is_error", "isError", "display"})
+
+
+def read_anything(value: Any) -> InspectedResult:
+    """Read a value that is in no format.
+
+    Text is itself. A dict made only of ``success``, ``result``, ``content``, ``output``, ``error``,
+    ``is_error`` and ``display`` is opened: its text is the error and the answer. All else is JSON,
+    so that nothing a tool says is lost.
+    """
+    if isinstance(value, Mapping):
+        return _read_mapping(value)
+    text, parts = _read_answer(value)
+    return _inspected(value, text=text, parts=parts)
+
+
+def read_outcome(outcome: Mapping[str, Any]) -> tuple[str, tuple[Part, ...], bool]:
+    """Return the text, the parts and whether it failed, of an object that reports an outcome."""
+    failed = _failed(outcome)
+    error = outcome.get("error")
+    answers = [outcome[key] for key in _ANSWERS if outcome.get(key) is not None]
+    if len(answers) > 1 or not outcome.keys() <= _ENVELOPE or not (answers or error):
+        return as_text({key: item for key, item in outcome.items() if key != "display"}), (), failed
+    text, parts = _read_answer(answers[0]) if answers else ("", ())
+    if not error:
+        return text, parts, failed
+    said = as_text(error)
+    return (f"{said}\n{text}" if text else said), ((text_part(said), *parts) if parts else ()), failed
+
+
+def _read_mapping(value: Mapping[str, Any]) -> InspectedResult:
+    text, parts, failed = read_outcome(value)
+    return _inspected(value, text=text, parts=parts, is_error=failed, display=value.get("display"))
+
+
+def _read_answer(answer: Any) -> tuple[str, tuple[Part, ...]]:
+    """Read content parts as such, but only where no other list could be meant."""
+    if isinstance(answer, (list, tuple)) and answer and all(map(is_known, answer)):
+        return read_content(answer)
+    return as_text(answer), ()
+
+
+def _failed(outcome: Mapping[str, Any]) -> bool:
+    if outcome.get("is_error") is True or outcome.get("isError") is True:
+        return True
+    success = outcome.get("success")
+    return success is False or (success is not True and bool(outcome.get("error")))
+
+
+def _matches(value: Any) -> bool:
+    return has_type(value, "tool_result") and isinstance(value.get("text"), str)
+
+
+def _inspect(value: Any) -> InspectedResult:
+    return _inspected(
+        value,
+        text=value["text"],
+        parts=beside_text(value["text"], value.get("parts")),
+        is_error=value.get("is_error") is True,
+        display=value.get("display"),
+    )
+
+
+def _inspected(
+    raw: Any, *, text: str, parts: tuple[Part, ...], is_error: bool = False, display: Any = None
+) -> InspectedResult:
+    return InspectedResult(
+        text=text,
+        display=thaw(dict(display)) if isinstance(display, Mapping) else None,
+        is_error=is_error,
+        parts=parts,
+        raw=raw,
+        format_id=CORE_TEXT_TOOL_RESULT_FORMAT_ID,
+    )
+
+
+def _build(result: InspectedResult, _target: ToolInteropTarget | None = None) -> dict[str, Any]:
+    built: dict[str, Any] = {"type": "tool_result", "text": result.text}
+    if result.is_error:
+        built["is_error"] = True
+    if result.display is not None:
+        built["display"] = result.display
+    if result.parts:
+        built["parts"] = list(result.parts)
+    return built
+
+
+def _tidy(result: InspectedResult) -> Mapping[str, Any]:
+    # What `read_anything` read counts as core text too, but has yet to take its shape.
+    raw: Mapping[str, Any] = result.raw if _matches(result.raw) else _build(result)
+    return raw
+
+
+CORE_TEXT = ToolResultFormat(
+    id=CORE_TEXT_TOOL_RESULT_FORMAT_ID, matches=_matches, inspect=_inspect, build=_build, tidy=_tidy
+)

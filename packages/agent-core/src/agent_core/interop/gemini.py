@@ -1,0 +1,177 @@
+"""Gemini: functionCall parts, function declarations, and functionResponse parts.
+
+A call may also come bare, as ``{"name", "args"}``; it is sent as a part. Declarations describe
+their arguments either in JSON Schema (``parametersJsonSchema``, which is what is written here) or in
+OpenAPI's older dialect (``parameters``), which is translated when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_core.errors import ToolError
+from agent_core.interop.arguments import decode_object, encode_object
+from agent_core.interop.core_text import read_outcome
+from agent_core.interop.fields import id_in, kind_of, lacks_id, leftovers, name_in, with_id
+from agent_core.interop.formats import ToolCallFormat, ToolResultFormat, ToolSchemaFormat
+from agent_core.interop.ids import (
+    GEMINI_FUNCTION_CALL_FORMAT_ID,
+    GEMINI_FUNCTION_DECLARATION_FORMAT_ID,
+    GEMINI_FUNCTION_RESPONSE_FORMAT_ID,
+)
+from agent_core.interop.openapi import as_json_schema
+from agent_core.interop.parts import Part, beside_text, is_text, write_parts
+from agent_core.interop.reading import json_call, json_schema, need_json
+from agent_core.interop.values import InspectedCall, InspectedResult, InspectedSchema, ToolInteropTarget
+
+# Both spellings are on the wire: the API takes either.
+_JSON_SCHEMA_FIELDS = ("parametersJsonSchema", "parameters_json_schema")
+# Fields that other formats have and a declaration has not.
+_FOREIGN_FIELDS = frozenset({"type", "function", "custom", "input_schema", "inputSchema"})
+
+
+def _is_call(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    return isinstance(value.get("functionCall"), Mapping) or _is_bare_call(value)
+
+
+def _is_bare_call(value: Mapping[str, Any]) -> bool:
+    return "args" in value and "type" not in value and "functionCall" not in value
+
+
+def _inspect_call(value: Any) -> InspectedCall:
+    bare = _is_bare_call(value)
+    call = value if bare else value["functionCall"]
+    inner = leftovers(call, "name", "args", "id")
+    return json_call(
+        GEMINI_FUNCTION_CALL_FORMAT_ID,
+        value,
+        name=name_in(call, "name" if bare else "functionCall.name"),
+        call_id=id_in(call, "id"),
+        decoded=decode_object(call.get("args")),
+        extra=inner if bare else leftovers(value, "functionCall", functionCall=inner),
+    )
+
+
+def _build_call(call: InspectedCall) -> dict[str, Any]:
+    need_json(call)
+    body = {"name": call.tool_name, "args": encode_object(call.payload)}
+    return {"functionCall": {**with_id("id", call.call_id), **body}}
+
+
+def _tidy_call(call: InspectedCall) -> Mapping[str, Any]:
+    raw: Mapping[str, Any] = call.raw
+    bare = _is_bare_call(raw)
+    inner = raw if bare else raw["functionCall"]
+    is_loose = bare or not isinstance(inner.get("args", {}), Mapping)
+    if not is_loose and not lacks_id(inner, "id", call.call_id):
+        return raw
+    built = _build_call(call)["functionCall"]
+    return {**({} if bare else raw), "functionCall": {**inner, **built}}
+
+
+def _is_declaration(value: Any) -> bool:
+    return isinstance(value, Mapping) and "name" in value and not (_FOREIGN_FIELDS & value.keys())
+
+
+def _inspect_declaration(declaration: Any) -> InspectedSchema:
+    return json_schema(
+        GEMINI_FUNCTION_DECLARATION_FORMAT_ID,
+        declaration,
+        body=declaration,
+        parameters=_parameters(declaration),
+        extra=leftovers(declaration, "name", "description", "parameters", *_JSON_SCHEMA_FIELDS),
+    )
+
+
+def _parameters(declaration: Mapping[str, Any]) -> Any:
+    for field in _JSON_SCHEMA_FIELDS:
+        if declaration.get(field) is not None:
+            return declaration[field]
+    return as_json_schema(declaration.get("parameters"))
+
+
+def _build_declaration(schema: InspectedSchema) -> dict[str, Any]:
+    need_json(schema)
+    built: dict[str, Any] = {"name": schema.name}
+    if schema.description:
+        built["description"] = schema.description
+    return {**built, "parametersJsonSchema": schema.parameters}
+
+
+def _is_response(value: Any) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("functionResponse"), Mapping)
+
+
+def _inspect_response(value: Any) -> InspectedResult:
+    body = value["functionResponse"]
+    response = body.get("response", {})
+    if not isinstance(response, Mapping):
+        raise ToolError(None, f"'functionResponse.response' must be an object, got {kind_of(response)}")
+    text, own_parts, failed = read_outcome(response) if response else ("", (), False)
+    return InspectedResult(
+        text=text,
+        call_id=id_in(body, "id"),
+        is_error=failed,
+        parts=own_parts or beside_text(text, body.get("parts")),
+        raw=value,
+        format_id=GEMINI_FUNCTION_RESPONSE_FORMAT_ID,
+    )
+
+
+def _build_response(result: InspectedResult, target: ToolInteropTarget) -> dict[str, Any]:
+    if target.call is None:
+        raise ToolError(None, "a functionResponse needs the name of its tool: give the target a call")
+    body = {
+        **with_id("id", result.call_id),
+        "name": target.call.tool_name,
+        "response": {"error" if result.is_error else "output": result.text},
+    }
+    others = [part for part in result.parts if not is_text(part)]
+    own = result.format_id == GEMINI_FUNCTION_RESPONSE_FORMAT_ID
+    media = {"parts": write_parts(others, _write_part, keep_unknown=own)} if others else {}
+    return {"functionResponse": {**body, **media}}
+
+
+def _write_part(part: Part) -> Part | None:
+    if "url" in part:  # the API takes bytes here, and no addresses
+        return None
+    return {"inlineData": {"mimeType": part["mime_type"], "data": part["data"]}}
+
+
+def _tidy_response(result: InspectedResult) -> Mapping[str, Any]:
+    raw: Mapping[str, Any] = result.raw
+    body = raw["functionResponse"]
+    if not lacks_id(body, "id", result.call_id):
+        return raw
+    return {**raw, "functionResponse": {**body, "id": result.call_id}}
+
+
+CALL_FORMATS = (
+    ToolCallFormat(
+        id=GEMINI_FUNCTION_CALL_FORMAT_ID,
+        matches=_is_call,
+        inspect=_inspect_call,
+        build=_build_call,
+        tidy=_tidy_call,
+    ),
+)
+SCHEMA_FORMATS = (
+    ToolSchemaFormat(
+        id=GEMINI_FUNCTION_DECLARATION_FORMAT_ID,
+        matches=_is_declaration,
+        inspect=_inspect_declaration,
+        build=_build_declaration,
+    ),
+)
+RESULT_FORMATS = (
+    ToolResultFormat(
+        id=GEMINI_FUNCTION_RESPONSE_FORMAT_ID,
+        matches=_is_response,
+        inspect=_inspect_response,
+        build=_build_response,
+        tidy=_tidy_response,
+    ),
+)

@@ -1,0 +1,56 @@
+"""Where the core's own log lines go.
+
+The application decides. If it has imported and configured structlog, events go there; otherwise
+they go to the standard library's logger ``agent_core``, which is silent below warnings until
+somebody configures it. Neither is imported before the first line is written, so importing the core
+costs nothing and a configuration made afterwards still counts.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+
+class Logger:
+    """Writes events with fields: ``log.warning("reserved_context_key", key="core")``."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def debug(self, event: str, **fields: Any) -> None:
+        """Say something only a person debugging wants to read."""
+        self._write("debug", event, fields)
+
+    def info(self, event: str, **fields: Any) -> None:
+        """Say that something ordinary happened."""
+        self._write("info", event, fields)
+
+    def warning(self, event: str, **fields: Any) -> None:
+        """Say that something was tolerated which its author should know about."""
+        self._write("warning", event, fields)
+
+    def error(self, event: str, **fields: Any) -> None:
+        """Say that something failed without stopping the request."""
+        self._write("error", event, fields)
+
+    def _write(self, level: str, event: str, fields: dict[str, Any]) -> None:
+        structlog = sys.modules.get("structlog")
+        if structlog is not None and structlog.is_configured():
+            getattr(structlog.get_logger(self._name), level)(event, **fields)
+            return
+        import logging
+
+        logger = logging.getLogger(self._name)
+        if logger.isEnabledFor(_LEVELS[level]):
+            details = " ".join(f"{key}={value!r}" for key, value in fields.items())
+            logger.log(_LEVELS[level], "%s %s", event, details)
+
+
+def get_logger(part: str) -> Logger:
+    """Return the logger of one part of the core, for example ``get_logger("context")``."""
+    return Logger(f"agent_core.{part}")

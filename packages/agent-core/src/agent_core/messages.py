@@ -1,0 +1,124 @@
+"""One message of a conversation, and its dict form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from agent_core.errors import SessionFormatError
+from agent_core.frozen import EMPTY, FrozenDict, FrozenList, freeze, thaw
+
+MessageRole = Literal["system", "user", "assistant", "tool"]
+ROLES: tuple[str, ...] = ("system", "user", "assistant", "tool")
+NATIVE_INDICES = "native_indices"
+_FIELDS = frozenset({"role", "content", "metadata", "multipartContent", "tool_result"})
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message, frozen all the way down.
+
+    Attributes:
+        role: Who speaks: "system", "user", "assistant" or "tool".
+        content: What is said, usually text.
+        metadata: What the platform and plugins know about it; `native_indices` is the core's.
+        multipart_content: The parts, where the content is more than text (images, files).
+        tool_result: The structured result behind a tool message.
+    """
+
+    role: str
+    content: Any
+    metadata: dict[str, Any] = field(default_factory=lambda: EMPTY)
+    multipart_content: list[dict[str, Any]] | None = None
+    tool_result: dict[str, Any] | None = None
+    _dict: FrozenDict | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # The only writes ever made to a message: its containers become frozen ones.
+        for name in ("content", "metadata", "multipart_content", "tool_result"):
+            object.__setattr__(self, name, freeze(getattr(self, name)))
+
+    @property
+    def native_indices(self) -> tuple[int, ...] | None:
+        """Where this message stands in native history, or None when that is not known."""
+        found = self.metadata.get(NATIVE_INDICES)
+        return None if found is None else tuple(found)
+
+    def with_native_indices(self, indices: tuple[int, ...] | None) -> Message:
+        """Return this message standing at other places of native history."""
+        if indices == self.native_indices:
+            return self
+        metadata = {key: value for key, value in self.metadata.items() if key != NATIVE_INDICES}
+        if indices is not None:
+            metadata[NATIVE_INDICES] = FrozenList(indices)
+        return replace(self, metadata=metadata)
+
+    def frozen_dict(self) -> FrozenDict:
+        """Return the dict form for lending to plugins; made once."""
+        if self._dict is None:
+            object.__setattr__(self, "_dict", freeze(self._fields()))
+        assert self._dict is not None
+        return self._dict
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the dict form as plain data that the caller may change."""
+        plain: dict[str, Any] = thaw(self._fields())
+        return plain
+
+    def _fields(self) -> dict[str, Any]:
+        fields = {"role": self.role, "content": self.content, "metadata": self.metadata}
+        if self.multipart_content is not None:
+            fields["multipartContent"] = self.multipart_content
+        if self.tool_result is not None:
+            fields["tool_result"] = self.tool_result
+        return fields
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Message:
+        """Read the dict form.
+
+        Raises:
+            SessionFormatError: If a field is missing, foreign or of the wrong type.
+        """
+        check_message_dict(data)
+        return cls(
+            role=data["role"],
+            content=data.get("content"),
+            metadata=data.get("metadata") or EMPTY,
+            multipart_content=data.get("multipartContent"),
+            tool_result=data.get("tool_result"),
+        )
+
+
+def check_message_dict(data: Any) -> None:
+    """Raise `SessionFormatError` unless *data* is a message's dict form."""
+    if not isinstance(data, Mapping):
+        raise SessionFormatError(f"a message must be a dict, not {type(data).__name__}", field="messages")
+    foreign = sorted(str(key) for key in data if key not in _FIELDS)
+    if foreign:
+        raise SessionFormatError(
+            f"a message has no such field; known are {sorted(_FIELDS)}", field=foreign[0]
+        )
+    if "role" not in data or "content" not in data:
+        raise SessionFormatError("missing", field="role" if "role" not in data else "content")
+    if data["role"] not in ROLES:
+        raise SessionFormatError(f"must be one of {list(ROLES)}, not {data['role']!r}", field="role")
+    _check_containers(data)
+
+
+def _check_containers(data: Mapping[str, Any]) -> None:
+    for name, kind in (("metadata", dict), ("multipartContent", list), ("tool_result", dict)):
+        value = data.get(name)
+        if value is not None and not isinstance(value, kind):
+            raise SessionFormatError(f"must be a {kind.__name__}, not {type(value).__name__}", field=name)
+
+
+def fold_foreign_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a plugin's message dict with the fields that a message lacks moved into its metadata."""
+    foreign = {key: value for key, value in data.items() if key not in _FIELDS}
+    known = {key: value for key, value in data.items() if key in _FIELDS}
+    if foreign:
+        known["metadata"] = {**foreign, **(known.get("metadata") or {})}
+    known.setdefault("content", None)
+    return known

@@ -1,0 +1,61 @@
+"""Provider-native history, kept in step with the readable messages."""
+
+from agent_core.native.archive import Restored, restore, set_aside, without
+from agent_core.native.indices import (
+    Composed,
+    NewItems,
+    carry_internal_metadata,
+    compose,
+    owners,
+    patch_internal_metadata,
+    sequential,
+)
+from agent_core.native.links import Seal, message_digest
+from agent_core.native.record import (
+    ARCHIVE,
+    INTEGRITY,
+    NATIVE_MESSAGES,
+    OWNED_METADATA,
+    PROVENANCE,
+    REBUILT,
+    ModelRuns,
+    NativeHistory,
+    add_run,
+    item_models,
+    model_runs,
+    new_native,
+    read_native,
+    renew_native,
+    write_native,
+)
+
+__all__ = [
+    "ARCHIVE",
+    "INTEGRITY",
+    "NATIVE_MESSAGES",
+    "OWNED_METADATA",
+    "PROVENANCE",
+    "REBUILT",
+    "Composed",
+    "ModelRuns",
+    "NativeHistory",
+    "NewItems",
+    "Restored",
+    "Seal",
+    "add_run",
+    "carry_internal_metadata",
+    "compose",
+    "item_models",
+    "message_digest",
+    "model_runs",
+    "new_native",
+    "owners",
+    "patch_internal_metadata",
+    "read_native",
+    "renew_native",
+    "restore",
+    "sequential",
+    "set_aside",
+    "without",
+    "write_native",
+]

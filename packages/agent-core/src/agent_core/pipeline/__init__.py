@@ -1,0 +1,1 @@
+"""What happens to a session on its way to the model and back."""

@@ -1,0 +1,285 @@
+"""Actions: what plugins do to a session when somebody asks, or when a lifecycle comes to a point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from agent_core.actions import RESPONSE_FINALIZE, Action, check_inputs, match_triggers
+from agent_core.context import Context, build_context
+from agent_core.display import validate_display
+from agent_core.errors import PluginError, UnknownActionError
+from agent_core.frozen import EMPTY, FrozenDict, FrozenList, freeze
+from agent_core.log import get_logger
+from agent_core.native import OWNED_METADATA
+from agent_core.pipeline import chain
+from agent_core.pipeline.native_view import NativeView, native_view
+from agent_core.pipeline.rebuild import readable_messages, write_items
+from agent_core.resolve.tools import gather_tools, provider_schemas
+from agent_core.steps import Flow, run_blocking
+
+if TYPE_CHECKING:
+    from agent_core.pipeline.prepare import Draft
+    from agent_core.pipeline.request import Request
+    from agent_core.plugin.feature import FeatureWrapper
+    from agent_core.plugin.native_side import NativeSideWrapper
+    from agent_core.plugin.provider import BoundProvider
+    from agent_core.session import Session
+
+_log = get_logger("actions")
+_APPLIED = ("native_messages", "session_metadata", "final_messages")
+
+ActionRecord = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ActionHost:
+    """The plugins whose actions can run, with the state and context that they run in."""
+
+    provider: BoundProvider
+    features: tuple[FeatureWrapper, ...]
+    state: dict[str, Any]
+    context: Any
+
+    def actions(self) -> list[Action]:
+        """Return every action on offer, in the order in which plugins run."""
+        plugins = (*self.provider.extensions, *self.features)
+        return [action for plugin in plugins for action in plugin.get_actions(self.state, self.context)]
+
+    def plugin(self, action: Action) -> NativeSideWrapper:
+        """Return the plugin that offers *action*."""
+        plugins = (*self.provider.extensions, *self.features)
+        return next(plugin for plugin in plugins if plugin.name == action.plugin)
+
+    def runtime(self) -> FrozenDict:
+        """Return what plugins find as ``request_runtime``."""
+        return FrozenDict(provider=self.provider, features=FrozenList(self.features))
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseOutcome:
+    """A turn's messages after the actions of `response_finalize`."""
+
+    finals: list[FrozenDict]
+    native: FrozenList
+    metadata: dict[str, Any]
+    results: list[ActionRecord]
+
+
+def open_host(request: Request) -> ActionHost:
+    """Prepare the plugins of a request for running actions: the same state as a real request has."""
+    resolution = request.resolution
+    context = request.context()
+    tools = gather_tools(resolution, context)
+    context = request.context(tools)
+    config = FrozenDict({**resolution.config, "tools": provider_schemas(resolution, tools)})
+    state = chain.init_state(resolution, config, context)
+    return ActionHost(resolution.provider, resolution.features, state, context)
+
+
+def session_action(
+    request: Request, plugin: str, action_id: str, params: Mapping[str, Any]
+) -> Flow[tuple[Session, dict[str, Any]]]:
+    """Run one action that somebody asked for."""
+    host = open_host(request)
+    actions = host.actions()
+    action = next((a for a in actions if a.plugin == plugin and a.id == action_id), None)
+    if action is None:
+        raise UnknownActionError(plugin, action_id, [f"{a.plugin}.{a.id}" for a in actions])
+    inputs = check_inputs(action, params)
+    return (yield from _run(request, host, action, inputs, EMPTY, actions))
+
+
+def lifecycle_actions(request: Request, triggers: Sequence[str]) -> Flow[tuple[Session, list[ActionRecord]]]:
+    """Run every action that waits for one of *triggers*; each sees what those before it changed."""
+    host = open_host(request)
+    actions = host.actions()
+    records = []
+    for action in actions:
+        trigger = match_triggers(action, triggers)
+        if trigger is not None:
+            inputs, owned = check_inputs(action, {}), {"lifecycle": trigger}
+            session, public = yield from _run(request, host, action, inputs, owned, actions)
+            request = replace(request, session=session)
+            records.append(_record(action, public))
+    return request.session, records
+
+
+def run_response_actions(request: Request, draft: Draft, finals: list[FrozenDict]) -> Flow[ResponseOutcome]:
+    """Run the actions of `response_finalize` on a turn that is about to be returned."""
+    resolution = request.resolution
+    host = ActionHost(resolution.provider, resolution.features, draft.state, draft.context)
+    plugins = (*resolution.provider.extensions, *resolution.features)
+    if not any(plugin.has("get_actions") for plugin in plugins):
+        return ResponseOutcome(finals, draft.native, {}, [])
+    if host.context is None:
+        host = replace(host, context=request.context())
+    return (
+        yield from response_actions(
+            host,
+            request.session,
+            RESPONSE_FINALIZE,
+            ResponseOutcome(finals, draft.native, {}, []),
+            extra=request.extra,
+            native_final_messages=draft.finals,
+            stream=request.stream,
+            turn_native_start_index=draft.baseline,
+        )
+    )
+
+
+def response_actions(
+    host: ActionHost,
+    session: Session,
+    trigger: str,
+    outcome: ResponseOutcome,
+    *,
+    extra: Mapping[str, Any] | None,
+    **described: Any,
+) -> Flow[ResponseOutcome]:
+    """Run the actions that wait for *trigger* and may still change a turn's final messages."""
+    actions = host.actions()
+    for action in actions:
+        if not action.matches(trigger):
+            continue
+        owned = {
+            **_layer_one(host, session),
+            "lifecycle": trigger,
+            "final_messages": FrozenList(outcome.finals),
+            "native_messages": outcome.native,
+            **described,
+        }
+        inputs, context = check_inputs(action, {}), build_context(owned, extra)
+        result = yield from _execute(host, action, session, outcome.native, inputs, context)
+        outcome = _apply_to_turn(action, outcome, result, actions)
+    return outcome
+
+
+def _run(
+    request: Request,
+    host: ActionHost,
+    action: Action,
+    inputs: Mapping[str, Any],
+    owned: Mapping[str, Any],
+    actions: Sequence[Action],
+) -> Flow[tuple[Session, dict[str, Any]]]:
+    view = native_view(request, host.state, host.context)
+    context = build_context({**_layer_one(host, request.session), **owned}, request.extra)
+    native = FrozenList(view.native.items.to_list())
+    result = yield from _execute(host, action, request.session, native, inputs, context)
+    return _apply(request, host, view, action, result), _public(action, result, actions)
+
+
+def _execute(
+    host: ActionHost,
+    action: Action,
+    session: Session,
+    native: FrozenList,
+    inputs: Mapping[str, Any],
+    context: Context,
+) -> Flow[dict[str, Any]]:
+    plugin = host.plugin(action)
+    run: Callable[[], dict[str, Any]] = partial(
+        plugin.execute_action, action.id, session, native, freeze(inputs), context, host.state
+    )
+    return (yield from run_blocking(run))
+
+
+def _layer_one(host: ActionHost, session: Session) -> dict[str, Any]:
+    return {
+        "core": host.context["core"],
+        "config": host.context["config"],
+        "trigger_source": "core",
+        "session": session.frozen_dict(),
+        "request_context": host.context,
+        "request_runtime": host.runtime(),
+    }
+
+
+def _apply(
+    request: Request, host: ActionHost, view: NativeView, action: Action, result: Mapping[str, Any]
+) -> Session:
+    """Return the session after an action: its native messages, its metadata, or neither, replaced."""
+    session = request.session
+    items = _dicts(action, result, "native_messages")
+    if items is not None and items != view.native.items:
+        messages = readable_messages(
+            request, items, view.session.messages, view.native.items, host.state, host.context
+        )
+        session = write_items(request, view.session, view.native, messages, items, report=view.report)
+    patch = metadata_patch(action, result)
+    return session.with_metadata(merge_metadata(session.metadata, patch)) if patch else session
+
+
+def _apply_to_turn(
+    action: Action, outcome: ResponseOutcome, result: Mapping[str, Any], actions: Sequence[Action]
+) -> ResponseOutcome:
+    finals = _dicts(action, result, "final_messages")
+    native = _dicts(action, result, "native_messages")
+    patch = merge_metadata(outcome.metadata, metadata_patch(action, result))
+    return ResponseOutcome(
+        outcome.finals if finals is None else list(finals),
+        outcome.native if native is None else native,
+        {**outcome.metadata, **patch},
+        [*outcome.results, _record(action, _public(action, result, actions))],
+    )
+
+
+def metadata_patch(action: Action, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an action wants in the session's metadata, without the keys that are the core's."""
+    patch = result.get("session_metadata")
+    if patch is None:
+        return {}
+    if not isinstance(patch, Mapping):
+        raise _bad_result(action, f"session_metadata must be a dict, not {type(patch).__name__}")
+    refused = OWNED_METADATA.intersection(patch)
+    for key in sorted(refused):
+        _log.warning("reserved_metadata_key", plugin=action.plugin, action=action.id, key=key)
+    return {key: value for key, value in patch.items() if key not in refused}
+
+
+def merge_metadata(metadata: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the patch with its `overrides` laid over those that are there; other keys replace."""
+    merged = dict(patch)
+    old, new = metadata.get("overrides"), patch.get("overrides")
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        merged["overrides"] = {**old, **new}
+    return merged
+
+
+def _dicts(action: Action, result: Mapping[str, Any], key: str) -> FrozenList | None:
+    value = result.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise _bad_result(action, f"{key} must be a list of dicts")
+    return FrozenList(map(freeze, value))
+
+
+def _public(action: Action, result: Mapping[str, Any], actions: Sequence[Action]) -> dict[str, Any]:
+    """Return what the caller sees of a result; a `display` passes the validator first."""
+    public = {key: value for key, value in result.items() if key not in _APPLIED}
+    if "display" not in public:
+        return public
+    report = validate_display(public.pop("display"), runnable=partial(_is_runnable, actions))
+    for warning in report.warnings:
+        _log.warning("display_changed", plugin=action.plugin, action=action.id, what=warning)
+    if report.display is not None:
+        public["display"] = report.display
+    return public
+
+
+def _is_runnable(actions: Sequence[Action], plugin: str, action_id: str) -> bool:
+    """Only manual actions can be offered; other layers' plugins are theirs to check."""
+    known = [action for action in actions if action.plugin == plugin]
+    return not known or any(action.id == action_id and action.is_manual for action in known)
+
+
+def _record(action: Action, public: dict[str, Any]) -> ActionRecord:
+    return {"plugin": action.plugin, "action_id": action.id, "action_owner": action.owner, "result": public}
+
+
+def _bad_result(action: Action, problem: str) -> PluginError:
+    return PluginError(action.plugin, f"execute_action({action.id})", problem)

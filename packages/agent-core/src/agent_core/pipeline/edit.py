@@ -1,0 +1,233 @@
+"""Edits of a session that keep native history in step where that is safe.
+
+Each edit says which messages there shall be, which native items stay and which messages need new
+ones; `indices.compose` does the arithmetic. Where it is not safe (nobody knows which items belong to
+a message, or no provider can make new ones), native history is dropped, the result's metadata says
+so, and the next request makes it anew from the messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from agent_core.frozen import FrozenDict, FrozenList
+from agent_core.history import History
+from agent_core.native import (
+    NativeHistory,
+    NewItems,
+    carry_internal_metadata,
+    compose,
+    item_models,
+    model_runs,
+    owners,
+    read_native,
+    renew_native,
+    write_native,
+)
+from agent_core.pipeline import chain
+from agent_core.pipeline.native_view import native_view
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from agent_core.messages import Message
+    from agent_core.pipeline.request import Request
+    from agent_core.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Editor:
+    """A session to edit, with a provider that can make native items if there is one.
+
+    Attributes:
+        request: Who converts messages; None if the configuration names nobody who could.
+    """
+
+    session: Session
+    operation: str
+    request: Request | None = None
+
+    def append(self, message: Message) -> Session:
+        """Return the session with one more message at its end; costs the same at any length."""
+        session = self.session
+        native, _problem = read_native(session)
+        longer = _with_messages(session, session.history.append(message), native)
+        if self.request is None or native is None or not self.speaks(native):
+            return longer
+        request = replace(self.request, session=longer)
+        state, context = begin(request)
+        return native_view(request, state, context).session
+
+    def insert(self, message: Message, at: int) -> Session:
+        """Return the session with a message before the one that stands at *at*."""
+        messages = [*self.session.messages]
+        messages.insert(at, message)
+        native, problem = self._usable()
+        if native is None:
+            return self.drop(messages, problem)
+        if at >= native.covered:
+            return _with_messages(self.session, messages, native)
+        before = [index for m in messages[:at] for index in m.native_indices or ()]
+        everything = range(len(native.items))
+        return self._compose(native, messages, native.covered + 1, everything, {at: max(before, default=-1)})
+
+    def modify(self, index: int, message: Message) -> Session:
+        """Return the session with another message in the place of one."""
+        messages = [*self.session.messages]
+        messages[index] = message
+        native, problem = self._usable()
+        if native is None:
+            return self.drop(messages, problem)
+        if index >= native.covered:
+            return _with_messages(self.session, messages, native)
+        own = self.session.messages[index].native_indices
+        if not own or self._shared(native, own):
+            return self.drop(messages, "the message has no native items of its own")
+        keep = [item for item in range(len(native.items)) if item not in own]
+        return self._compose(native, messages, native.covered, keep, {index: min(own) - 1})
+
+    def select(self, keep: Sequence[int]) -> Session:
+        """Return the session with only the messages at those positions, which are in order."""
+        messages = [self.session.messages[position] for position in keep]
+        native, problem = self._usable()
+        if native is None:
+            return self.drop(messages, problem)
+        kept = [position for position in keep if position < native.covered]
+        owned = owners(self.session.history.prefix(native.covered), len(native.items))
+        if owned is None or any(self.session.messages[p].native_indices is None for p in kept):
+            return self.drop(messages, "some messages are not mapped to native items")
+        return self._cut(native, messages, kept, owned)
+
+    def _cut(
+        self, native: NativeHistory, messages: list[Message], kept: list[int], owned: dict[int, list[int]]
+    ) -> Session:
+        """Keep the items of kept messages; a message that shared some with a removed one gets new ones."""
+        staying = set(kept)
+        gone = {item for item, who in owned.items() if not staying.issuperset(who)}
+        renewed: dict[int, int] = {}
+        while torn := [
+            (place, indices)
+            for place in range(len(kept))
+            if place not in renewed
+            and (indices := messages[place].native_indices)
+            and not gone.isdisjoint(indices)
+        ]:
+            for place, indices in torn:
+                renewed[place] = min(indices) - 1
+                gone.update(indices)
+        keep = [item for item in range(len(native.items)) if item not in gone]
+        return self._compose(native, messages, len(kept), keep, renewed)
+
+    def _compose(
+        self,
+        native: NativeHistory,
+        messages: list[Message],
+        covered: int,
+        keep: Collection[int],
+        renewed: Mapping[int, int],
+    ) -> Session:
+        new = {
+            position: NewItems(after, self._make(native, messages[position]))
+            for position, after in renewed.items()
+        }
+        composed = compose(messages[:covered], native.items.to_list(), keep, new)
+        models = item_models(native.models)
+        made_by = None if self.request is None else self.request.resolution.model
+        runs = model_runs(made_by if origin is None else models[origin] for origin in composed.origins)
+        history, renewed_native = renew_native(
+            native, self.session.history, composed.messages, composed.items, runs
+        )
+        pending = [message.with_native_indices(None) for message in messages[covered:]]
+        return write_native(self.session, history.extend(pending), renewed_native)
+
+    def _make(self, native: NativeHistory, message: Message) -> list[FrozenDict]:
+        assert self.request is not None
+        state, context = begin(self.request)
+        items = chain.to_native(self.request.resolution, [message], state, context).items
+        replaced = [native.items[index] for index in message.native_indices or ()]
+        return carry_internal_metadata(replaced, list(items))
+
+    def _usable(self) -> tuple[NativeHistory | None, str | None]:
+        """Return the native history if this edit can keep it, or why it cannot."""
+        native, problem = read_native(self.session)
+        if native is None:
+            return None, problem
+        if self.request is None:
+            return None, "no configuration was given"
+        if not self.speaks(native):
+            return None, f"it is provider {native.provider!r}'s, the configuration's is another"
+        return native, None
+
+    def speaks(self, native: NativeHistory) -> bool:
+        """Say whether native history is in the language of the request's provider."""
+        assert self.request is not None
+        return native.provider in (None, self.request.resolution.provider.name)
+
+    def _shared(self, native: NativeHistory, indices: Collection[int]) -> bool:
+        owned = owners(self.session.history.prefix(native.covered), len(native.items))
+        return owned is None or any(len(owned[index]) > 1 for index in indices)
+
+    def drop(self, messages: Sequence[Message], problem: str | None) -> Session:
+        """Return the messages without native history; without a problem there was none to drop."""
+        report = None
+        if problem is not None:
+            report = FrozenDict(
+                operation=self.operation, reason="dropped", detail=problem, messages=len(messages)
+            )
+        plain = [message.with_native_indices(None) for message in messages]
+        return write_native(self.session, plain, None, report=report)
+
+
+def join(prefix: Session, suffix: Session, request: Request | None) -> Session:
+    """Return both conversations one after the other, under the first one's id and metadata."""
+    editor = Editor(prefix, "join_sessions", request)
+    messages = [*prefix.messages, *suffix.messages]
+    first, first_problem = read_native(prefix)
+    second, second_problem = read_native(suffix)
+    problem = first_problem or second_problem
+    if (first is None and second is None and problem is None) or request is None:
+        had = first is not None or second is not None
+        return editor.drop(messages, "no configuration was given" if had else None)
+    if problem is not None or not all(editor.speaks(native) for native in (first, second) if native):
+        return editor.drop(messages, problem or "the sessions were made by different providers")
+    if second is None:
+        plain = [message.with_native_indices(None) for message in suffix.messages]
+        return _with_messages(prefix, prefix.history.extend(plain), first)
+    return _concatenate(replace(request, session=prefix), suffix, second)
+
+
+def _concatenate(request: Request, suffix: Session, second: NativeHistory) -> Session:
+    state, context = begin(request)
+    view = native_view(request, state, context)
+    start = len(view.native.items)
+    moved = [
+        message.with_native_indices(
+            None if message.native_indices is None else tuple(start + i for i in message.native_indices)
+        )
+        for message in suffix.history.prefix(second.covered)
+    ]
+    models = model_runs([*item_models(view.native.models), *item_models(second.models)])
+    native = replace(view.native.extend(moved, second.items, None), models=models)
+    pending = [message.with_native_indices(None) for message in suffix.history[second.covered :]]
+    messages = view.session.history.extend([*moved, *pending])
+    return write_native(view.session, messages, native, report=view.report)
+
+
+def begin(request: Request) -> tuple[dict[str, Any], Any]:
+    """Return the state and context with which plugins convert messages outside of a turn."""
+    context = request.context() if request.needs_context() else None
+    return chain.init_state(request.resolution, request.resolution.config, context), context
+
+
+def convert_messages(request: Request, messages: Sequence[Message]) -> FrozenList:
+    """Return the native form of messages that belong to no session."""
+    state, context = begin(request)
+    return chain.to_native(request.resolution, messages, state, context).items
+
+
+def _with_messages(session: Session, messages: Sequence[Message], native: NativeHistory | None) -> Session:
+    """Return the session with messages added behind those that native history covers."""
+    if native is None:
+        return replace(session, messages=History.of(messages))
+    return write_native(session, messages, native)

@@ -1,0 +1,130 @@
+"""The native history with which a request starts, whatever state the session is in.
+
+Usually that is what the session carries, plus the native form of messages that were added since. If
+the session cannot be trusted, or speaks another provider's language, it is made from the messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from agent_core.frozen import FrozenDict
+from agent_core.history import History
+from agent_core.native import (
+    NATIVE_MESSAGES,
+    NativeHistory,
+    Seal,
+    carry_internal_metadata,
+    new_native,
+    read_native,
+    restore,
+    set_aside,
+    without,
+    write_native,
+)
+from agent_core.pipeline.chain import Groups, to_native
+
+if TYPE_CHECKING:
+    from agent_core.messages import Message
+    from agent_core.pipeline.request import Request
+    from agent_core.resolve import Resolution
+    from agent_core.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class NativeView:
+    """A session whose native history covers all of its messages.
+
+    Attributes:
+        report: What had to be made anew, and why; None if nothing had to.
+    """
+
+    session: Session
+    native: NativeHistory
+    report: FrozenDict | None = None
+
+
+def native_view(request: Request, state: dict[str, Any], context: Any) -> NativeView:
+    """Return the request's session with native history for its provider, covering every message."""
+    view = _trusted_part(request)
+    pending = view.session.history[view.native.covered :]
+    if not pending:
+        return view
+    messages, items = convert(request.resolution, list(pending), len(view.native.items), state, context)
+    items = _inherit(request.session, view, messages, items)
+    native = view.native.extend(messages, items, request.resolution.model)
+    kept = view.session.history.prefix(view.native.covered)
+    session = write_native(view.session, kept.extend(messages), native, report=view.report)
+    return replace(view, session=session, native=native)
+
+
+def _inherit(
+    session: Session, view: NativeView, messages: list[Message], items: list[FrozenDict]
+) -> list[FrozenDict]:
+    """Return newly made items with the `_metadata` of those that they replace, where they do."""
+    old = session.metadata.get(NATIVE_MESSAGES)
+    if view.report is None or view.report["reason"] != "integrity" or not isinstance(old, History):
+        return items
+    start, made = len(view.native.items), list(items)
+    for was, now in zip(session.history[view.native.covered :], messages, strict=True):
+        replaced = [old[i] for i in was.native_indices or () if i < len(old) and isinstance(old[i], dict)]
+        places = [index - start for index in now.native_indices or ()]
+        for place, item in zip(
+            places, carry_internal_metadata(replaced, [made[p] for p in places]), strict=True
+        ):
+            made[place] = item
+    return made
+
+
+def convert(
+    resolution: Resolution, messages: list[Message], start: int, state: dict[str, Any], context: Any
+) -> tuple[list[Message], list[FrozenDict]]:
+    """Return messages pointing at their native items, and the items, which will stand at *start*."""
+    converted = to_native(resolution, messages, state, context)
+    return point(messages, converted.groups, start), list(converted.items)
+
+
+def point(messages: list[Message], groups: Groups, start: int) -> list[Message]:
+    """Return the messages with the indices of their groups, moved up by *start*."""
+    return [
+        message.with_native_indices(None if group is None else tuple(start + index for index in group))
+        for message, group in zip(messages, groups, strict=True)
+    ]
+
+
+def rebuilt(request: Request, reason: str, detail: str, count: int) -> FrozenDict:
+    """Return the report of a rebuild, as it stands in the session's metadata."""
+    return FrozenDict(operation=request.operation, reason=reason, detail=detail, messages=count)
+
+
+def _trusted_part(request: Request) -> NativeView:
+    """Return what native history can be used as it is; the rest of the messages is pending."""
+    session, provider = request.session, request.resolution.provider.name
+    native, problem = read_native(session)
+    if native is not None and native.provider in (None, provider):
+        return NativeView(session, replace(native, provider=provider))
+    report = None if problem is None else rebuilt(request, "integrity", problem, len(session.messages))
+    if native is not None:
+        session = set_aside(session, native)
+        detail = f"provider {native.provider!r} made it, {provider!r} was asked"
+        report = rebuilt(request, "provider_changed", detail, len(session.messages))
+    return _from_archive(session, provider, report)
+
+
+def _from_archive(session: Session, provider: str, report: FrozenDict | None) -> NativeView:
+    found = restore(session, provider)
+    if found is None:
+        unpointed = [message.with_native_indices(None) for message in session.messages]
+        empty = NativeHistory(items=History(), provider=provider, models=(), seal=Seal())
+        return NativeView(replace_messages(session, unpointed), empty, report)
+    messages = [*found.messages, *session.history[len(found.messages) :]]
+    native = new_native(found.messages, found.items, provider, found.models)
+    if report is not None:
+        report = FrozenDict({**report, "messages": len(session.messages) - len(found.messages)})
+    return NativeView(replace_messages(without(session, provider), messages), native, report)
+
+
+def replace_messages(session: Session, messages: list[Message]) -> Session:
+    """Return the session with other messages; its seal, if any, is gone."""
+    return replace(session, messages=History(messages))

@@ -1,0 +1,71 @@
+"""From a session to the question that goes to the model: tools, state, native form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent_core.frozen import FrozenDict, FrozenList
+from agent_core.pipeline import chain
+from agent_core.pipeline.native_view import native_view
+from agent_core.resolve.tools import gather_tools, provider_schemas
+
+if TYPE_CHECKING:
+    from agent_core.native import NativeHistory
+    from agent_core.pipeline.request import Request
+    from agent_core.session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A turn in the making.
+
+    Attributes:
+        session: The session with which it began, its native history complete.
+        before: That native history.
+        native: All native messages as of now.
+        baseline: How many of them were there before the model was asked.
+        state: What the plugins share during this request.
+        finals: The native messages that this turn has brought so far.
+        report: What had to be rebuilt on the way.
+        interrupted: Why the turn ended early, or None.
+    """
+
+    session: Session
+    before: NativeHistory
+    native: FrozenList
+    baseline: int
+    state: dict[str, Any]
+    context: Any
+    finals: FrozenList
+    report: FrozenDict | None
+    interrupted: str | None = None
+
+    @property
+    def restructured(self) -> bool:
+        """True if a plugin changed native history itself, not only added to its end."""
+        kept = len(self.before.items)
+        return self.baseline != kept or self.native[:kept] != self.before.items
+
+
+def prepare(request: Request) -> Draft:
+    """Do everything that comes before the model is asked, in the documented order."""
+    resolution = request.resolution
+    context = request.context() if request.needs_context() else None
+    tools = gather_tools(resolution, context)
+    if context is not None:
+        context = request.context(tools)
+    config = FrozenDict({**resolution.config, "tools": provider_schemas(resolution, tools)})
+    state = chain.init_state(resolution, config, context)
+    view = native_view(request, state, context)
+    native, state = chain.initialize(resolution, FrozenList(view.native.items.to_list()), state, context)
+    return Draft(
+        session=view.session,
+        before=view.native,
+        native=native,
+        baseline=len(native),
+        state=state,
+        context=context,
+        finals=FrozenList(),
+        report=view.report,
+    )

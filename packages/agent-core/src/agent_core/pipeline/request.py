@@ -1,0 +1,79 @@
+"""One request: who takes part, for whom, and what plugins are told about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent_core.context import Context, build_context
+from agent_core.frozen import FrozenDict, FrozenList
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agent_core.resolve import Resolution
+    from agent_core.resolve.tools import ToolTable
+    from agent_core.session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a caller asked for.
+
+    Attributes:
+        core: The `AgentCore`, for plugins that need its operations.
+        operation: The public method behind this request, for reports.
+        extra: The caller's own context.
+    """
+
+    core: Any
+    resolution: Resolution
+    session: Session
+    operation: str
+    request_id: str | None = None
+    stream: bool = False
+    cancellation: Any = None
+    extra: Mapping[str, Any] | None = None
+
+    def needs_context(self) -> bool:
+        """Say whether any plugin of this request looks at its context; making it costs a little."""
+        provider, features = self.resolution.provider, self.resolution.features
+        return any(p.takes("context") for p in (provider.provider, *provider.extensions, *features))
+
+    def context(self, tools: ToolTable | None = None) -> Context:
+        """Return what this request's plugins are told."""
+        owned = {
+            **plugin_context(self.core, self.resolution, tools),
+            "session": self.session.frozen_dict(),
+            "request_id": self.request_id,
+            "stream": self.stream,
+        }
+        return build_context(owned, self.extra)
+
+
+def plugin_context(core: Any, resolution: Resolution, tools: ToolTable | None = None) -> dict[str, Any]:
+    """Return the part of the context that depends only on the configuration."""
+    described: dict[str, Any] = {}
+    if tools is not None:
+        described = {"available_tools": FrozenList(tools.available), "tools": FrozenList(tools.effective)}
+    return {
+        "core": core,
+        "config": resolution.config,
+        "trigger_source": "core",
+        "provider": resolution.provider.name,
+        "enabled_plugin_ids": enabled_plugin_ids(resolution),
+        "tags": resolution.tags,
+        "models": resolution.models,
+        **described,
+    }
+
+
+def enabled_plugin_ids(resolution: Resolution) -> FrozenDict:
+    """Return the names of the plugins that are on, by kind."""
+    by_kind: dict[str, Sequence[Any]] = {
+        "providers": [resolution.provider],
+        "extensions": resolution.provider.extensions,
+        "features": resolution.features,
+        "tools": resolution.tools,
+    }
+    return FrozenDict({kind: FrozenList([p.name for p in plugins]) for kind, plugins in by_kind.items()})

@@ -1,0 +1,1 @@
+"""Plugins, wrapped: optional hooks filled in, dicts read, errors named."""

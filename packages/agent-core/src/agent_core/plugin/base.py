@@ -1,0 +1,169 @@
+"""What the wrappers of all plugin kinds have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from agent_core.errors import RegistrationError
+from agent_core.frozen import FrozenDict, FrozenList, freeze
+from agent_core.plugin.hooks import (
+    Adapter,
+    HookSpec,
+    adapt,
+    calling,
+    expect,
+    expect_dicts,
+    expect_strings,
+    expect_tuple,
+    read_hooks,
+    wrong_answer,
+)
+
+COMMON_HOOKS = (
+    HookSpec("get_config_schema"),
+    HookSpec("get_ui_elements", ("config", "tags", "models", "context"), 1, (("ui_context", "context"),)),
+    HookSpec("get_tags", ("config", "models", "context"), 1),
+    HookSpec("required_tags"),
+    HookSpec("forbidden_tags"),
+    HookSpec("is_enabled", ("config", "tags", "models", "context"), 1),
+)
+
+
+class PluginWrapper:
+    """A registered plugin: its hooks looked up once, its answers checked, its errors named.
+
+    Attributes:
+        plugin: The plugin object itself; one per registration, shared by all requests.
+        name: What configuration, errors and explanations call it.
+        priority: Where it stands among its kind; lower runs first.
+        default_enabled: False for plugins that must be listed in `enabled_plugins`.
+    """
+
+    kind: ClassVar[str]
+    hooks: ClassVar[tuple[HookSpec, ...]] = COMMON_HOOKS
+
+    def __init__(self, plugin: Any) -> None:
+        self.plugin_class = plugin if isinstance(plugin, type) else type(plugin)
+        self.name = _read_name(plugin, self.plugin_class)
+        self.plugin = self._instantiate(plugin)
+        self.version = str(getattr(plugin, "version", "0"))
+        self.priority = _read_priority(self.name, plugin)
+        self.default_enabled = getattr(plugin, "default_enabled", True) is not False
+        self._plans = read_hooks(self.name, self.plugin, self.kind, self.hooks)
+        self._adapters: dict[str, Adapter] = {}
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name!r}>"
+
+    def has(self, hook: str) -> bool:
+        """Say whether the plugin wrote that hook."""
+        return hook in self._plans
+
+    def hook(self, name: str) -> Adapter | None:
+        """Return a hook for calling without checks, for the hot path; None if it was not written."""
+        found = self._adapters.get(name)
+        if found is None and name in self._plans:
+            found = self._adapters[name] = adapt(getattr(self.plugin, name), self._plans[name])
+        return found
+
+    def takes(self, argument: str) -> bool:
+        """Say whether any of the plugin's hooks takes that argument, so that it must be made."""
+        return any(
+            argument in spec.arguments and self._plans[spec.name].takes(spec.arguments.index(argument))
+            for spec in self.hooks
+            if spec.name in self._plans
+        )
+
+    def get_config_schema(self) -> dict[str, Any]:
+        """Return the plugin's configuration keys and what it says of each."""
+        return self._mapping("get_config_schema")
+
+    def get_ui_elements(
+        self, config: FrozenDict, tags: Sequence[str], models: Sequence[Any], context: Any
+    ) -> list[dict[str, Any]]:
+        """Return what the plugin wants shown for this configuration."""
+        return self._dicts("get_ui_elements", config, tags, models, context)
+
+    def get_tags(self, config: FrozenDict, models: Sequence[Any], context: Any) -> list[str]:
+        """Return the capability tags that the plugin contributes while it is on."""
+        return self._strings("get_tags", config, models, context)
+
+    def required_tags(self) -> list[str]:
+        """Return the tags without any of which the plugin is off."""
+        return self._strings("required_tags")
+
+    def forbidden_tags(self) -> list[str]:
+        """Return the tags with any of which the plugin is off."""
+        return self._strings("forbidden_tags")
+
+    def is_enabled(
+        self, config: FrozenDict, tags: Sequence[str], models: Sequence[Any], context: Any
+    ) -> bool | None:
+        """Return the plugin's own opinion, or None to let its tags decide."""
+        answer = self._call("is_enabled", None, config, tags, models, context)
+        if answer is not None and not isinstance(answer, bool):
+            raise wrong_answer(self.name, "is_enabled", "True, False or None", answer)
+        return answer
+
+    def _instantiate(self, plugin: Any) -> Any:
+        if not isinstance(plugin, type):
+            return plugin
+        with calling(self.name, "__init__"):
+            return plugin()
+
+    def _call(self, hook: str, default: Any, *arguments: Any) -> Any:
+        function = self.hook(hook)
+        if function is None:
+            return default
+        with calling(self.name, hook):
+            return function(*arguments)
+
+    def _mapping(self, hook: str, *arguments: Any) -> dict[str, Any]:
+        answer = self._call(hook, {}, *arguments)
+        return dict(expect(self.name, hook, answer, Mapping, "a dict"))
+
+    def _state(self, hook: str, default: dict[str, Any], *arguments: Any) -> dict[str, Any]:
+        answer = self._call(hook, default, *arguments)
+        state: dict[str, Any] = expect(self.name, hook, answer, dict, "the state, a dict")
+        return state
+
+    def _strings(self, hook: str, *arguments: Any) -> list[str]:
+        return expect_strings(self.name, hook, self._call(hook, (), *arguments))
+
+    def _dicts(self, hook: str, *arguments: Any) -> list[dict[str, Any]]:
+        return expect_dicts(self.name, hook, self._call(hook, [], *arguments))
+
+    def _native_and_state(
+        self, hook: str, native: FrozenList, state: dict[str, Any], *extras: Any
+    ) -> tuple[FrozenList, dict[str, Any]]:
+        answer = self._call(hook, (native, state), native, state, *extras)
+        items, state = expect_tuple(self.name, hook, answer, (list, dict), "(native_messages, state)")
+        return self._native(hook, items, native), state
+
+    def _native(self, hook: str, answer: object, before: FrozenList) -> FrozenList:
+        """Freeze what came back; only what is not known to be frozen already is looked at."""
+        if answer is before:  # nothing changed, and it is frozen
+            return before
+        items: list[Any] = expect(self.name, hook, answer, list, "a list of dicts")
+        kept = len(before)
+        if items[:kept] == before:
+            added = expect_dicts(self.name, hook, items[kept:])
+            return FrozenList([*before, *map(freeze, added)])
+        return FrozenList(map(freeze, expect_dicts(self.name, hook, items)))
+
+
+def _read_name(plugin: Any, plugin_class: type) -> str:
+    name = getattr(plugin, "name", None) or plugin_class.__name__
+    if not isinstance(name, str):
+        raise RegistrationError(
+            plugin_class.__name__, f"its name must be a string, not {type(name).__name__}"
+        )
+    return name
+
+
+def _read_priority(name: str, plugin: Any) -> int:
+    priority = getattr(plugin, "priority", 100)
+    if not isinstance(priority, int) or isinstance(priority, bool):
+        raise RegistrationError(name, f"its priority must be an integer, not {priority!r}")
+    return priority

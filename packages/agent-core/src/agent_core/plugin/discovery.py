@@ -1,0 +1,134 @@
+"""Finding plugins: in modules that somebody lists, and among what is installed.
+
+A listed module is searched by duck typing: the methods of a class tell what it is. Installed plugins
+say it themselves, by the entry point group under which they are announced.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent_core.errors import ArgumentTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from types import ModuleType
+
+ENTRY_POINT_GROUPS = {
+    "providers": "agent_platform.providers",
+    "extensions": "agent_platform.extensions",
+    "features": "agent_platform.features",
+    "tools": "agent_platform.tools",
+    "applications": "agent_platform.applications",
+}
+LOAD_PLUGINS = "AGENT_LOAD_PLUGINS"
+
+
+@dataclass(slots=True)
+class FoundPlugins:
+    """Plugin classes by kind."""
+
+    providers: list[Any] = field(default_factory=list)
+    extensions: list[Any] = field(default_factory=list)
+    features: list[Any] = field(default_factory=list)
+    tools: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledPlugin:
+    """An entry point: the plugin behind it, or the reason why there is none."""
+
+    kind: str
+    name: str
+    distribution: str
+    plugin: Any = None
+    problem: str | None = None
+
+
+def find_in_modules(modules: Sequence[str]) -> FoundPlugins:
+    """Import the modules and sort the classes that they define by what those can do."""
+    if isinstance(modules, str) or not all(isinstance(path, str) for path in modules):
+        raise ArgumentTypeError("modules must be a list of import paths")
+    found = FoundPlugins()
+    for path in modules:
+        here = _sort_classes(importlib.import_module(path))
+        here.providers.sort(key=lambda provider: (not _is_named_after(provider, path), provider.__name__))
+        found.providers += here.providers
+        found.extensions += here.extensions
+        found.features += here.features
+        found.tools += here.tools
+    return found
+
+
+def find_installed(
+    names: Iterable[str] | None = None, kinds: Iterable[str] | None = None
+) -> list[InstalledPlugin]:
+    """Load installed plugins; one that fails is reported with its reason and the rest still load.
+
+    Args:
+        names: Only these. By default the environment variable AGENT_LOAD_PLUGINS decides (a
+            comma-separated list, empty for none); where it is not set, all are loaded.
+        kinds: Only these kinds, for example ``["tools"]``.
+    """
+    from importlib.metadata import entry_points
+
+    wanted = _wanted(names)
+    return [
+        _load(kind, entry)
+        for kind in kinds or ENTRY_POINT_GROUPS
+        for entry in sorted(entry_points(group=ENTRY_POINT_GROUPS[kind]), key=lambda entry: entry.name)
+        if wanted is None or entry.name in wanted
+    ]
+
+
+def _wanted(names: Iterable[str] | None) -> set[str] | None:
+    if names is not None:
+        return set(names)
+    chosen = os.environ.get(LOAD_PLUGINS)
+    return None if chosen is None else {name.strip() for name in chosen.split(",") if name.strip()}
+
+
+def _load(kind: str, entry: Any) -> InstalledPlugin:
+    distribution = entry.dist.name if entry.dist is not None else "unknown"
+    try:
+        plugin = entry.load()
+    except Exception as error:  # noqa: BLE001 - a stranger's module may raise anything at import
+        problem = f"{type(error).__name__}: {error}"
+        return InstalledPlugin(kind=kind, name=entry.name, distribution=distribution, problem=problem)
+    return InstalledPlugin(kind=kind, name=entry.name, distribution=distribution, plugin=plugin)
+
+
+def _sort_classes(module: ModuleType) -> FoundPlugins:
+    found = FoundPlugins()
+    for name, item in sorted(vars(module).items()):
+        if isinstance(item, type) and item.__module__ == module.__name__ and _may_be_plugin(name, item):
+            _list_for(found, item).append(item)
+    return found
+
+
+def _may_be_plugin(name: str, item: type) -> bool:
+    """Leave out what cannot be meant: private classes, exceptions and protocols."""
+    protocol = getattr(item, "_is_protocol", False)
+    return not name.startswith("_") and not issubclass(item, BaseException) and not protocol
+
+
+def _list_for(found: FoundPlugins, item: type) -> list[Any]:
+    if any(hasattr(item, hook) for hook in ("stream_api", "call_api", "stream_api_async", "call_api_async")):
+        return found.providers
+    if hasattr(item, "get_tool_schemas") and (hasattr(item, "execute_tool") or hasattr(item, "stream_tool")):
+        return found.tools
+    return found.extensions if hasattr(item, "process_chunk") else found.features
+
+
+def _is_named_after(provider: type, path: str) -> bool:
+    module = _identifier(path.rsplit(".", 1)[-1])
+    snake_case = re.sub(r"(?<!^)(?=[A-Z])", "_", provider.__name__)
+    return module in (_identifier(str(getattr(provider, "name", ""))), _identifier(snake_case))
+
+
+def _identifier(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")

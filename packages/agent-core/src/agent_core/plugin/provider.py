@@ -1,0 +1,194 @@
+"""A provider as the pipeline sees it, alone and together with its extensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from agent_core.errors import ProviderError, RegistrationError
+from agent_core.frozen import FrozenDict, FrozenList, freeze
+from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
+from agent_core.plugin.extension import ExtensionWrapper
+from agent_core.plugin.hooks import Adapter, HookSpec, calling, expect_tuple
+from agent_core.steps import Work
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_API_HOOKS = ("call_api", "stream_api", "call_api_async", "stream_api_async")
+
+ApiAnswer = tuple[list[Any], FrozenList, FrozenList, dict[str, Any]]
+
+
+class ProviderWrapper(PluginWrapper):
+    """A plugin that talks to a model."""
+
+    kind = "provider"
+    hooks: ClassVar[tuple[HookSpec, ...]] = (
+        *COMMON_HOOKS,
+        HookSpec("init", ("config", "context"), 1),
+        HookSpec("get_models", ("config", "context"), 1),
+        HookSpec("initialize_request", ("native_messages", "state", "context"), 2),
+        HookSpec("to_native_messages", ("messages", "state", "context"), 1),
+        HookSpec("from_native_messages", ("native_messages", "state", "context"), 1),
+        *(HookSpec(name, ("native_messages", "state", "request_id"), 2) for name in _API_HOOKS),
+        HookSpec("process_chunk", ("chunk", "native_messages", "state"), 3),
+        HookSpec("finalize", ("native_messages", "state", "context"), 2),
+        HookSpec("cancel_request", ("request_id",), 1),
+        HookSpec("register_tool_formats", ("registry",), 1),
+    )
+
+    def __init__(self, plugin: Any, extensions: Sequence[Any] = ()) -> None:
+        super().__init__(plugin)
+        self.extensions = tuple(ExtensionWrapper(extension) for extension in extensions)
+        self.accepts_unlisted_models = getattr(plugin, "accepts_unlisted_models", False) is True
+        self.tool_schema_formats = tuple(getattr(plugin, "tool_schema_formats", ()))
+        if not any(self.has(name) for name in _API_HOOKS):
+            raise RegistrationError(self.name, f"a provider needs one of {', '.join(_API_HOOKS)}")
+        if self.can_stream and not self.has("process_chunk"):
+            raise RegistrationError(self.name, "a provider that streams needs process_chunk")
+
+    @property
+    def can_stream(self) -> bool:
+        """True if it sends its answer in chunks."""
+        return self.has("stream_api") or self.has("stream_api_async")
+
+    @property
+    def can_call(self) -> bool:
+        """True if it can give its answer in one piece."""
+        return self.has("call_api") or self.has("call_api_async")
+
+    def init(self, config: FrozenDict, context: Any = None) -> dict[str, Any]:
+        """Return the state of a new request."""
+        return self._state("init", {"config": config}, config, context)
+
+    def get_models(self, config: FrozenDict, context: Any = None) -> list[dict[str, Any]]:
+        """Return the models that the provider offers; it may ask its server."""
+        return self._dicts("get_models", config, context)
+
+    def initialize_request(
+        self, native: FrozenList, state: dict[str, Any], context: Any = None
+    ) -> tuple[FrozenList, dict[str, Any]]:
+        """Let the provider prepare a new request."""
+        return self._native_and_state("initialize_request", native, state, context)
+
+    def to_native(self, messages: FrozenList, state: dict[str, Any], context: Any) -> FrozenList:
+        """Return messages in the provider's own form; one without that hook takes them as they are."""
+        default = FrozenList([_without_core_fields(message) for message in messages])
+        answer = self._call("to_native_messages", default, messages, state, context)
+        return self._native("to_native_messages", answer, FrozenList())
+
+    def from_native(self, native: FrozenList, state: dict[str, Any], context: Any) -> FrozenList:
+        """Return readable messages made of the provider's own."""
+        answer = self._call("from_native_messages", native, native, state, context)
+        return self._native("from_native_messages", answer, FrozenList())
+
+    def finalize(
+        self, native: FrozenList, state: dict[str, Any], context: Any
+    ) -> tuple[FrozenList, FrozenList, dict[str, Any]]:
+        """Return the finals that are still due, all native messages, and the state."""
+        answer = self._call("finalize", ([], native, state), native, state, context)
+        expected = "(final_messages, native_messages, state)"
+        finals, items, state = expect_tuple(self.name, "finalize", answer, (list, list, dict), expected)
+        return self._native("finalize", finals, FrozenList()), self._native("finalize", items, native), state
+
+    def cancel_request(self, request_id: str) -> None:
+        """Tell the provider to stop working on a request."""
+        self._call("cancel_request", None, request_id)
+
+    def call_work(self, native: FrozenList, state: dict[str, Any], request_id: str | None) -> Work[Any]:
+        """Return the question to the model, to be answered in one piece."""
+        return self._work("call_api", native, state, request_id)
+
+    def stream_work(self, native: FrozenList, state: dict[str, Any], request_id: str | None) -> Work[Any]:
+        """Return the question to the model, to be answered in chunks."""
+        return self._work("stream_api", native, state, request_id)
+
+    def read_answer(self, answer: Any, native: FrozenList) -> ApiAnswer:
+        """Check what `call_api` returned."""
+        expected = "(partials, final_messages, native_messages, state)"
+        partials, finals, items, state = expect_tuple(
+            self.name, "call_api", answer, (list, list, list, dict), expected
+        )
+        finals = self._native("call_api", finals, FrozenList())
+        return partials, finals, self._native("call_api", items, native), state
+
+    def _work(
+        self, hook: str, native: FrozenList, state: dict[str, Any], request_id: str | None
+    ) -> Work[Any]:
+        def bound(name: str) -> Any:
+            function = self.hook(name)
+            return None if function is None else lambda: function(native, state, request_id)
+
+        return Work(blocking=bound(hook), awaitable=bound(f"{hook}_async"))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundProvider:
+    """A provider with the extensions that are on for one request.
+
+    This is what plugins find as ``request_runtime["provider"]``.
+    """
+
+    provider: ProviderWrapper
+    extensions: tuple[ExtensionWrapper, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The provider's name."""
+        return self.provider.name
+
+    def init(self, config: FrozenDict, context: Any = None) -> dict[str, Any]:
+        """Return the state of a new request, made by the provider and then by each extension."""
+        state = self.provider.init(config, context)
+        for extension in self.extensions:
+            state = extension.init(config, state, context)
+        return state
+
+    def to_native(self, messages: FrozenList, state: dict[str, Any], context: Any) -> FrozenList:
+        """Return messages in native form: the provider's, adjusted by each extension."""
+        native = self.provider.to_native(messages, state, context)
+        for extension in self.extensions:
+            native = extension.to_native(messages, native, state, context)
+        return native
+
+    def from_native(self, native: FrozenList, state: dict[str, Any], context: Any) -> FrozenList:
+        """Return readable messages: the provider's, adjusted by each extension."""
+        messages = self.provider.from_native(native, state, context)
+        for extension in self.extensions:
+            messages = extension.from_native(native, messages, state, context)
+        return messages
+
+    def initialize_request(
+        self, native_messages: list[dict[str, Any]], state: dict[str, Any], context: Any = None
+    ) -> tuple[FrozenList, dict[str, Any]]:
+        """Prepare a new request: the provider first, then each extension."""
+        native, state = self.provider.initialize_request(freeze(native_messages), state, context)
+        for extension in self.extensions:
+            native, state = extension.initialize_request(native, state, context)
+        return native, state
+
+    def finalize(
+        self, finals: FrozenList, native: FrozenList, state: dict[str, Any], context: Any
+    ) -> tuple[FrozenList, FrozenList, dict[str, Any]]:
+        """Add the provider's last finals to *finals*, then let each extension adjust."""
+        last, native, state = self.provider.finalize(native, state, context)
+        finals = FrozenList([*finals, *last])
+        for extension in self.extensions:
+            finals, native, state = extension.finalize(finals, native, state, context)
+        return finals, native, state
+
+    def chunk_hooks(self) -> tuple[Adapter, tuple[tuple[str, Adapter], ...]]:
+        """Return the hot path: the provider's `process_chunk` and those of the extensions."""
+        first = self.provider.hook("process_chunk")
+        assert first is not None
+        found = ((extension.name, extension.hook("process_chunk")) for extension in self.extensions)
+        return first, tuple((name, hook) for name, hook in found if hook is not None)
+
+    def calling_api(self, hook: str) -> calling:
+        """Name whatever the provider raises while it talks to its model."""
+        return calling(self.name, hook, ProviderError)
+
+
+def _without_core_fields(message: FrozenDict) -> FrozenDict:
+    return FrozenDict({key: value for key, value in message.items() if key != "metadata"})

@@ -1,0 +1,125 @@
+"""One pure decision: everything that a request needs, from values alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent_core.plugin.extension import ExtensionWrapper
+from agent_core.plugin.feature import FeatureWrapper
+from agent_core.plugin.provider import BoundProvider
+from agent_core.plugin.tool import ToolWrapper
+from agent_core.resolve.enable import Decision, Settled, admit, settle
+from agent_core.resolve.lookup import check_model, check_names, discover_models, select_provider
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from agent_core.frozen import FrozenDict, FrozenList
+    from agent_core.models import ModelSnapshot
+    from agent_core.plugin.model_cache import ModelDiscoveryCache
+    from agent_core.plugin.registry import Registry
+
+__all__ = ["Decision", "Resolution", "resolve"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """Who takes part in a request, and why.
+
+    Attributes:
+        provider: The provider with the extensions that are on.
+        features: In the order in which they run: by priority, then by registration.
+        tools: The tool plugins that are on, ordered likewise.
+        decisions: One for every registered plugin.
+        warnings: What the configuration's author should know.
+    """
+
+    config: FrozenDict
+    provider: BoundProvider
+    features: tuple[FeatureWrapper, ...]
+    tools: tuple[ToolWrapper, ...]
+    tags: FrozenList
+    snapshot: ModelSnapshot
+    decisions: tuple[Decision, ...]
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def models(self) -> FrozenList:
+        """The models that the provider offers."""
+        return self.snapshot.models
+
+    @property
+    def model(self) -> str | None:
+        """The model that the configuration asks for."""
+        return self.config.get("model")
+
+
+def resolve(
+    registry: Registry,
+    config: FrozenDict,
+    cache: ModelDiscoveryCache,
+    *,
+    required: Collection[str] = (),
+    provider_optional: bool = False,
+) -> Resolution:
+    """Decide everything that a request with this configuration needs.
+
+    Args:
+        cache: Where discovered models are remembered; discovery is the only part that may touch
+            the network.
+        required: Names of plugins that no setting can switch off.
+        provider_optional: Whether it will do if none is registered; tools can run without.
+    """
+    provider = select_provider(registry, config, optional=provider_optional)
+    warnings = check_names(registry, config)
+    offered = (*provider.extensions, *registry.features, *registry.tools)
+    candidates, refused = admit(offered, config, required)
+    snapshot = discover_models(provider, candidates, config, cache)
+    check_model(provider, config, snapshot)
+    settled = settle(provider, candidates, config, snapshot.models, required)
+    return Resolution(
+        config=config,
+        provider=BoundProvider(provider, _of_kind(settled, ExtensionWrapper)),
+        features=_by_priority(_of_kind(settled, FeatureWrapper)),
+        tools=_by_priority(_of_kind(settled, ToolWrapper)),
+        tags=settled.tags,
+        snapshot=snapshot,
+        decisions=_in_order(registry, provider, [*refused, *settled.decisions]),
+        warnings=(*warnings, *settled.warnings),
+    )
+
+
+def _of_kind(settled: Settled, kind: type[Any]) -> tuple[Any, ...]:
+    return tuple(plugin for plugin in settled.plugins if isinstance(plugin, kind))
+
+
+def _by_priority(plugins: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(sorted(plugins, key=lambda plugin: plugin.priority))
+
+
+def _in_order(registry: Registry, chosen: Any, decided: list[Decision]) -> tuple[Decision, ...]:
+    """Return one decision per plugin, in the order of registration."""
+    by_name = {(decision.kind, decision.plugin): decision for decision in decided}
+    decisions: list[Decision] = []
+    for provider in registry.providers:
+        decisions.append(_about_provider(provider.name, chosen.name))
+        for extension in provider.extensions:
+            known = by_name.get(("extension", extension.name)) if provider is chosen else None
+            decisions.append(known or _of_other_provider(extension.name, provider.name))
+    decisions += [by_name[plugin.kind, plugin.name] for plugin in (*registry.features, *registry.tools)]
+    return tuple(decisions)
+
+
+def _about_provider(name: str, chosen: str) -> Decision:
+    on = name == chosen
+    detail = "the configuration selects it" if on else f"the configuration selects {chosen!r}"
+    reason = "selected" if on else "not_selected"
+    return Decision(plugin=name, kind="provider", enabled=on, reason=reason, detail=detail, round=0)
+
+
+def _of_other_provider(name: str, provider: str) -> Decision:
+    return Decision(
+        plugin=name, kind="extension", enabled=False, reason="not_selected", round=0,
+        detail=f"its provider {provider!r} is not selected",
+    )  # fmt: skip

@@ -1,0 +1,90 @@
+"""Stage 1: the provider that a configuration means, its models, and the plugins it may have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_core.config import config_key, names
+from agent_core.errors import ModelNotFoundError, NoProviderError, PluginNotFoundError, ProviderNotFoundError
+from agent_core.frozen import FrozenDict, FrozenList, freeze
+from agent_core.models import ModelSnapshot
+from agent_core.plugin.native_side import NativeSideWrapper
+from agent_core.plugin.provider import ProviderWrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_core.plugin.base import PluginWrapper
+    from agent_core.plugin.model_cache import ModelDiscoveryCache
+    from agent_core.plugin.registry import Registry
+
+
+class _AbsentProvider:
+    """Stands in where tools and front ends are asked about without any provider."""
+
+    name = "none"
+
+    def call_api(self, native_messages: Any, state: Any) -> Any:  # noqa: ARG002
+        raise NoProviderError
+
+
+ABSENT = ProviderWrapper(_AbsentProvider())
+
+
+def select_provider(registry: Registry, config: FrozenDict, *, optional: bool = False) -> ProviderWrapper:
+    """Return the provider that the configuration names, or the only one there is."""
+    if not registry.providers:
+        if optional:
+            return ABSENT
+        raise NoProviderError
+    wanted = config.get("provider")
+    if wanted is None and len(registry.providers) == 1:
+        return registry.providers[0]
+    for provider in registry.providers:
+        if provider.name == wanted:
+            return provider
+    known = [provider.name for provider in registry.providers]
+    raise ProviderNotFoundError(wanted, known, where=" (config['provider'])")
+
+
+def check_names(registry: Registry, config: FrozenDict) -> list[str]:
+    """Refuse plugins that are wanted and not there; return warnings for those unwanted and not there."""
+    known = registry.names()
+    for key in ("enabled_plugins", "force_enabled_plugins"):
+        for name in names(config, key):
+            if name not in known:
+                raise PluginNotFoundError(name, known, where=f" (config[{key!r}])")
+    absent = [name for name in names(config, "disabled_plugins") if name not in known]
+    return [f"config['disabled_plugins'] names {name!r}, which is not registered" for name in absent]
+
+
+def discover_models(
+    provider: ProviderWrapper,
+    plugins: Sequence[PluginWrapper],
+    config: FrozenDict,
+    cache: ModelDiscoveryCache,
+) -> ModelSnapshot:
+    """Return the provider's models as extensions and features changed them, asking at most once."""
+    chain = (provider, *(plugin for plugin in plugins if isinstance(plugin, NativeSideWrapper)))
+    key = (*((plugin.name, plugin.plugin_class) for plugin in chain), config_key(config))
+
+    def discover() -> ModelSnapshot:
+        models: FrozenList = freeze(provider.get_models(config))
+        for plugin in plugins:
+            if isinstance(plugin, NativeSideWrapper):
+                models = freeze(plugin.get_models(config, models))
+        return ModelSnapshot(models, key)
+
+    return cache.get(key, discover)
+
+
+def check_model(provider: ProviderWrapper, config: FrozenDict, snapshot: ModelSnapshot) -> None:
+    """Refuse a model that is not among those that the provider lists.
+
+    A provider that lists none, or says that its list is not complete, takes any.
+    """
+    model = config.get("model")
+    if model is None or provider.accepts_unlisted_models or not snapshot.models:
+        return
+    if model not in snapshot.ids():
+        raise ModelNotFoundError(model, snapshot.ids(), where=f" for provider {provider.name!r}")

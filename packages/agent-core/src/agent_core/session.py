@@ -1,0 +1,121 @@
+"""A conversation as a frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agent_core.errors import SessionFormatError
+from agent_core.frozen import EMPTY, FrozenDict, FrozenList, freeze, thaw
+from agent_core.history import History
+from agent_core.messages import Message
+
+_FIELDS: dict[str, type] = {"session_id": str, "messages": Sequence, "metadata": Mapping}
+_SEALED = frozenset({"native_messages", "native_messages_integrity"})
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation: its messages, and metadata that includes provider-native history.
+
+    Nothing about a session ever changes; every operation returns another one, which shares what
+    did not change. `messages` reads like a list.
+    """
+
+    session_id: str
+    messages: Sequence[Message] = ()
+    metadata: dict[str, Any] = field(default_factory=lambda: EMPTY)
+    # Set by `agent_core.native` on sessions whose integrity it has made or checked itself, so that
+    # it need not be checked again. A session made in any other way has none.
+    _seal: object | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "messages", History.of(self.messages))
+        object.__setattr__(self, "metadata", _frozen_metadata(self.metadata))
+
+    @property
+    def seal(self) -> object | None:
+        """The links by which `agent_core.native` knows this session's integrity, if it does already."""
+        return self._seal
+
+    def sealed(self, seal: object | None) -> Session:
+        """Return this session, newly made, with its integrity known."""
+        object.__setattr__(self, "_seal", seal)
+        return self
+
+    @property
+    def history(self) -> History[Message]:
+        """The messages as the structure-sharing sequence that they are."""
+        assert isinstance(self.messages, History)
+        return self.messages
+
+    def with_metadata(self, patch: Mapping[str, Any]) -> Session:
+        """Return this session with *patch* merged into its metadata."""
+        changed = replace(self, metadata={**self.metadata, **patch})
+        return changed if _SEALED.intersection(patch) else changed.sealed(self._seal)
+
+    def with_id(self, session_id: str) -> Session:
+        """Return this session under another id."""
+        return replace(self, session_id=session_id).sealed(self._seal)
+
+    def frozen_dict(self) -> FrozenDict:
+        """Return the dict form for lending to plugins, sharing what is shared."""
+        return FrozenDict(
+            session_id=self.session_id,
+            messages=FrozenList([message.frozen_dict() for message in self.messages]),
+            metadata=self.metadata,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the dict form as plain data that the caller may change."""
+        return {
+            "session_id": self.session_id,
+            "messages": [message.to_dict() for message in self.messages],
+            "metadata": thaw(self.metadata),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Session:
+        """Read the dict form.
+
+        Raises:
+            SessionFormatError: If a field is missing, foreign or of the wrong type.
+        """
+        _check_session_dict(data)
+        messages = [_read_message(index, item) for index, item in enumerate(data["messages"])]
+        return cls(data["session_id"], messages, data.get("metadata") or EMPTY)
+
+
+def _frozen_metadata(metadata: Mapping[str, Any]) -> FrozenDict:
+    frozen: FrozenDict = freeze(dict(metadata)) if not isinstance(metadata, FrozenDict) else metadata
+    native = frozen.get("native_messages")
+    if isinstance(native, FrozenList):
+        # From here on it shares structure, like the messages do.
+        frozen = FrozenDict({**frozen, "native_messages": History(native)})
+    return frozen
+
+
+def _check_session_dict(data: Any) -> None:
+    if not isinstance(data, Mapping):
+        raise SessionFormatError(f"a session must be a dict, not {type(data).__name__}")
+    foreign = sorted(str(key) for key in data if key not in _FIELDS)
+    if foreign:
+        raise SessionFormatError(
+            f"a session has no such field; known are {sorted(_FIELDS)}", field=foreign[0]
+        )
+    for name, kind in _FIELDS.items():
+        value = data.get(name, EMPTY if name == "metadata" else None)
+        if name not in data and name != "metadata":
+            raise SessionFormatError("missing", field=name)
+        if not isinstance(value, kind) or (kind is Sequence and isinstance(value, str)):
+            raise SessionFormatError(
+                f"must be a {kind.__name__.lower()}, not {type(value).__name__}", field=name
+            )
+
+
+def _read_message(index: int, data: Any) -> Message:
+    try:
+        return Message.from_dict(data)
+    except SessionFormatError as error:
+        raise SessionFormatError(str(error), field=f"messages[{index}]") from error

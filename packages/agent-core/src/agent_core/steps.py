@@ -1,0 +1,104 @@
+"""What a flow may ask of the world.
+
+A flow is a generator: it yields a step, whoever drives it does the step and sends the answer back.
+The flow itself never blocks, never awaits and never knows which of the two its driver does. So each
+piece of the platform is written once, and runs as a call, as a stream, and as async twins of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+if TYPE_CHECKING:
+    from agent_core.cancellation import CancellationToken
+
+R = TypeVar("R")
+
+
+class Step(Generic[R]):
+    """One request to the outside; R is the type of the answer."""
+
+    __slots__ = ()
+
+
+Flow = Generator[Step[Any], Any, R]
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[R]):
+    """Something that may take long, in the forms that its owner offers.
+
+    Attributes:
+        blocking: Does it in the calling thread.
+        awaitable: Does it on an event loop: returns an awaitable, or an async iterator for streams.
+    """
+
+    blocking: Callable[[], R] | None = None
+    awaitable: Callable[[], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run(Step[R]):
+    """Do the work and answer with what it returned."""
+
+    work: Work[R]
+
+
+class Batch(list[Any]):
+    """All chunks that one read brought. A provider's stream may yield these instead of single chunks."""
+
+    __slots__ = ()
+
+
+class Reader:
+    """An open stream; how to read it is known to the driver that opened it."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStream(Step[Reader]):
+    """Start an iterator and answer with a reader of it.
+
+    With a timeout or a cancellation the iterator is watched: reading it raises `TimeoutError` or
+    `RequestCancelled` even while the iterator itself hangs.
+    """
+
+    work: Work[Any]
+    timeout: float | None = None
+    cancellation: CancellationToken | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Step["list[Any] | None"]):
+    """Answer with the next items, or None when the stream has ended."""
+
+    reader: Reader
+
+
+@dataclass(frozen=True, slots=True)
+class CloseStream(Step[None]):
+    """Let go of a stream, at its end or before."""
+
+    reader: Reader
+
+
+class Emit(Step[None]):
+    """Show events to the caller, if it watches."""
+
+    __slots__ = ("events",)
+
+    def __init__(self, events: list[Any]) -> None:
+        self.events = events
+
+
+def ask(step: Step[R]) -> Flow[R]:
+    """Yield *step* and return its answer."""
+    return cast("R", (yield step))
+
+
+def run_blocking(function: Callable[[], R]) -> Flow[R]:
+    """Run plugin code that may be slow: inline when synchronous, in a worker thread otherwise."""
+    return ask(Run(Work(blocking=function)))

@@ -1,0 +1,319 @@
+"""The contracts that plugins fulfil, and the values that they meet.
+
+A plugin is any class with a `name` and a `version`. It writes only the hooks that it needs, and of
+each only the arguments that it cares for: everything after ``*`` below may be left out, and is passed
+by name. What a plugin is lent (messages, native messages, configuration, context) is frozen: it
+returns changed copies. Its `state` belongs to one request and may be changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from agent_core.messages import Message, MessageRole
+from agent_core.models import ToolDescriptor
+from agent_core.session import Session
+from agent_core.steps import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Iterator
+
+    from agent_core.interop import ToolInteropRegistry
+
+__all__ = [
+    "BasePlugin",
+    "Batch",
+    "FeaturePlugin",
+    "Message",
+    "MessageRole",
+    "ProviderExtensionPlugin",
+    "ProviderPlugin",
+    "Session",
+    "ToolDescriptor",
+    "ToolPlugin",
+]
+
+Dicts = list[dict[str, Any]]
+State = dict[str, Any]
+Config = dict[str, Any]
+Context = dict[str, Any] | None
+
+
+class BasePlugin(Protocol):
+    """What every kind of plugin may have.
+
+    Attributes:
+        name: How configuration and errors call it.
+        version: Its version.
+        priority: Lower runs first among features and tools; 100 by default.
+        default_enabled: False for plugins that must be listed in `enabled_plugins`.
+    """
+
+    name: str
+    version: str
+    priority: int = 100
+    default_enabled: bool = True
+
+    def get_config_schema(self) -> dict[str, Any]:
+        """Return a descriptor for each configuration key that the plugin reads."""
+        ...
+
+    def get_ui_elements(self, config: Config, *, tags: list[str], models: Dicts, context: Context) -> Dicts:
+        """Return what a front end shall show for this configuration."""
+        ...
+
+    def get_tags(self, config: Config, *, models: Dicts, context: Context) -> list[str]:
+        """Return the capability tags that the plugin contributes while it is on."""
+        ...
+
+    def required_tags(self) -> list[str]:
+        """Return the tags that must all be there for the plugin to be on."""
+        ...
+
+    def forbidden_tags(self) -> list[str]:
+        """Return the tags of which none may be there for the plugin to be on."""
+        ...
+
+    def is_enabled(self, config: Config, *, tags: list[str], models: Dicts, context: Context) -> bool | None:
+        """Return True or False to decide it, None to leave it to the tags. Called in every round."""
+        ...
+
+
+class _ActsOnSessions(Protocol):
+    def get_actions(self, *, state: State, context: Context) -> Dicts:
+        """Return the actions that the plugin offers for a session; `trigger` makes one automatic."""
+        ...
+
+    def execute_action(
+        self,
+        action_id: str,
+        session: Session,
+        native_messages: Dicts,
+        params: dict[str, Any],
+        *,
+        context: Context,
+        state: State,
+    ) -> dict[str, Any]:
+        """Run an action: return new `native_messages`, a `session_metadata` patch, a `display`."""
+        ...
+
+
+class ProviderPlugin(BasePlugin, Protocol):
+    """Talks to a model: at least one of the four API hooks is needed.
+
+    Attributes:
+        accepts_unlisted_models: True if models outside `get_models` can be asked for.
+        tool_schema_formats: In which formats tool schemas shall arrive in ``config["tools"]``.
+    """
+
+    accepts_unlisted_models: bool = False
+    tool_schema_formats: tuple[str, ...] = ()
+
+    def init(self, config: Config, *, context: Context) -> State:
+        """Return the state of a new request. Called first, with the tools in ``config["tools"]``."""
+        ...
+
+    def get_models(self, config: Config, *, context: Context) -> Dicts:
+        """Return the models on offer, each with an `id`. Remembered between requests."""
+        ...
+
+    def to_native_messages(self, messages: Dicts, *, state: State, context: Context) -> Dicts:
+        """Return messages in the provider's own form. Stateless."""
+        ...
+
+    def from_native_messages(self, native_messages: Dicts, *, state: State, context: Context) -> Dicts:
+        """Return the provider's own messages in readable form. Stateless."""
+        ...
+
+    def initialize_request(
+        self, native_messages: Dicts, state: State, *, context: Context
+    ) -> tuple[Dicts, State]:
+        """Prepare a request; called right before the model is asked."""
+        ...
+
+    def call_api(
+        self, native_messages: Dicts, state: State, *, request_id: str | None
+    ) -> tuple[Dicts, Dicts, Dicts, State]:
+        """Ask the model and return (partials, final_messages, native_messages, state)."""
+        ...
+
+    def call_api_async(
+        self, native_messages: Dicts, state: State, *, request_id: str | None
+    ) -> Awaitable[tuple[Dicts, Dicts, Dicts, State]]:
+        """Do what `call_api` does, on an event loop."""
+        ...
+
+    def stream_api(self, native_messages: Dicts, state: State, *, request_id: str | None) -> Iterator[Any]:
+        """Ask the model and yield raw chunks, or a `Batch` with all chunks of one read."""
+        ...
+
+    def stream_api_async(
+        self, native_messages: Dicts, state: State, *, request_id: str | None
+    ) -> AsyncIterator[Any]:
+        """Do what `stream_api` does, on an event loop."""
+        ...
+
+    def process_chunk(
+        self, chunk: Any, native_messages: Dicts, state: State
+    ) -> tuple[Dicts, Dicts, Dicts, State]:
+        """Return (partials, final_messages, native_messages, state). Called for every chunk: be quick."""
+        ...
+
+    def finalize(
+        self, native_messages: Dicts, state: State, *, context: Context
+    ) -> tuple[Dicts, Dicts, State]:
+        """Return (final_messages, native_messages, state) when the answer is complete or was cut short."""
+        ...
+
+    def cancel_request(self, request_id: str) -> None:
+        """Stop working on a request, so that a read which waits for it ends. From any thread."""
+        ...
+
+    def register_tool_formats(self, registry: ToolInteropRegistry) -> None:
+        """Add the provider's own formats of tool calls, schemas and results."""
+        ...
+
+
+class _FollowsProvider(BasePlugin, _ActsOnSessions, Protocol):
+    def init(self, config: Config, state: State, *, context: Context) -> State:
+        """Return the request's state with what the plugin adds to it."""
+        ...
+
+    def get_models(self, config: Config, models: Dicts, *, context: Context) -> Dicts:
+        """Return the models after adding, changing or removing some."""
+        ...
+
+    def to_native_messages(
+        self, messages: Dicts, native_messages: Dicts, *, state: State, context: Context
+    ) -> Dicts:
+        """Return what shall be the native form of *messages*, given what it is so far."""
+        ...
+
+    def from_native_messages(
+        self, native_messages: Dicts, messages: Dicts, *, state: State, context: Context
+    ) -> Dicts:
+        """Return what shall be the readable form of *native_messages*, given what it is so far."""
+        ...
+
+    def initialize_request(
+        self, native_messages: Dicts, state: State, *, context: Context
+    ) -> tuple[Dicts, State]:
+        """Prepare a request; what is changed in the native messages becomes part of the session."""
+        ...
+
+    def finalize(
+        self, final_messages: Dicts, native_messages: Dicts, state: State, *, context: Context
+    ) -> tuple[Dicts, Dicts, State]:
+        """Adjust the turn's native messages once the provider is done."""
+        ...
+
+
+class ProviderExtensionPlugin(_FollowsProvider, Protocol):
+    """Stands right beside a provider and sees every chunk."""
+
+    def process_chunk(
+        self, chunk: Any, partials: Dicts, finals: Dicts, native_messages: Dicts, state: State
+    ) -> tuple[Dicts, Dicts, Dicts, State]:
+        """Return (partials, finals, native_messages, state). Called for every chunk: be quick."""
+        ...
+
+
+class FeaturePlugin(_FollowsProvider, Protocol):
+    """Works with any provider; never sees single chunks."""
+
+    def prepare_tools(
+        self, tools: list[ToolDescriptor], *, config: Config, context: Context
+    ) -> list[ToolDescriptor]:
+        """Return the tools that the model shall see: some left out, reordered, or described anew."""
+        ...
+
+    def get_template(self, *, config: Config) -> str:
+        """Return a template text for applications."""
+        ...
+
+    def get_completions(self, config: Config, text: str) -> Dicts:
+        """Return suggestions for the text before the cursor."""
+        ...
+
+    def apply_completion(self, config: Config, text: str, completion: dict[str, Any]) -> str:
+        """Return what an accepted suggestion becomes, or an empty string to leave it."""
+        ...
+
+
+class ToolPlugin(BasePlugin, Protocol):
+    """Runs tools for the model. `stream_tool` may take the place of `execute_tool`; either may be async.
+
+    Attributes:
+        timeout: After how many seconds a call is given up, for all tools or by name.
+    """
+
+    timeout: float | dict[str, float] | None = None
+
+    def init(self, *, config: Config, context: Context) -> State:
+        """Return the state with which the plugin's tools run."""
+        ...
+
+    def get_tool_schemas(self, *, state: State, context: Context) -> Dicts:
+        """Return the tools' schemas, in any format that the tool interop registry knows."""
+        ...
+
+    def execute_tool(
+        self,
+        tool_name: str,
+        arguments: Any,
+        *,
+        state: State,
+        payload_kind: str,
+        payload_format: str,
+        payload_metadata: dict[str, Any],
+        tool_call: dict[str, Any],
+        cancellation: Any,
+        context: Context,
+        prepared: dict[str, Any],
+    ) -> Any:
+        """Run a tool and return its result: a dict with `success`, or any value."""
+        ...
+
+    def stream_tool(
+        self,
+        tool_name: str,
+        arguments: Any,
+        *,
+        state: State,
+        payload_kind: str,
+        payload_format: str,
+        payload_metadata: dict[str, Any],
+        tool_call: dict[str, Any],
+        cancellation: Any,
+        context: Context,
+        prepared: dict[str, Any],
+    ) -> Iterator[dict[str, Any]] | AsyncIterator[dict[str, Any]]:
+        """Run a tool, yielding ``{"part": …}`` as it goes and a dict with `success` at its end."""
+        ...
+
+    def format_tool_result(self, result: dict[str, Any], *, state: State) -> Any:
+        """Return what the model shall read of a result: text or a structured result."""
+        ...
+
+    def to_display_format(self, text: str, *, result: dict[str, Any], state: State) -> dict[str, Any]:
+        """Return what a person shall see of a result."""
+        ...
+
+    def format_tool_call_preview(
+        self,
+        tool_name: str,
+        arguments: Any,
+        *,
+        state: State,
+        payload_kind: str,
+        payload_format: str,
+        payload_metadata: dict[str, Any],
+        tool_call: dict[str, Any],
+        prepared: dict[str, Any],
+    ) -> str:
+        """Return one line that tells a person what a call will do."""
+        ...
+
+    def register_tool_formats(self, registry: ToolInteropRegistry) -> None:
+        """Add the plugin's own formats of tool calls, schemas and results."""
+        ...

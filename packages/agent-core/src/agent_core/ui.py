@@ -1,0 +1,89 @@
+"""What front ends ask plugins for: settings, elements to show, completions, templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agent_core.context import build_context
+from agent_core.errors import PluginError
+from agent_core.log import get_logger
+from agent_core.pipeline.request import plugin_context
+from agent_core.resolve.tools import gather_tools
+
+if TYPE_CHECKING:
+    from agent_core.frozen import FrozenDict
+    from agent_core.plugin.base import PluginWrapper
+    from agent_core.plugin.feature import FeatureWrapper
+    from agent_core.plugin.registry import Registry
+    from agent_core.resolve import Resolution
+
+_log = get_logger("ui")
+_ACTION_ELEMENTS = ("session_action", "message_action")
+_ACTION_OWNERS = {"extension": "provider_extension", "feature": "feature"}
+
+
+def config_schema(registry: Registry) -> list[dict[str, Any]]:
+    """Return one entry per configuration key and plugin."""
+    entries = []
+    for plugin in registry:
+        for key, value in plugin.get_config_schema().items():
+            if isinstance(value, Mapping):
+                entries.append({"key": key, "plugin": plugin.name, **value})
+    return entries
+
+
+def ui_schema(core: Any, resolution: Resolution) -> list[dict[str, Any]]:
+    """Return what the enabled plugins want shown; of settings with one key, the last one counts."""
+    tools = gather_tools(resolution)
+    context = build_context(plugin_context(core, resolution, tools))
+    elements: list[dict[str, Any]] = []
+    settings: dict[str, dict[str, Any]] = {}
+    for plugin in _participants(resolution):
+        for raw in plugin.get_ui_elements(resolution.config, resolution.tags, resolution.models, context):
+            element = _annotate(plugin, raw)
+            key = element.get("key")
+            if element["ui_type"] == "config" and isinstance(key, str) and key:
+                settings[key] = element
+            else:
+                elements.append(element)
+    return [*elements, *settings.values()]
+
+
+def completions(features: Iterable[FeatureWrapper], config: FrozenDict, text: str) -> list[dict[str, Any]]:
+    """Return the suggestions of all features; one that fails is passed over."""
+    found: list[dict[str, Any]] = []
+    for feature in features:
+        try:
+            found += feature.get_completions(config, text)
+        except PluginError as error:
+            # Somebody is typing: a broken helper must not get in their way.
+            _log.warning("completions_failed", plugin=feature.name, error=str(error))
+    return found
+
+
+def apply_completion(
+    features: Iterable[FeatureWrapper], config: FrozenDict, text: str, completion: dict[str, Any]
+) -> str:
+    """Return what the first feature that cares makes of an accepted completion."""
+    return next((snippet for f in features if (snippet := f.apply_completion(config, text, completion))), "")
+
+
+def template(features: Iterable[FeatureWrapper], config: FrozenDict) -> str:
+    """Return the template of the first feature that has one."""
+    return next((found for feature in features if (found := feature.get_template(config))), "")
+
+
+def _participants(resolution: Resolution) -> list[PluginWrapper]:
+    provider = resolution.provider
+    return [provider.provider, *provider.extensions, *resolution.features, *resolution.tools]
+
+
+def _annotate(plugin: PluginWrapper, raw: dict[str, Any]) -> dict[str, Any]:
+    element = {"plugin": plugin.name, **raw}
+    if not isinstance(element.get("ui_type"), str) or not element["ui_type"]:
+        element["ui_type"] = "config"
+    owner = _ACTION_OWNERS.get(plugin.kind)
+    if owner and element["ui_type"] in _ACTION_ELEMENTS and isinstance(element.get("action_id"), str):
+        element.setdefault("action_owner", owner)
+    return element
