@@ -24,4 +24,4 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pyt
     namespace: dict[str, object] = {"__name__": "example"}
 
     for block in python_blocks(page):
-        exec(compile(block, str(page), "exec"), namespace)
+        exec(compile(block, str(page), "exec", dont_inherit=True), namespace)

@@ -42,14 +42,23 @@ class Cancellation:
         return self._cancelled
 
     def cancel(self) -> None:
-        """Take the request back. Calling it again does nothing."""
+        """Take the request back. Calling it again does nothing.
+
+        Raises the first exception that a callback raised, after all of them were called.
+        """
         with self._lock:
             if self._cancelled:
                 return
             self._cancelled = True
             callbacks = list(self._callbacks.values())
+        failures = []
         for callback in callbacks:
-            callback()
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001 - the others must still be told
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     def add_callback(self, callback: Callable[[], None]) -> object:
         """Call *callback* on cancellation, at once if it has happened; return a key to remove it."""

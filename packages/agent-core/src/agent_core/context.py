@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_core.frozen import FrozenDict
+from agent_core.frozen import FrozenDict, FrozenList, freeze
 from agent_core.log import get_logger
 
 if TYPE_CHECKING:
@@ -29,20 +29,21 @@ class Context(FrozenDict):
 
 
 def build_context(owned: Mapping[str, Any], extra: Mapping[str, Any] | None = None) -> Context:
-    """Return *extra* with the keys that this layer owns on top.
+    """Return *extra* with the keys that this layer owns on top; dicts and lists in it are frozen.
 
     Args:
         owned: The keys of this layer.
         extra: What the caller or the layer above passed in.
     """
     above = extra.owned if isinstance(extra, Context) else frozenset()
-    merged = dict(extra or {})
+    merged = {key: _lend(value) for key, value in (extra or {}).items()}
     for key, value in owned.items():
-        if key in merged and key in _FROM_ABOVE and key in above:
+        if key in above and key in _FROM_ABOVE:
             continue
-        if key in merged and merged[key] is not value:
+        # What another layer put there is no caller's mistake: it is what that layer knew of the key.
+        if key in merged and key not in above and merged[key] != value:
             _log.warning("reserved_context_key", key=key, hint="the platform's own value is kept")
-        merged[key] = value
+        merged[key] = _lend(value)
     context = Context(merged)
     context.owned = above | owned.keys()
     return context
@@ -54,3 +55,8 @@ def complete_context(defaults: Mapping[str, Any], extra: Mapping[str, Any] | Non
     context = Context({**defaults, **(extra or {})})
     context.owned = above | defaults.keys()
     return context
+
+
+def _lend(value: Any) -> Any:
+    """Freeze what is not frozen yet; a context in a context stays the one that it is."""
+    return value if isinstance(value, (FrozenDict, FrozenList)) else freeze(value)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from agent_core.errors import RequestCancelled
 from agent_core.io import AsyncIO, SyncIO
 from agent_core.log import get_logger
-from agent_core.steps import Emit, Flow
+from agent_core.steps import Emit, Flow, Read
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
@@ -23,19 +23,32 @@ R = TypeVar("R")
 _log = get_logger("drivers")
 
 
+class _Outcome(Generic[R]):
+    """Where a driver leaves what its flow came to."""
+
+    __slots__ = ("result",)
+
+    def __init__(self) -> None:
+        self.result: R | None = None
+
+
 class EventStream(Generic[R]):
     """The events of a request, as an iterator.
 
     Leaving early keeps what was produced: after `close()`, or after a ``with`` block, `result` has
     the outcome up to then.
-
-    Attributes:
-        result: What the request came to, once it is over; None before, and if nothing could be kept.
     """
 
     def __init__(self, flow: Flow[R], io: SyncIO | None = None) -> None:
-        self.result: R | None = None
-        self._events = self._drive(flow, io or SyncIO())
+        self._outcome: _Outcome[R] = _Outcome()
+        # Not a method of ours: a stream that is simply dropped must end at once, not in some later
+        # garbage collection, and so its generator must not refer to it.
+        self._events = _drive(flow, io or SyncIO(), self._outcome)
+
+    @property
+    def result(self) -> R | None:
+        """What the request came to, once it is over; None before, and if nothing could be kept."""
+        return self._outcome.result
 
     def __iter__(self) -> Iterator[Any]:
         return self._events  # the generator itself, so that a loop over it pays for no layer more
@@ -55,37 +68,47 @@ class EventStream(Generic[R]):
     ) -> None:
         self.close()
 
-    def _drive(self, flow: Flow[R], io: SyncIO) -> Generator[Any, None, None]:
-        resume: Any = flow.send
-        value: Any = None
-        try:
-            while True:
-                step = resume(value)
-                resume, value = flow.send, None
-                if step.__class__ is Emit:
+
+def _drive(flow: Flow[R], io: SyncIO, outcome: _Outcome[R]) -> Generator[Any, None, None]:
+    resume: Any = flow.send
+    value: Any = None
+    try:
+        while True:
+            step = resume(value)
+            kind = step.__class__
+            resume, value = flow.send, None
+            try:
+                if kind is Read:  # the hot path: one step per chunk
                     yield from step.events
-                    continue
-                try:
+                    value = step.reader.read()
+                elif kind is Emit:
+                    yield from step.events
+                else:
                     value = io.perform(step)
-                except (Exception, RequestCancelled) as error:  # noqa: BLE001 - the flow decides what it means
-                    resume, value = flow.throw, error
-        except StopIteration as done:
-            self.result = done.value
-        except BaseException as reason:
-            if _left_early(flow, reason):
-                self.result = _wind_down(flow, io)
-            raise
-        finally:
-            flow.close()
-            io.close()
+            except (Exception, RequestCancelled) as error:  # noqa: BLE001 - the flow decides what it means
+                resume, value = flow.throw, error
+    except StopIteration as done:
+        outcome.result = done.value
+    except BaseException as reason:
+        if _left_early(flow, reason):
+            outcome.result = _wind_down(flow, io)
+        raise
+    finally:
+        flow.close()
+        io.close()
 
 
 class AsyncEventStream(Generic[R]):
     """The events of a request, as an async iterator; see `EventStream`."""
 
     def __init__(self, flow: Flow[R], io: AsyncIO | None = None) -> None:
-        self.result: R | None = None
-        self._events = self._drive(flow, io or AsyncIO())
+        self._outcome: _Outcome[R] = _Outcome()
+        self._events = _drive_async(flow, io or AsyncIO(), self._outcome)
+
+    @property
+    def result(self) -> R | None:
+        """What the request came to, once it is over; None before, and if nothing could be kept."""
+        return self._outcome.result
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self._events
@@ -105,30 +128,34 @@ class AsyncEventStream(Generic[R]):
     ) -> None:
         await self.aclose()
 
-    async def _drive(self, flow: Flow[R], io: AsyncIO) -> AsyncGenerator[Any, None]:
-        resume: Any = flow.send
-        value: Any = None
-        try:
-            while True:
-                step = resume(value)
-                resume, value = flow.send, None
-                if step.__class__ is Emit:
+
+async def _drive_async(flow: Flow[R], io: AsyncIO, outcome: _Outcome[R]) -> AsyncGenerator[Any, None]:
+    resume: Any = flow.send
+    value: Any = None
+    try:
+        while True:
+            step = resume(value)
+            kind = step.__class__
+            resume, value = flow.send, None
+            try:
+                if kind is Read or kind is Emit:
                     for event in step.events:
                         yield event
-                    continue
-                try:
+                if kind is Read:
+                    value = await step.reader.read()
+                elif kind is not Emit:
                     value = await io.perform(step)
-                except (Exception, RequestCancelled) as error:  # noqa: BLE001 - the flow decides what it means
-                    resume, value = flow.throw, error
-        except StopIteration as done:
-            self.result = done.value
-        except BaseException as reason:
-            if _left_early(flow, reason):
-                self.result = await _wind_down_async(flow, io)
-            raise
-        finally:
-            flow.close()
-            await io.close()
+            except (Exception, RequestCancelled) as error:  # noqa: BLE001 - the flow decides what it means
+                resume, value = flow.throw, error
+    except StopIteration as done:
+        outcome.result = done.value
+    except BaseException as reason:
+        if _left_early(flow, reason):
+            outcome.result = await _wind_down_async(flow, io)
+        raise
+    finally:
+        flow.close()
+        await io.close()
 
 
 def call(flow: Flow[R]) -> R:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
 
 from agent_core.frozen import thaw
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def canonical(value: Any) -> bytes:
@@ -20,15 +23,18 @@ def canonical(value: Any) -> bytes:
     except (orjson.JSONEncodeError, RecursionError):
         import json
 
-        text = json.dumps(thaw(value), sort_keys=True, default=_describe, skipkeys=True)
-        return text.encode()
+        return json.dumps(_with_string_keys(thaw(value)), sort_keys=True, default=_describe).encode()
 
 
 def readable(value: Any) -> str:
-    """Encode plain JSON data as indented text that `parse` reads back unchanged."""
+    """Encode plain JSON data as indented text that `parse` reads back unchanged.
+
+    The text can be written to any file: half a surrogate pair, which UTF-8 has no bytes for, is escaped.
+    """
     import json
 
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return text if text.isascii() else _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def parse(text: str | bytes) -> Any:
@@ -46,6 +52,16 @@ def parse(text: str | bytes) -> Any:
 def _plain(value: Any) -> Any:
     to_list = getattr(value, "to_list", None)
     return _describe(value) if to_list is None else to_list()
+
+
+def _with_string_keys(value: Any) -> Any:
+    """Return plain data whose keys can be sorted, whatever they were."""
+    if isinstance(value, dict):
+        return {
+            key if isinstance(key, str) else _describe(key): _with_string_keys(item)
+            for key, item in value.items()
+        }
+    return [_with_string_keys(item) for item in value] if isinstance(value, list) else value
 
 
 def _describe(value: Any) -> str:

@@ -8,21 +8,27 @@ awaitable form nothing stands between the socket and the caller of an async stre
 
 from __future__ import annotations
 
+import atexit
 import threading
+from contextlib import suppress
+from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from agent_core.errors import RequestCancelled
-from agent_core.steps import Batch, CloseStream, OpenStream, Read, Reader, Run, Step, Work
+from agent_core.log import get_logger
+from agent_core.steps import Batch, CloseStream, OpenStream, Reader, Run, Work
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncIterator, Callable, Iterator
-    from concurrent.futures import Future
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
+T = TypeVar("T")
 _ENDED = object()
 _CANCELLED = object()
+_PATIENCE = 1.0  # seconds that a stream which was given up has to end in order
+_log = get_logger("io")
 
 
 class SyncIO:
@@ -31,10 +37,8 @@ class SyncIO:
     def __init__(self) -> None:
         self._open: list[_SyncReader] = []
 
-    def perform(self, step: Step[Any]) -> Any:
-        """Do what *step* asks and return the answer."""
-        if isinstance(step, Read):
-            return cast("_SyncReader", step.reader).read()
+    def perform(self, step: Any) -> Any:
+        """Do what *step* asks and return the answer; reading is done by the driver itself."""
         if isinstance(step, Run):
             return _run(step.work)
         if isinstance(step, OpenStream):
@@ -42,14 +46,22 @@ class SyncIO:
             self._open.append(reader)
             return reader
         if isinstance(step, CloseStream):
-            cast("_SyncReader", step.reader).close()
-            return None
+            return self._let_go(cast("_SyncReader", step.reader))
         raise TypeError(f"no way to do {step!r}")
 
     def close(self) -> None:
-        """Let go of everything that is still open."""
+        """Let go of everything that is still open; what goes wrong in that is only logged."""
         while self._open:
-            self._open.pop().close()
+            self._let_go(self._open[-1])
+
+    def _let_go(self, reader: _SyncReader) -> None:
+        if reader not in self._open:
+            return
+        self._open.remove(reader)
+        try:
+            reader.close()
+        except Exception as error:  # noqa: BLE001 - a stranger's clean-up must not cost the result
+            _not_closed(error)
 
 
 class _SyncReader(Reader):
@@ -79,16 +91,16 @@ class _InlineReader(_SyncReader):
         _close_iterator(self._iterator)
 
 
-class _WatchedReader(_SyncReader):
-    """Reads an iterator in a thread of its own, so that waiting for it can end."""
+class _PumpedReader(_SyncReader):
+    """Waits for items that are fetched elsewhere, so that the waiting can end before the fetching."""
 
     __slots__ = ("_deadline", "_pump", "_queue", "_unwatch")
 
     def __init__(self, step: OpenStream) -> None:
         self._queue: SimpleQueue[Any] = SimpleQueue()
         self._deadline = _deadline(step.timeout)
-        self._pump = _Pump(cast("Callable[[], Any]", step.work.blocking), self._queue.put)
         self._unwatch = _watch(step, lambda: self._queue.put(_CANCELLED))
+        self._pump = _pump(step.work, self._queue.put)
 
     def read(self) -> list[Any] | None:
         self._pump.want()
@@ -96,35 +108,11 @@ class _WatchedReader(_SyncReader):
             found = self._queue.get(timeout=_remaining(self._deadline))
         except Empty:
             raise TimeoutError from None
-        return _unwrap(found)
+        return _as_batch(_unwrap(found))
 
     def close(self) -> None:
         self._unwatch()
         self._pump.stop()
-
-
-class _LoopReader(_SyncReader):
-    """Reads an async iterator that lives on the background loop."""
-
-    __slots__ = ("_deadline", "_iterator", "_pending", "_unwatch")
-
-    def __init__(self, step: OpenStream) -> None:
-        self._iterator = cast("Callable[[], AsyncIterator[Any]]", step.work.awaitable)()
-        self._deadline = _deadline(step.timeout)
-        self._pending: Future[Any] | None = None
-        self._unwatch = _watch(step, self._cancel)
-
-    def read(self) -> list[Any] | None:
-        self._pending = _submit(_next_item(self._iterator))
-        return _as_batch(_result(self._pending, _remaining(self._deadline)))
-
-    def close(self) -> None:
-        self._unwatch()
-        _result(_submit(_close_async(self._iterator)), None)
-
-    def _cancel(self) -> None:
-        if self._pending is not None:
-            self._pending.cancel()
 
 
 class AsyncIO:
@@ -133,10 +121,8 @@ class AsyncIO:
     def __init__(self) -> None:
         self._open: list[_AsyncReader] = []
 
-    async def perform(self, step: Step[Any]) -> Any:
-        """Do what *step* asks and return the answer."""
-        if isinstance(step, Read):
-            return await cast("_AsyncReader", step.reader).read()
+    async def perform(self, step: Any) -> Any:
+        """Do what *step* asks and return the answer; reading is done by the driver itself."""
         if isinstance(step, Run):
             return await _run_async(step.work)
         if isinstance(step, OpenStream):
@@ -144,14 +130,22 @@ class AsyncIO:
             self._open.append(reader)
             return reader
         if isinstance(step, CloseStream):
-            await cast("_AsyncReader", step.reader).close()
-            return None
+            return await self._let_go(cast("_AsyncReader", step.reader))
         raise TypeError(f"no way to do {step!r}")
 
     async def close(self) -> None:
-        """Let go of everything that is still open."""
+        """Let go of everything that is still open; what goes wrong in that is only logged."""
         while self._open:
-            await self._open.pop().close()
+            await self._let_go(self._open[-1])
+
+    async def _let_go(self, reader: _AsyncReader) -> None:
+        if reader not in self._open:
+            return
+        self._open.remove(reader)
+        try:
+            await reader.close()
+        except Exception as error:  # noqa: BLE001 - a stranger's clean-up must not cost the result
+            _not_closed(error)
 
 
 class _AsyncReader(Reader):
@@ -181,38 +175,49 @@ class _AwaitingReader(_AsyncReader):
         await _close_async(self._iterator)
 
 
-class _RacingReader(_AsyncReader):
-    """Reads an async iterator and gives up when time or patience ends."""
+class _WatchedReader(_AsyncReader):
+    """Reads an async iterator in the caller's own task, and gives up when time or patience ends.
 
-    __slots__ = ("_cancelled", "_deadline", "_iterator", "_unwatch")
+    Both end the read in the same way, as a timeout that has come: streams that hold a lock, a
+    timeout or a task group across their items need every read to happen in one task.
+    """
+
+    __slots__ = ("_cancelled", "_deadline", "_iterator", "_loop", "_scope", "_unwatch")
 
     def __init__(self, step: OpenStream) -> None:
         import asyncio
 
-        loop = asyncio.get_running_loop()
-        self._iterator = cast("Callable[[], AsyncIterator[Any]]", step.work.awaitable)()
-        self._deadline = _deadline(step.timeout)
-        self._cancelled = asyncio.Event()
-        self._unwatch = _watch(step, lambda: loop.call_soon_threadsafe(self._cancelled.set))
+        self._loop = asyncio.get_running_loop()
+        self._cancelled = False
+        self._scope: asyncio.Timeout | None = None
+        self._deadline = None if step.timeout is None else self._loop.time() + step.timeout
+        self._iterator = _start_async(step.work)
+        self._unwatch = _watch(step, lambda: _tell(self._loop, self._cancel))
 
     async def read(self) -> list[Any] | None:
         import asyncio
 
-        reading = asyncio.ensure_future(_next_item(self._iterator))
-        stopping = asyncio.ensure_future(self._cancelled.wait())
+        if self._cancelled:
+            raise RequestCancelled
+        scope = self._scope = asyncio.timeout_at(self._deadline)
         try:
-            await asyncio.wait(
-                {reading, stopping}, timeout=_remaining(self._deadline), return_when=asyncio.FIRST_COMPLETED
-            )
-            if reading.done():
-                return _as_batch(reading.result())
-            raise RequestCancelled if self._cancelled.is_set() else TimeoutError
+            async with scope:
+                return _as_batch(await _next_item(self._iterator))
+        except Exception:
+            if scope.expired():
+                raise (RequestCancelled if self._cancelled else TimeoutError) from None
+            raise
         finally:
-            await _abandon(reading, stopping)
+            self._scope = None
 
     async def close(self) -> None:
         self._unwatch()
         await _close_async(self._iterator)
+
+    def _cancel(self) -> None:
+        self._cancelled = True
+        if self._scope is not None and not self._scope.expired():
+            self._scope.reschedule(self._loop.time())
 
 
 class _ThreadReader(_AsyncReader):
@@ -226,10 +231,14 @@ class _ThreadReader(_AsyncReader):
         self._loop = asyncio.get_running_loop()
         self._waiting: asyncio.Future[Any] = self._loop.create_future()
         self._deadline = _deadline(step.timeout)
-        self._pump = _Pump(cast("Callable[[], Any]", step.work.blocking), self._deliver)
         self._unwatch = _watch(step, lambda: self._deliver(_CANCELLED))
+        self._pump = _pump(step.work, self._deliver)
 
     async def read(self) -> list[Any] | None:
+        return _as_batch(await self.read_item())
+
+    async def read_item(self) -> Any:
+        """Return the next item as it is."""
         import asyncio
 
         self._pump.want()
@@ -245,24 +254,35 @@ class _ThreadReader(_AsyncReader):
         self._pump.stop()
 
     def _deliver(self, found: Any) -> None:
-        # The loop may be gone when an abandoned thread finally answers; nobody waits for it then.
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._settle, found)
+        _tell(self._loop, self._settle, found)
 
     def _settle(self, found: Any) -> None:
         if not self._waiting.done():
             self._waiting.set_result(found)
 
 
-class _Pump:
-    """Advances an iterator in its own thread, one item each time one is wanted."""
+class _Pump(Protocol):
+    """Advances an iterator elsewhere, one item each time one is wanted."""
 
-    def __init__(self, start: Callable[[], Iterator[Any]], deliver: Callable[[Any], None]) -> None:
+    def want(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def _pump(work: Work[Any], deliver: Callable[[Any], None]) -> _Pump:
+    return _LoopPump(work, deliver) if work.blocking is None else _ThreadPump(work.blocking, deliver)
+
+
+class _ThreadPump:
+    """Advances a blocking iterator in its own thread; one that hangs is left behind when stopped."""
+
+    def __init__(self, start: Callable[[], Any], deliver: Callable[[Any], None]) -> None:
         self._start = start
         self._deliver = deliver
         self._wanted = threading.Semaphore(0)
         self._stopped = False
-        threading.Thread(target=self._work, name="agent-core-reader", daemon=True).start()
+        run = copy_context().run  # the thread sees the caller's context variables
+        threading.Thread(target=run, args=(self._work,), name="agent-core-reader", daemon=True).start()
 
     def want(self) -> None:
         self._wanted.release()
@@ -275,46 +295,133 @@ class _Pump:
         iterator: Iterator[Any] | None = None
         while self._wanted.acquire() and not self._stopped:
             try:
-                iterator = iterator or iter(self._start())
+                if iterator is None:
+                    iterator = iter(self._start())
                 self._deliver((next(iterator, _ENDED),))
             except BaseException as error:  # noqa: BLE001 - raised again where it is read
                 self._deliver(error)
-        if iterator is not None:
+        try:
             _close_iterator(iterator)
+        except Exception as error:  # noqa: BLE001 - nobody reads it any more
+            _not_closed(error)
+
+
+class _LoopPump:
+    """Advances an async iterator in one task on the background loop."""
+
+    def __init__(self, work: Work[Any], deliver: Callable[[Any], None]) -> None:
+        import asyncio
+
+        self._started_by = work
+        self._deliver = deliver
+        self._wanted = asyncio.Semaphore(0)
+        self._stopped = False
+        self._ended = threading.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._loop = _background.get()
+        self._loop.call_soon_threadsafe(self._begin)
+
+    def want(self) -> None:
+        self._loop.call_soon_threadsafe(self._wanted.release)
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._loop.call_soon_threadsafe(self._cancel)
+        self._ended.wait(_PATIENCE)
+
+    def _begin(self) -> None:
+        self._task = self._loop.create_task(self._work())
+        self._task.add_done_callback(self._end)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _not_closed(error)
+        self._ended.set()
+
+    async def _work(self) -> None:
+        import asyncio
+
+        iterator: AsyncIterator[Any] | None = None
+        try:
+            while not self._stopped:
+                await self._wanted.acquire()
+                try:
+                    if iterator is None:
+                        iterator = _start_async(self._started_by)
+                    self._deliver((await _next_item(iterator),))
+                except asyncio.CancelledError:  # ours if we stop; otherwise the stream cancelled itself
+                    self._deliver(_CANCELLED)
+                except BaseException as error:  # noqa: BLE001 - raised again where it is read
+                    self._deliver(error)
+        finally:
+            await _close_async(iterator)
 
 
 def _open(step: OpenStream) -> _SyncReader:
-    if step.work.blocking is None:
-        return _LoopReader(step)
-    if step.timeout is None and step.cancellation is None:
-        return _InlineReader(iter(step.work.blocking()))
-    return _WatchedReader(step)
+    if step.work.blocking is None or step.timeout is not None or step.cancellation is not None:
+        return _PumpedReader(step)
+    return _InlineReader(iter(step.work.blocking()))
 
 
 def _open_async(step: OpenStream) -> _AsyncReader:
     if step.work.awaitable is None:
         return _ThreadReader(step)
     if step.timeout is None and step.cancellation is None:
-        return _AwaitingReader(step.work.awaitable().__aiter__())
-    return _RacingReader(step)
+        return _AwaitingReader(_start_async(step.work))
+    return _WatchedReader(step)
+
+
+def run_awaitable(start: Callable[[], Awaitable[T]]) -> T:
+    """Run awaitable work from a thread that has no loop of its own, and wait for its result.
+
+    For plugins whose hook is synchronous and whose client is not.
+    """
+    return cast("T", _run(Work(awaitable=start)))
 
 
 def _run(work: Work[Any]) -> Any:
     if work.blocking is not None:
         return work.blocking()
-    return _result(_submit(_await(cast("Callable[[], Any]", work.awaitable))), None)
+    import asyncio
+    from concurrent.futures import CancelledError
+
+    loop = _background.get()
+    future = asyncio.run_coroutine_threadsafe(_await(work), loop)
+    try:
+        return future.result()
+    except CancelledError:
+        raise RequestCancelled from None
+    finally:
+        future.cancel()  # does nothing to one that has ended by itself
 
 
 async def _run_async(work: Work[Any]) -> Any:
     if work.awaitable is not None:
         return await work.awaitable()
-    import asyncio
+    blocking = cast("Callable[[], Any]", work.blocking)
+    # Not asyncio.to_thread: its threads are few, and a loop cannot end before they do.
+    reader = _ThreadReader(OpenStream(Work(blocking=lambda: (blocking(),))))
+    try:
+        return await reader.read_item()
+    finally:
+        await reader.close()
 
-    return await asyncio.to_thread(cast("Callable[[], Any]", work.blocking))
+
+async def _await(work: Work[Any]) -> Any:
+    return await cast("Callable[[], Any]", work.awaitable)()
 
 
-async def _await(start: Callable[[], Any]) -> Any:
-    return await start()
+def _start_async(work: Work[Any]) -> AsyncIterator[Any]:
+    started = cast("Callable[[], Any]", work.awaitable)()
+    if not hasattr(started, "__aiter__"):
+        _close_iterator(started)  # a coroutine would complain that nobody awaited it
+        raise TypeError(f"{type(started).__name__!r} object is not an async iterator")
+    return cast("AsyncIterator[Any]", started.__aiter__())
 
 
 async def _next_item(iterator: AsyncIterator[Any]) -> Any:
@@ -329,26 +436,22 @@ async def _close_async(iterator: Any) -> None:
         await close()
 
 
-async def _abandon(*tasks: asyncio.Future[Any]) -> None:
-    import asyncio
-
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
 def _close_iterator(iterator: Any) -> None:
     close = getattr(iterator, "close", None)
     if close is not None:
         close()
 
 
-def _unwrap(found: Any) -> list[Any] | None:
+def _not_closed(error: BaseException) -> None:
+    _log.warning("stream_not_closed", error=repr(error))
+
+
+def _unwrap(found: Any) -> Any:
     if found is _CANCELLED:
         raise RequestCancelled
     if isinstance(found, BaseException):
         raise found
-    return _as_batch(found[0])
+    return found[0]
 
 
 def _as_batch(item: Any) -> list[Any] | None:
@@ -373,22 +476,10 @@ def _watch(step: OpenStream, cancelled: Callable[[], Any]) -> Callable[[], None]
     return lambda: token.remove_callback(key)
 
 
-def _result(future: Future[Any], timeout: float | None) -> Any:
-    from concurrent.futures import CancelledError
-
-    try:
-        return future.result(timeout)
-    except CancelledError:
-        raise RequestCancelled from None
-    except TimeoutError:
-        future.cancel()
-        raise
-
-
-def _submit(work: Any) -> Future[Any]:
-    import asyncio
-
-    return asyncio.run_coroutine_threadsafe(work, _background.get())
+def _tell(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *arguments: Any) -> None:
+    # The loop may be gone when an abandoned thread finally answers; nobody waits for it then.
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(function, *arguments)
 
 
 class _BackgroundLoop:
@@ -399,13 +490,29 @@ class _BackgroundLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def get(self) -> asyncio.AbstractEventLoop:
+        import asyncio
+
         with self._lock:
             if self._loop is None:
-                import asyncio
-
                 self._loop = asyncio.new_event_loop()
                 threading.Thread(target=self._loop.run_forever, name="agent-core-loop", daemon=True).start()
-            return self._loop
+                atexit.register(_end_loop, self._loop)
+        if asyncio._get_running_loop() is self._loop:  # noqa: SLF001 - get_running_loop would raise
+            raise RuntimeError(
+                "a plugin that runs on the background loop must not wait for it: "
+                "await the async method instead of calling the blocking one"
+            )
+        return self._loop
+
+
+def _end_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Close what lives on the loop, such as pools of connections, before the process ends."""
+    import asyncio
+
+    closing = asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop)
+    with suppress(Exception):
+        closing.result(_PATIENCE)
+    loop.call_soon_threadsafe(loop.stop)
 
 
 _background = _BackgroundLoop()

@@ -43,16 +43,24 @@ class Message:
     def native_indices(self) -> tuple[int, ...] | None:
         """Where this message stands in native history, or None when that is not known."""
         found = self.metadata.get(NATIVE_INDICES)
-        return None if found is None else tuple(found)
+        if not isinstance(found, list) or not all(type(index) is int and index >= 0 for index in found):
+            return None  # it may come from a file that somebody edited
+        return tuple(found)
 
     def with_native_indices(self, indices: tuple[int, ...] | None) -> Message:
         """Return this message standing at other places of native history."""
-        if indices == self.native_indices:
+        if indices == self.native_indices and (indices is not None or NATIVE_INDICES not in self.metadata):
             return self
         metadata = {key: value for key, value in self.metadata.items() if key != NATIVE_INDICES}
         if indices is not None:
             metadata[NATIVE_INDICES] = FrozenList(indices)
         return replace(self, metadata=metadata)
+
+    def __copy__(self) -> Message:
+        return self
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Message:
+        return self  # a copy could only be the same, and its containers would be plain ones
 
     def frozen_dict(self) -> FrozenDict:
         """Return the dict form for lending to plugins; made once."""
@@ -112,13 +120,16 @@ def _check_containers(data: Mapping[str, Any]) -> None:
         value = data.get(name)
         if value is not None and not isinstance(value, kind):
             raise SessionFormatError(f"must be a {kind.__name__}, not {type(value).__name__}", field=name)
+    if not all(isinstance(part, dict) for part in data.get("multipartContent") or ()):
+        raise SessionFormatError("must be a list of dicts", field="multipartContent")
 
 
 def fold_foreign_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a plugin's message dict with the fields that a message lacks moved into its metadata."""
     foreign = {key: value for key, value in data.items() if key not in _FIELDS}
     known = {key: value for key, value in data.items() if key in _FIELDS}
-    if foreign:
-        known["metadata"] = {**foreign, **(known.get("metadata") or {})}
+    metadata = known.get("metadata") or {}
+    if foreign and isinstance(metadata, Mapping):
+        known["metadata"] = {**foreign, **metadata}
     known.setdefault("content", None)
     return known

@@ -50,6 +50,12 @@ class Session:
         assert isinstance(self.messages, History)
         return self.messages
 
+    def __copy__(self) -> Session:
+        return self
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Session:
+        return self  # a copy could only be the same, and its containers would be plain ones
+
     def with_metadata(self, patch: Mapping[str, Any]) -> Session:
         """Return this session with *patch* merged into its metadata."""
         changed = replace(self, metadata={**self.metadata, **patch})
@@ -64,7 +70,7 @@ class Session:
         return FrozenDict(
             session_id=self.session_id,
             messages=FrozenList([message.frozen_dict() for message in self.messages]),
-            metadata=self.metadata,
+            metadata=_with_real_list(self.metadata),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,6 +100,13 @@ def _frozen_metadata(metadata: Mapping[str, Any]) -> FrozenDict:
         # From here on it shares structure, like the messages do.
         frozen = FrozenDict({**frozen, "native_messages": History(native)})
     return frozen
+
+
+def _with_real_list(metadata: dict[str, Any]) -> FrozenDict:
+    """Return the metadata with native history as a list, as plugins and JSON encoders expect it."""
+    native = metadata.get("native_messages")
+    listed = {"native_messages": FrozenList(native)} if isinstance(native, History) else {}
+    return FrozenDict({**metadata, **listed})
 
 
 def _check_session_dict(data: Any) -> None:

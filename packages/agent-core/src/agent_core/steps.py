@@ -8,8 +8,7 @@ piece of the platform is written once, and runs as a call, as a stream, and as a
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
     from agent_core.cancellation import CancellationToken
@@ -26,8 +25,7 @@ class Step(Generic[R]):
 Flow = Generator[Step[Any], Any, R]
 
 
-@dataclass(frozen=True, slots=True)
-class Work(Generic[R]):
+class Work(NamedTuple, Generic[R]):
     """Something that may take long, in the forms that its owner offers.
 
     Attributes:
@@ -39,11 +37,13 @@ class Work(Generic[R]):
     awaitable: Callable[[], Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Run(Step[R]):
     """Do the work and answer with what it returned."""
 
-    work: Work[R]
+    __slots__ = ("work",)
+
+    def __init__(self, work: Work[R]) -> None:
+        self.work = work
 
 
 class Batch(list[Any]):
@@ -58,7 +58,6 @@ class Reader:
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
 class OpenStream(Step[Reader]):
     """Start an iterator and answer with a reader of it.
 
@@ -66,23 +65,37 @@ class OpenStream(Step[Reader]):
     `RequestCancelled` even while the iterator itself hangs.
     """
 
-    work: Work[Any]
-    timeout: float | None = None
-    cancellation: CancellationToken | None = None
+    __slots__ = ("cancellation", "timeout", "work")
+
+    def __init__(
+        self, work: Work[Any], timeout: float | None = None, cancellation: CancellationToken | None = None
+    ) -> None:
+        self.work = work
+        self.timeout = timeout
+        self.cancellation = cancellation
 
 
-@dataclass(frozen=True, slots=True)
 class Read(Step["list[Any] | None"]):
-    """Answer with the next items, or None when the stream has ended."""
+    """Show the events of what was read last, then answer with the next items; None at the end.
 
-    reader: Reader
+    A flow may use one `Read` for a whole stream and set `events` anew each time: a chunk costs one
+    step then, and no object.
+    """
+
+    __slots__ = ("events", "reader")
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.events: list[Any] = []
 
 
-@dataclass(frozen=True, slots=True)
 class CloseStream(Step[None]):
     """Let go of a stream, at its end or before."""
 
-    reader: Reader
+    __slots__ = ("reader",)
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
 
 
 class Emit(Step[None]):

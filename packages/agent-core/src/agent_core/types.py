@@ -291,6 +291,40 @@ class ToolPlugin(BasePlugin, Protocol):
         """Run a tool, yielding ``{"part": …}`` as it goes and a dict with `success` at its end."""
         ...
 
+    def execute_tool_async(
+        self,
+        tool_name: str,
+        arguments: Any,
+        *,
+        state: State,
+        payload_kind: str,
+        payload_format: str,
+        payload_metadata: dict[str, Any],
+        tool_call: dict[str, Any],
+        cancellation: Any,
+        context: Context,
+        prepared: dict[str, Any],
+    ) -> Awaitable[Any]:
+        """Do what `execute_tool` does, on an event loop; for plugins that have both."""
+        ...
+
+    def stream_tool_async(
+        self,
+        tool_name: str,
+        arguments: Any,
+        *,
+        state: State,
+        payload_kind: str,
+        payload_format: str,
+        payload_metadata: dict[str, Any],
+        tool_call: dict[str, Any],
+        cancellation: Any,
+        context: Context,
+        prepared: dict[str, Any],
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Do what `stream_tool` does, on an event loop; for plugins that have both."""
+        ...
+
     def format_tool_result(self, result: dict[str, Any], *, state: State) -> Any:
         """Return what the model shall read of a result: text or a structured result."""
         ...

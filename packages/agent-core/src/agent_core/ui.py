@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.context import build_context
 from agent_core.errors import PluginError
+from agent_core.frozen import freeze, thaw
 from agent_core.log import get_logger
 from agent_core.pipeline.request import plugin_context
 from agent_core.resolve.tools import gather_tools
@@ -28,8 +29,8 @@ def config_schema(registry: Registry) -> list[dict[str, Any]]:
     entries = []
     for plugin in registry:
         for key, value in plugin.get_config_schema().items():
-            if isinstance(value, Mapping):
-                entries.append({"key": key, "plugin": plugin.name, **value})
+            if isinstance(key, str) and key and isinstance(value, Mapping):
+                entries.append({"key": key, "plugin": plugin.name, **thaw(value)})
     return entries
 
 
@@ -55,7 +56,7 @@ def completions(features: Iterable[FeatureWrapper], config: FrozenDict, text: st
     found: list[dict[str, Any]] = []
     for feature in features:
         try:
-            found += feature.get_completions(config, text)
+            found += thaw(feature.get_completions(config, text))
         except PluginError as error:
             # Somebody is typing: a broken helper must not get in their way.
             _log.warning("completions_failed", plugin=feature.name, error=str(error))
@@ -66,7 +67,8 @@ def apply_completion(
     features: Iterable[FeatureWrapper], config: FrozenDict, text: str, completion: dict[str, Any]
 ) -> str:
     """Return what the first feature that cares makes of an accepted completion."""
-    return next((snippet for f in features if (snippet := f.apply_completion(config, text, completion))), "")
+    lent = freeze(completion)
+    return next((snippet for f in features if (snippet := f.apply_completion(config, text, lent))), "")
 
 
 def template(features: Iterable[FeatureWrapper], config: FrozenDict) -> str:
@@ -80,7 +82,7 @@ def _participants(resolution: Resolution) -> list[PluginWrapper]:
 
 
 def _annotate(plugin: PluginWrapper, raw: dict[str, Any]) -> dict[str, Any]:
-    element = {"plugin": plugin.name, **raw}
+    element = {"plugin": plugin.name, **thaw(raw)}
     if not isinstance(element.get("ui_type"), str) or not element["ui_type"]:
         element["ui_type"] = "config"
     owner = _ACTION_OWNERS.get(plugin.kind)

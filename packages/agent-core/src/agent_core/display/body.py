@@ -27,15 +27,16 @@ def read_body(value: object, text_format: str, warn: Warn) -> str | None:
 
 
 def _shown(text: str, text_format: str) -> tuple[str, list[str]]:
-    return neutral(text) if text_format == "markdown" else (text, [])
+    fits = size(text) <= MAX_BODY  # what is cut anyway is not worth reading
+    return neutral(text) if fits and text_format == "markdown" else (text, [])
 
 
 def _shortened(text: str, text_format: str) -> tuple[str, list[str]]:
-    # Escapes make text longer, at most sixfold, and by how much shows only afterwards: so we try
-    # ever shorter beginnings, a dozen at the worst.
-    keep = MAX_BODY - size(TRUNCATED)
+    # Escapes make text longer, at most sixfold, but only trying shows by how much.
+    keep = MAX_BODY
     while True:
-        shown, findings = _shown(cut(text, keep) + TRUNCATED, text_format)
+        beginning = cut(text, keep - size(TRUNCATED)) + TRUNCATED
+        shown, findings = _shown(beginning, text_format)
         if size(shown) <= MAX_BODY:
             return shown, findings
-        keep -= keep // 8
+        keep = min(keep * 5 // 6, keep * MAX_BODY // size(shown))

@@ -33,6 +33,7 @@ Region = tuple[int, int]
 
 _FENCE = re.compile(r"([ \t]*+(?:(?:>|[-+*]|[0-9]{1,9}[.)])[ \t]*+)*+)(`{3,}+|~{3,}+)(.*+)")
 _LABEL_END = re.compile(r"(?:[^\[\]\\]|\\.)*+\]:", re.DOTALL)  # of a definition begun before the code
+_BRACKET = re.compile(r"\\\[|[\[\]]")
 _RUN = re.compile("`++")
 _BLANK = " \t"
 _TABLE_RULE = " \t>|:-+*.)0123456789"  # a delimiter row has nothing else, even inside a list or a quote
@@ -69,6 +70,7 @@ def code_regions(text: str) -> Iterator[Region]:
         view, end = _look(lines, index, view)
         if end > index:
             yield starts[index], starts[end] - 1
+            spans.start_afresh()
             index = end
         else:
             yield from spans.read(lines[index], starts[index])
@@ -110,7 +112,7 @@ def _closing(lines: list[str], index: int, fence: _Fence) -> int | None:
     for number in range(index + 1, len(lines)):
         content = lines[number].lstrip(_BLANK)
         if content.startswith(fence.run):
-            alone = not content.rstrip(_BLANK).strip(fence.run[0])
+            alone = not content.rstrip(" ").strip(fence.run[0])
             return number + 1 if alone and lines[number] == fence.lead + content else None
         if content and not lines[number].expandtabs(4).startswith(fence.lead):
             return None
@@ -128,9 +130,13 @@ class _Spans:
         self._tables = tables
         self._open = False
 
+    def start_afresh(self) -> None:
+        """A block has ended, and with it every run of backticks that was open."""
+        self._open = False
+
     def read(self, line: str, start: int) -> Iterator[Region]:
         if not line.strip(_BLANK):
-            self._open = False
+            self.start_afresh()
         if self._open or "`" not in line:
             return
         spans = _paired(line)
@@ -141,12 +147,21 @@ class _Spans:
             yield start + first, start + last
 
     def _doubtful(self, code: str) -> bool:
-        """Whether something that binds tighter than backticks may reach into a span."""
+        """Whether a cell, a link or a definition that began before a span may end in it."""
         if self._tables and "|" in code:
-            return True  # a bar ends the cell
+            return True
         if "](" in code and code.count("`") > len("``"):
-            return True  # some readers of link texts know single backticks only
-        return _LABEL_END.match(code) is not None
+            return True  # marked knows only plain `code` in the text of a link
+        return _closes_bracket(code)
+
+
+def _closes_bracket(code: str) -> bool:
+    depth = 0
+    for match in _BRACKET.finditer(code):
+        depth += {"[": 1, "]": -1}.get(match[0], 0)
+        if depth < 0:
+            return True
+    return False
 
 
 def _paired(line: str) -> list[Region] | None:

@@ -72,7 +72,7 @@ def _netloc(netloc: str) -> str:
 
 def _ipv6(host: str) -> str:
     try:
-        return f"[{IPv6Address(host)}]"
+        return f"[{IPv6Address(host)}]"  # which Python itself checks since 3.11.4 only
     except ValueError:
         raise UrlRefusedError("no usable host") from None
 

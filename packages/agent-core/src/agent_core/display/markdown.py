@@ -49,7 +49,7 @@ def neutral(text: str) -> tuple[str, list[str]]:
     lines = re.sub("[\u2028\u2029]", "\n", text)  # some readers end a line there, so let all do it
     found["separator"] = sum(map(text.count, "\u2028\u2029"))
     shown = "".join(_pieces(lines, found))
-    return shown, [f"{_FINDINGS[kind]} ({count})" for kind, count in found.items() if count]
+    return shown, [f"{finding} ({found[kind]})" for kind, finding in _FINDINGS.items() if found[kind]]
 
 
 def _pieces(text: str, found: Counter[str]) -> Iterator[str]:

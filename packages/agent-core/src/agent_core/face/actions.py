@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent_core.config import read_config
+from agent_core.context import build_context
 from agent_core.drivers import call, call_async
 from agent_core.errors import ArgumentError, ArgumentTypeError
 from agent_core.face.base import CoreBase
-from agent_core.face.checks import check_list, check_name, check_triggers
-from agent_core.frozen import FrozenDict, FrozenList, freeze, thaw
+from agent_core.face.checks import check_context, check_list, check_name, check_session, check_triggers
+from agent_core.frozen import FrozenList, freeze, thaw
 from agent_core.pipeline import actions
 from agent_core.session import Session
 
@@ -26,6 +27,7 @@ class Actions(CoreBase):
     def get_session_actions(self, config: dict[str, Any]) -> Dicts:
         """Return the actions that extensions and features offer for a session."""
         if not self._registry.providers:
+            read_config(config)
             return []
         request = self._edit_request("get_session_actions", Session(""), config, None)
         return [action.to_dict() for action in actions.open_host(request).actions()]
@@ -150,16 +152,17 @@ class Actions(CoreBase):
             The final messages, the native messages, the session metadata to merge, and the results.
         """
         check_name("trigger", trigger)
-        owned = FrozenDict({**request_context, "core": self, "config": read_config(config)})
+        owned = {"core": self, "config": read_config(config)}
+        context = build_context(owned, check_context(request_context))
         outcome = call(
             actions.response_actions(
-                actions.ActionHost(provider, tuple(features), state, owned),
-                session,
+                actions.ActionHost(provider, tuple(features), state, context),
+                check_session(session),
                 trigger,
                 actions.ResponseOutcome(
                     _frozen_dicts(final_messages), _frozen_dicts(native_messages), {}, []
                 ),
-                extra=extra_context,
+                extra=check_context(extra_context),
                 native_final_messages=_frozen_dicts(native_final_messages),
                 stream=stream,
                 turn_native_start_index=turn_native_start_index,

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agent_core.config import config_key, read_config
-from agent_core.errors import AgentError
+from agent_core.config import ConfigKey, config_key, read_config
+from agent_core.errors import AgentError, ArgumentError, ArgumentTypeError, RegistrationError
 from agent_core.face.checks import check_context, check_session
-from agent_core.functions import tool as as_tool
 from agent_core.log import get_logger
 from agent_core.pipeline.request import Request
-from agent_core.plugin.discovery import FoundPlugins, InstalledPlugin, find_in_modules, find_installed
+from agent_core.plugin.extension import ExtensionWrapper
 from agent_core.plugin.feature import FeatureWrapper
 from agent_core.plugin.model_cache import ModelDiscoveryCache
 from agent_core.plugin.provider import ProviderWrapper
@@ -24,8 +23,11 @@ from agent_core.resolve import Resolution, resolve
 from agent_core.steps import Flow, run_blocking
 
 if TYPE_CHECKING:
+    from agent_core.plugin.base import PluginWrapper
+    from agent_core.plugin.discovery import FoundPlugins, InstalledPlugin
     from agent_core.session import Session
 
+_REGISTERED_KINDS = ("providers", "features", "tools")
 _REMEMBERED_CONFIGS = 128
 _log = get_logger("core")
 
@@ -35,34 +37,38 @@ class CoreBase:
 
     def __init__(self, model_cache: ModelDiscoveryCache | None = None) -> None:
         self._registry = Registry()
-        self._model_cache = model_cache or ModelDiscoveryCache()
+        self._model_cache = ModelDiscoveryCache() if model_cache is None else model_cache
         self._lock = threading.Lock()
-        self._resolutions: dict[tuple[bytes, bool], Resolution] = {}
+        self._resolutions: dict[tuple[ConfigKey, bool], Resolution] = {}
 
-    def register_provider(self, plugin_class: type, extensions: list[type] | None = None) -> None:
-        """Register a provider, with the extensions that stand beside it.
+    def register_provider(self, plugin_class: object, extensions: Sequence[object] | None = None) -> None:
+        """Register a provider, with the extensions that stand beside it; each a class or an object.
 
         Raises:
             RegistrationError: If a name is taken, or a hook has a signature that is not documented.
+            PluginError: If a class cannot be instantiated.
         """
-        wrapper = ProviderWrapper(plugin_class, extensions or ())
-        self._register(self._registry.with_provider(wrapper))
+        if extensions is not None and not isinstance(extensions, (list, tuple)):
+            raise ArgumentTypeError(f"extensions must be a list, not {type(extensions).__name__}")
+        self._register(ProviderWrapper(plugin_class, extensions or ()))
 
-    def register_feature(self, plugin_class: type) -> None:
-        """Register a feature.
+    def register_feature(self, plugin_class: object) -> None:
+        """Register a feature, a class or an object.
 
         Raises:
             RegistrationError: If its name is taken, or a hook has a signature that is not documented.
+            PluginError: If the class cannot be instantiated.
         """
-        self._register(self._registry.with_feature(FeatureWrapper(plugin_class)))
+        self._register(FeatureWrapper(plugin_class))
 
-    def register_tool(self, plugin_class: Any) -> None:
-        """Register a tool plugin, or any typed function as a tool.
+    def register_tool(self, plugin_class: object) -> None:
+        """Register a tool plugin, a class or an object, or any typed function as a tool.
 
         Raises:
             RegistrationError: If its name is taken, or a hook has a signature that is not documented.
+            PluginError: If the class cannot be instantiated.
         """
-        self._register(self._registry.with_tool(_tool_wrapper(plugin_class)))
+        self._register(_tool_wrapper(plugin_class))
 
     def discover_and_register(self, modules: list[str]) -> dict[str, list[str]]:
         """Register the plugins that the given modules define, telling kinds by their methods.
@@ -73,10 +79,11 @@ class CoreBase:
         Returns:
             The names of what was registered, under providers, features, tools and extensions.
         """
-        found = find_in_modules(modules)
-        registry, before = _add_found(self._registry, found), set(self._registry)
-        self._register(registry)
-        new = [wrapper for wrapper in registry if wrapper not in before]
+        from agent_core.plugin.discovery import find_in_modules
+
+        wrappers = _wrap_found(find_in_modules(modules))
+        self._register(*wrappers)
+        new = list(Registry().with_plugins(wrappers))
         kinds = ("provider", "feature", "tool", "extension")
         return {f"{kind}s": [wrapper.name for wrapper in new if wrapper.kind == kind] for kind in kinds}
 
@@ -85,8 +92,9 @@ class CoreBase:
     ) -> list[InstalledPlugin]:
         """Register the plugins that installed packages announce by entry point.
 
-        An extension goes to the providers that its `providers` attribute names, or to all. One that
-        cannot be loaded or registered is reported and leaves the others working.
+        Extensions come with providers: each goes to the registered providers that its `providers`
+        attribute names, or to all. One that cannot be loaded or registered is reported and leaves the
+        others working.
 
         Args:
             names: Only these; by default the environment variable AGENT_LOAD_PLUGINS decides.
@@ -94,11 +102,18 @@ class CoreBase:
 
         Returns:
             Every plugin found, with its problem if it has one.
+
+        Raises:
+            ArgumentError: If a kind is not one that the core registers.
         """
+        for kind in kinds:
+            if kind not in _REGISTERED_KINDS:
+                raise ArgumentError(f"kinds must be among {list(_REGISTERED_KINDS)}, not {kind!r}")
+        from agent_core.plugin.discovery import find_installed
+
         extensions = find_installed(names, ["extensions"]) if "providers" in kinds else []
-        usable = [found.plugin for found in extensions if found.problem is None]
-        reports = [self._register_found(found, usable) for found in find_installed(names, kinds)]
-        return [*reports, *extensions]
+        found = [*(find_installed(names, kinds)), *extensions]
+        return [self._register_found(plugin) for plugin in found]
 
     def resolve(self, config: dict[str, Any], *, required: Sequence[str] = ()) -> Resolution:
         """Decide who takes part in requests with this configuration.
@@ -110,25 +125,41 @@ class CoreBase:
             return self._resolve(config)
         return resolve(self._registry, read_config(config), self._model_cache, required=required)
 
-    def _register(self, registry: Registry) -> None:
+    def _register(self, *wrappers: PluginWrapper) -> None:
+        """Add all of them, or none."""
+        self._change_registry(lambda registry: registry.with_plugins(wrappers))
+
+    def _change_registry(self, change: Callable[[Registry], Registry]) -> None:
         with self._lock:
-            self._registry = registry
+            self._registry = change(self._registry)
             self._resolutions = {}
 
-    def _register_found(self, found: InstalledPlugin, extensions: Sequence[Any]) -> InstalledPlugin:
+    def _register_found(self, found: InstalledPlugin) -> InstalledPlugin:
         if found.problem is not None:
             return found
+        register: dict[str, Callable[[Any], None]] = {
+            "providers": self.register_provider,
+            "features": self.register_feature,
+            "tools": self.register_tool,
+            "extensions": self._attach_extension,
+        }
         try:
-            if found.kind == "providers":
-                own = [e for e in extensions if found.name in getattr(e, "providers", (found.name,))]
-                self.register_provider(found.plugin, own)
-            elif found.kind == "features":
-                self.register_feature(found.plugin)
-            else:
-                self.register_tool(found.plugin)
-        except AgentError as error:
-            return replace(found, plugin=None, problem=str(error))
+            register[found.kind](found.plugin)
+        except Exception as error:  # noqa: BLE001 - a stranger's class may raise anything when looked at
+            reason = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
+            return replace(found, plugin=None, problem=reason)
         return found
+
+    def _attach_extension(self, plugin: Any) -> None:
+        """Put an extension beside every registered provider that it wants."""
+        wanted = getattr(plugin, "providers", None)
+        wanted = (wanted,) if isinstance(wanted, str) else wanted
+        names = [p.name for p in self._registry.providers if wanted is None or p.name in wanted]
+        if not names:
+            there = "no provider is" if wanted is None else f"none of its providers {list(wanted)} is"
+            raise RegistrationError(ExtensionWrapper(plugin).name, f"{there} registered")
+        placed = [(name, ExtensionWrapper(plugin)) for name in names]
+        self._change_registry(lambda registry: registry.with_extensions(placed))
 
     def _resolve(self, config: dict[str, Any], *, provider_optional: bool = False) -> Resolution:
         """Return the decision for a configuration; made once while nothing changes."""
@@ -159,7 +190,7 @@ class CoreBase:
         self,
         config: dict[str, Any],
         provider_optional: bool,  # noqa: FBT001
-    ) -> tuple[tuple[bytes, bool], Resolution | None]:
+    ) -> tuple[tuple[ConfigKey, bool], Resolution | None]:
         if not isinstance(config, Mapping):
             read_config(config)
         key = (config_key(config), provider_optional)
@@ -186,19 +217,20 @@ class CoreBase:
 
 
 def _tool_wrapper(plugin: Any) -> ToolWrapper:
-    is_plugin = isinstance(plugin, type) or hasattr(plugin, "get_tool_schemas")
-    return ToolWrapper(plugin if is_plugin else as_tool(plugin))
+    if isinstance(plugin, type) or hasattr(plugin, "get_tool_schemas"):
+        return ToolWrapper(plugin)
+    from agent_core.functions import tool
+
+    return ToolWrapper(tool(plugin))
 
 
-def _add_found(registry: Registry, found: FoundPlugins) -> Registry:
-    if found.providers:
-        registry = registry.with_provider(ProviderWrapper(found.providers[0], found.extensions))
-    elif found.extensions:
+def _wrap_found(found: FoundPlugins) -> list[PluginWrapper]:
+    if not found.providers and found.extensions:
         _log.warning("extensions_without_provider", extensions=[e.__name__ for e in found.extensions])
     if len(found.providers) > 1:
         _log.warning("only_first_provider_registered", ignored=[p.__name__ for p in found.providers[1:]])
-    for feature in found.features:
-        registry = registry.with_feature(FeatureWrapper(feature))
-    for plugin in found.tools:
-        registry = registry.with_tool(ToolWrapper(plugin))
-    return registry
+    return [
+        *(ProviderWrapper(provider, found.extensions) for provider in found.providers[:1]),
+        *map(FeatureWrapper, found.features),
+        *map(ToolWrapper, found.tools),
+    ]

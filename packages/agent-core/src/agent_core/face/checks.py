@@ -53,7 +53,8 @@ def check_format(format_name: str) -> None:
 
 def check_triggers(trigger: str | Sequence[str]) -> list[str]:
     """Return one trigger or several as a list."""
-    triggers = [trigger] if isinstance(trigger, str) else list(trigger or ())
-    if not triggers or not all(isinstance(name, str) and name for name in triggers):
+    triggers = [trigger] if isinstance(trigger, str) else trigger
+    named = isinstance(triggers, (list, tuple)) and all(isinstance(name, str) and name for name in triggers)
+    if not named or not triggers:
         raise ArgumentError("trigger must be a non-empty string, or a list of such")
-    return triggers
+    return list(triggers)

@@ -10,6 +10,7 @@ from agent_core.encoding import parse, readable
 from agent_core.errors import (
     AgentError,
     ArgumentError,
+    ArgumentTypeError,
     MessageEditError,
     MessageIndexError,
     SessionFormatError,
@@ -61,7 +62,8 @@ class Sessions(CoreBase):
         Raises:
             MessageIndexError: If `after_index` is outside the session.
         """
-        at = _insertion_point(after_index, len(session.messages))
+        at = _insertion_point(after_index, len(check_session(session).messages))
+        _check_kinds(metadata=metadata, multipart_content=multipart_content, tool_result=tool_result)
         message = Message(
             check_role(role),
             content,
@@ -87,6 +89,7 @@ class Sessions(CoreBase):
             MessageIndexError: If there is no such message.
             MessageEditError: If it is a tool message, whose content belongs to its call.
         """
+        check_session(session)
         position = index + len(session.messages) if index < 0 else index
         if not 0 <= position < len(session.messages):
             raise MessageIndexError("index", index, len(session.messages))
@@ -118,15 +121,16 @@ class Sessions(CoreBase):
         Returns:
             The session, or with `return_removed` a pair of sessions.
         """
-        count = len(session.messages)
+        count = len(check_session(session).messages)
         kept, removed = _selection(count, start, end, remove_indices)
         if len(kept) == count:
-            empty = self._editor("slice_session", session, None, None, strict=True).select([])
-            return (session, empty) if return_removed else session
+            if not return_removed:
+                return session
+            return session, edit.Editor(session, "slice_session").drop([], None)
         editor = self._editor("slice_session", session, config, None, strict=True)
         if not return_removed:
             return editor.select(kept)
-        return editor.select(kept), editor.select(removed)
+        return editor.select(kept), editor.select(removed, unowned=False)
 
     def fork_session(
         self,
@@ -140,7 +144,10 @@ class Sessions(CoreBase):
 
         Everything up to there is shared, not copied. The id stays unless another is given.
         """
-        forked: Session = self.slice_session(session, config, start=0, end=upto_index + 1)
+        count = len(check_session(session).messages)
+        kept, removed = _selection(count, 0, upto_index + 1, None)
+        editor = self._editor("fork_session", session, config, None, strict=True)
+        forked = editor.select(kept) if removed else session
         return forked if new_session_id is None else forked.with_id(new_session_id)
 
     def join_sessions(
@@ -150,6 +157,8 @@ class Sessions(CoreBase):
 
         Native histories are put one after the other if the configuration's provider made both.
         """
+        check_session(prefix)
+        check_session(suffix)
         request = None if config is None else self._edit_request("join_sessions", prefix, config, None)
         return edit.join(prefix, suffix, request)
 
@@ -160,7 +169,7 @@ class Sessions(CoreBase):
             ArgumentError: If the format is not "json".
         """
         check_format(format)
-        return readable(session.to_dict())
+        return readable(check_session(session).to_dict())
 
     def import_session(self, data: str, format: str = "json") -> Session:  # noqa: A002
         """Return the session that `export_session` wrote.
@@ -171,10 +180,13 @@ class Sessions(CoreBase):
         """
         check_format(format)
         try:
-            parsed = parse(data)
+            return Session.from_dict(parse(data))
+        except SessionFormatError:
+            raise
+        except RecursionError as error:
+            raise SessionFormatError("nested too deeply") from error
         except (ValueError, TypeError) as error:
             raise SessionFormatError(f"not JSON: {error}") from error
-        return Session.from_dict(parsed)
 
     def core_messages_to_native(
         self, core_messages: Dicts, config: dict[str, Any], *, context: dict[str, Any] | None = None
@@ -246,6 +258,15 @@ class Sessions(CoreBase):
             return edit.Editor(session, operation)
 
 
+def _check_kinds(*, metadata: Any, multipart_content: Any, tool_result: Any) -> None:
+    kinds = (("metadata", metadata, dict), ("multipart_content", multipart_content, list))
+    for name, value, kind in (*kinds, ("tool_result", tool_result, dict)):
+        if value is not None and not isinstance(value, kind):
+            raise ArgumentTypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
+    if not all(isinstance(part, dict) for part in multipart_content or ()):
+        raise ArgumentTypeError("multipart_content must be a list of dicts")
+
+
 def _insertion_point(after_index: int | None, count: int) -> int:
     if after_index is None:
         return count
@@ -263,8 +284,8 @@ def _selection(
     """Return the positions to keep and those to leave out, by the rules of Python's slices."""
     dropped = {i + count if i < 0 else i for i in remove_indices or () if isinstance(i, int)}
     inside = set(range(count)[slice(start, end)])
-    kept = [position for position in range(count) if position in inside and position not in dropped]
-    return kept, [position for position in range(count) if position not in set(kept)]
+    staying = inside - dropped
+    return sorted(staying), [position for position in range(count) if position not in staying]
 
 
 def _edited_parts(message: Message, content: Any) -> list[dict[str, Any]] | None:

@@ -1,25 +1,26 @@
-"""Tools: what there is, and running what a model asked for."""
+"""Tools: what there is, and running what a model asked for.
+
+What runs tools is imported when the first one is asked for, since many requests have none.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from agent_core.drivers import AsyncEventStream, EventStream, call, call_async
-from agent_core.errors import AgentError
+from agent_core.errors import ArgumentTypeError
 from agent_core.face.base import CoreBase
-from agent_core.face.checks import check_context
+from agent_core.face.checks import check_context, check_list
 from agent_core.frozen import thaw
-from agent_core.log import get_logger
-from agent_core.pipeline import tools
 from agent_core.resolve.tools import gather_tools
 
 if TYPE_CHECKING:
     from agent_core.models import ToolDescriptor
+    from agent_core.pipeline.tools import ToolHost
     from agent_core.resolve import Resolution
     from agent_core.steps import Flow
 
 Dicts = list[dict[str, Any]]
-_log = get_logger("tools")
 
 
 class ToolCalls(CoreBase):
@@ -59,7 +60,13 @@ class ToolCalls(CoreBase):
     def stream_tool_call(
         self, tool_call: dict[str, Any], config: dict[str, Any], *, context: dict[str, Any] | None = None
     ) -> EventStream[Any]:
-        """Run one call and yield what the tool itself yields, its result included."""
+        """Run one call and yield what the tool itself yields, its result included.
+
+        A call that cannot be run yields nothing: `iter_tool_messages` tells why.
+
+        Raises:
+            ToolError: If the tool raised or took too long, at the point where it did.
+        """
         return EventStream(self._tool_items_flow(tool_call, config, context))
 
     async def execute_tool_calls_async(
@@ -97,33 +104,45 @@ class ToolCalls(CoreBase):
         """Return the running of tool calls as a flow, for layers that drive flows of their own."""
         if not tool_calls:
             return []
+        check_list("tool_calls", tool_calls)
         resolution = yield from self._resolving(config, provider_optional=True)
         host = self._tool_host(resolution, context, cancellation)
-        return (yield from tools.run_tool_calls(host, tool_calls))
+        from agent_core.pipeline.tools import run_tool_calls
+
+        return (yield from run_tool_calls(host, tool_calls))
 
     def format_tool_call_preview(self, tool_call: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
         """Return the call's id and one line that tells a person what it will do."""
         host = self._tool_host(self._resolve(config, provider_optional=True), None, None)
-        return _preview(host, tool_call)
+        from agent_core.pipeline.tools import preview_call
+
+        return preview_call(host, tool_call)
 
     def format_tool_call_previews(self, tool_calls: Dicts, config: dict[str, Any]) -> Dicts:
         """Return a preview of each call."""
         host = self._tool_host(self._resolve(config, provider_optional=True), None, None)
-        return [_preview(host, tool_call) for tool_call in tool_calls if isinstance(tool_call, dict)]
+        from agent_core.pipeline.tools import preview_call
+
+        return [preview_call(host, tool_call) for tool_call in tool_calls if isinstance(tool_call, dict)]
 
     def extract_tool_calls_from_messages(self, messages: Dicts) -> Dicts:
         """Return the tool calls that assistant messages carry in their metadata."""
         found: Dicts = []
         for message in messages:
             if isinstance(message, dict) and message.get("role") == "assistant":
-                calls = (message.get("metadata") or {}).get("tool_calls")
+                metadata = message.get("metadata")
+                calls = metadata.get("tool_calls") if isinstance(metadata, dict) else None
                 found += [c for c in calls if isinstance(c, dict)] if isinstance(calls, list) else []
         return found
 
     def _tool_host(
         self, resolution: Resolution, context: dict[str, Any] | None, cancellation: Any
-    ) -> tools.ToolHost:
-        return tools.ToolHost(
+    ) -> ToolHost:
+        from agent_core.pipeline.tools import ToolHost
+
+        if cancellation is not None and not hasattr(cancellation, "add_callback"):
+            raise ArgumentTypeError(f"cancellation must be a token, not {type(cancellation).__name__}")
+        return ToolHost(
             resolution=resolution,
             table=gather_tools(resolution),
             core=self,
@@ -135,21 +154,6 @@ class ToolCalls(CoreBase):
         self, tool_call: dict[str, Any], config: dict[str, Any], context: dict[str, Any] | None
     ) -> Flow[None]:
         resolution = yield from self._resolving(config, provider_optional=True)
-        yield from tools.stream_tool_items(self._tool_host(resolution, context, None), tool_call)
+        from agent_core.pipeline.tools import stream_tool_items
 
-
-def _preview(host: tools.ToolHost, call_: dict[str, Any]) -> dict[str, Any]:
-    """Return a preview; a call that nobody can run has an empty one."""
-    try:
-        inspected = tools.inspect_call(host, call_)
-    except tools.CallRefused:
-        return {"id": None, "preview": ""}
-    binding = host.table.bindings.get(inspected.tool_name)
-    if binding is None:
-        return {"id": inspected.call_id, "preview": ""}
-    try:
-        invocation = tools.invocation(host, tools.ReadyCall(inspected, binding))
-        return {"id": inspected.call_id, "preview": binding.plugin.format_tool_call_preview(invocation)}
-    except AgentError as error:
-        _log.warning("preview_failed", tool=inspected.tool_name, error=str(error))
-        return {"id": inspected.call_id, "preview": ""}
+        yield from stream_tool_items(self._tool_host(resolution, context, None), tool_call)

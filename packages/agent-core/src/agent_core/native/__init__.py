@@ -6,9 +6,9 @@ from agent_core.native.indices import (
     NewItems,
     carry_internal_metadata,
     compose,
+    inherit_internal_metadata,
     owners,
     patch_internal_metadata,
-    sequential,
 )
 from agent_core.native.links import Seal, message_digest
 from agent_core.native.record import (
@@ -26,6 +26,7 @@ from agent_core.native.record import (
     new_native,
     read_native,
     renew_native,
+    share_beginning,
     write_native,
 )
 
@@ -45,6 +46,7 @@ __all__ = [
     "add_run",
     "carry_internal_metadata",
     "compose",
+    "inherit_internal_metadata",
     "item_models",
     "message_digest",
     "model_runs",
@@ -54,8 +56,8 @@ __all__ = [
     "read_native",
     "renew_native",
     "restore",
-    "sequential",
     "set_aside",
+    "share_beginning",
     "without",
     "write_native",
 ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_core.frozen import FrozenDict
+from agent_core.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -87,20 +88,11 @@ def owners(messages: Iterable[Message], count: int) -> dict[int, list[int]] | No
     """Return which message positions own each native item, or None if some indices make no sense."""
     owned: dict[int, list[int]] = {}
     for position, message in enumerate(messages):
-        for index in message.metadata.get("native_indices") or ():
-            if not isinstance(index, int) or not 0 <= index < count:
+        for index in message.native_indices or ():
+            if index >= count:
                 return None
             owned.setdefault(index, []).append(position)
     return owned
-
-
-def sequential(messages: Iterable[Message], groups: Iterable[int], start: int) -> list[Message]:
-    """Return the messages standing one after the other, each on as many items as its group says."""
-    placed = []
-    for message, size in zip(messages, groups, strict=True):
-        placed.append(message.with_native_indices(tuple(range(start, start + size))))
-        start += size
-    return placed
 
 
 def carry_internal_metadata(old: Sequence[Mapping[str, Any]], new: Sequence[FrozenDict]) -> list[FrozenDict]:
@@ -109,18 +101,48 @@ def carry_internal_metadata(old: Sequence[Mapping[str, Any]], new: Sequence[Froz
     Item by item where there are as many; otherwise the first new item inherits it all.
     """
     if len(old) == len(new):
-        return [_with_internal(made, was.get(INTERNAL_METADATA)) for was, made in zip(old, new, strict=True)]
+        return [_with_internal(made, _internal(was)) for was, made in zip(old, new, strict=True)]
     merged: dict[str, Any] = {}
     for was in old:
-        merged.update(was.get(INTERNAL_METADATA) or {})
+        merged.update(_internal(was))
     return [_with_internal(made, merged if place == 0 else None) for place, made in enumerate(new)]
 
 
 def _with_internal(item: FrozenDict, inherited: Mapping[str, Any] | None) -> FrozenDict:
     if not inherited:
         return item
-    own = item.get(INTERNAL_METADATA) or {}
-    return FrozenDict({**item, INTERNAL_METADATA: FrozenDict({**inherited, **own})})
+    return FrozenDict({**item, INTERNAL_METADATA: FrozenDict({**inherited, **_internal(item)})})
+
+
+def _internal(item: Mapping[str, Any]) -> dict[str, Any]:
+    found = item.get(INTERNAL_METADATA)
+    return found if isinstance(found, dict) else {}
+
+
+def inherit_internal_metadata(
+    old: object,
+    before: Iterable[Message],
+    items: Sequence[FrozenDict],
+    groups: Iterable[Sequence[int] | None],
+) -> list[FrozenDict]:
+    """Return items made anew with the `_metadata` of the old items of the same messages.
+
+    Args:
+        old: The native history that is replaced; it need not be trusted, or even be a list.
+        before: The messages as they pointed into it.
+        groups: For each of them, the indices of its new items.
+    """
+    known = old if isinstance(old, History) else History[Any]()
+    made = list(items)
+    for message, group in zip(before, groups, strict=True):
+        replaced = [known[i] for i in message.native_indices or () if i < len(known)]
+        places = group or ()
+        kept = carry_internal_metadata(
+            [item for item in replaced if isinstance(item, dict)], [made[place] for place in places]
+        )
+        for place, item in zip(places, kept, strict=True):
+            made[place] = item
+    return made
 
 
 def patch_internal_metadata(
@@ -132,9 +154,9 @@ def patch_internal_metadata(
     """
     patched = list(items)
     changed = False
-    for index in {i for i in indices if 0 <= i < len(items)}:
-        internal = patched[index].get(INTERNAL_METADATA)
-        before = dict(internal) if isinstance(internal, dict) else {}
+    selected = {i for i in indices if isinstance(i, int) and 0 <= i < len(items)}
+    for index in [i for i in selected if isinstance(items[i], dict)]:
+        before = _internal(patched[index])
         after = {**before, **patch}
         if after != before:
             patched[index] = {**patched[index], INTERNAL_METADATA: after}

@@ -28,10 +28,14 @@ class Seal:
 
     def extend(self, messages: Iterable[Message], items: Iterable[Mapping[str, Any]]) -> Seal:
         """Return the seal after *messages* and native *items* were appended."""
-        return Seal(
-            _extend(self.messages, (message_digest(m) + canonical(m.native_indices) for m in messages)),
-            _extend(self.native, (canonical(item) for item in items)),
-        )
+        parts = (_part(message_digest(m), m.metadata.get(NATIVE_INDICES)) for m in messages)
+        return Seal(_extend(self.messages, parts), _extend(self.native, map(canonical, items)))
+
+    @classmethod
+    def of_digests(cls, digests: Iterable[tuple[bytes, Any]], items: Iterable[Mapping[str, Any]]) -> Seal:
+        """Return the seal of messages of which only digests and native indices are at hand."""
+        parts = (_part(digest, indices) for digest, indices in digests)
+        return cls(_extend(History(), parts), _extend(History(), map(canonical, items)))
 
     def prefix(self, messages: int, native: int) -> Seal:
         """Return the seal of the first messages and items."""
@@ -63,6 +67,10 @@ def covered_messages(integrity: Any, limit: int) -> int | None:
         return None
     count = integrity.get("messages")
     return count if isinstance(count, int) and 0 <= count <= limit else None
+
+
+def _part(digest: bytes, indices: Any) -> bytes:
+    return digest + canonical(indices)
 
 
 def _extend(links: History[bytes], parts: Iterable[bytes]) -> History[bytes]:

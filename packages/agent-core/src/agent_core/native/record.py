@@ -74,13 +74,14 @@ def renew_native(
     models: ModelRuns,
 ) -> tuple[History[Message], NativeHistory]:
     """Return changed messages and items as histories that share their unchanged beginning."""
-    new_messages, same = _sharing(old_messages.prefix(before.covered), messages)
-    new_items, same_items = _sharing(before.items, items)
+    new_messages, same = share_beginning(old_messages.prefix(before.covered), messages)
+    new_items, same_items = share_beginning(before.items, items)
     seal = before.seal.prefix(same, same_items).extend(messages[same:], items[same_items:])
     return new_messages, replace(before, items=new_items, models=models, seal=seal)
 
 
-def _sharing(old: History[T], new: Sequence[T]) -> tuple[History[T], int]:
+def share_beginning(old: History[T], new: Sequence[T]) -> tuple[History[T], int]:
+    """Return *new* as a history that shares its beginning with *old*, and how long that is."""
     same = 0
     for was, now in zip(old, new, strict=False):
         if was is not now:
@@ -167,12 +168,21 @@ def _check(session: Session, items: History[FrozenDict]) -> Seal | None:
     return seal
 
 
+def read_runs(stored: Any, count: int) -> ModelRuns:
+    """Return stored model runs if they make sense for *count* items, otherwise one of an unknown model."""
+    unknown: ModelRuns = ((None, count),) if count else ()
+    try:
+        runs: ModelRuns = tuple((model, size) for model, size in stored)
+        known = sum(size for _, size in runs if size > 0)
+    except (TypeError, ValueError):  # it may come from a file that somebody edited
+        return unknown
+    return runs if known == count else unknown
+
+
 def _read_provenance(stored: Any, count: int) -> tuple[str | None, ModelRuns]:
     if not isinstance(stored, Mapping):
-        return None, ((None, count),) if count else ()
-    models: ModelRuns = tuple((run[0], run[1]) for run in stored.get("models", ()))
-    known = sum(run[1] for run in models)
-    return stored.get("provider"), models if known == count else ((None, count),)
+        return None, read_runs(None, count)
+    return stored.get("provider"), read_runs(stored.get("models"), count)
 
 
 def _write_provenance(native: NativeHistory) -> FrozenDict:

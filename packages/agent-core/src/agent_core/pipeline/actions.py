@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from agent_core.actions import RESPONSE_FINALIZE, Action, check_inputs, match_triggers
 from agent_core.context import Context, build_context
-from agent_core.display import validate_display
-from agent_core.errors import PluginError, UnknownActionError
-from agent_core.frozen import EMPTY, FrozenDict, FrozenList, freeze
+from agent_core.errors import PluginError, SessionFormatError, UnknownActionError
+from agent_core.frozen import EMPTY, FrozenDict, FrozenList, freeze, thaw
 from agent_core.log import get_logger
+from agent_core.messages import check_message_dict, fold_foreign_fields
 from agent_core.native import OWNED_METADATA
 from agent_core.pipeline import chain
 from agent_core.pipeline.native_view import NativeView, native_view
@@ -52,6 +53,10 @@ class ActionHost:
         """Return the plugin that offers *action*."""
         plugins = (*self.provider.extensions, *self.features)
         return next(plugin for plugin in plugins if plugin.name == action.plugin)
+
+    def with_session(self, session: Session) -> ActionHost:
+        """Return this host for a session that an action has changed."""
+        return replace(self, context=build_context({"session": session.frozen_dict()}, self.context))
 
     def runtime(self) -> FrozenDict:
         """Return what plugins find as ``request_runtime``."""
@@ -102,7 +107,8 @@ def lifecycle_actions(request: Request, triggers: Sequence[str]) -> Flow[tuple[S
         if trigger is not None:
             inputs, owned = check_inputs(action, {}), {"lifecycle": trigger}
             session, public = yield from _run(request, host, action, inputs, owned, actions)
-            request = replace(request, session=session)
+            if session is not request.session:
+                request, host = replace(request, session=session), host.with_session(session)
             records.append(_record(action, public))
     return request.session, records
 
@@ -153,7 +159,7 @@ def response_actions(
         }
         inputs, context = check_inputs(action, {}), build_context(owned, extra)
         result = yield from _execute(host, action, session, outcome.native, inputs, context)
-        outcome = _apply_to_turn(action, outcome, result, actions)
+        outcome = _apply_to_turn(session, action, outcome, result, actions)
     return outcome
 
 
@@ -205,6 +211,7 @@ def _apply(
     session = request.session
     items = _dicts(action, result, "native_messages")
     if items is not None and items != view.native.items:
+        items = _recognise(items, view.native.items)
         messages = readable_messages(
             request, items, view.session.messages, view.native.items, host.state, host.context
         )
@@ -213,12 +220,36 @@ def _apply(
     return session.with_metadata(merge_metadata(session.metadata, patch)) if patch else session
 
 
+def _recognise(items: FrozenList, before: Sequence[FrozenDict]) -> FrozenList:
+    """Return *items* with those that stayed as the very objects that they were before.
+
+    Messages are known by their items, and an action may hand back copies of these, deep ones or from
+    another process: what is equal at the beginning and at the end of the history has stayed.
+    """
+    known = list(before)
+    originals = {id(item) for item in known}
+
+    def count_stayed(now: Sequence[Any], was: Sequence[Any]) -> int:
+        pairs = zip(now, was, strict=False)
+        same = (n is w or (id(n) not in originals and n == w) for n, w in pairs)
+        return sum(1 for _ in takewhile(bool, same))
+
+    first = count_stayed(items, known)
+    last = count_stayed(items[first:][::-1], known[first:][::-1])
+    return FrozenList([*known[:first], *items[first : len(items) - last], *known[len(known) - last :]])
+
+
 def _apply_to_turn(
-    action: Action, outcome: ResponseOutcome, result: Mapping[str, Any], actions: Sequence[Action]
+    session: Session,
+    action: Action,
+    outcome: ResponseOutcome,
+    result: Mapping[str, Any],
+    actions: Sequence[Action],
 ) -> ResponseOutcome:
-    finals = _dicts(action, result, "final_messages")
+    finals = _messages(action, result)
     native = _dicts(action, result, "native_messages")
-    patch = merge_metadata(outcome.metadata, metadata_patch(action, result))
+    known = {**session.metadata, **outcome.metadata}
+    patch = merge_metadata(known, metadata_patch(action, result))
     return ResponseOutcome(
         outcome.finals if finals is None else list(finals),
         outcome.native if native is None else native,
@@ -234,6 +265,8 @@ def metadata_patch(action: Action, result: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     if not isinstance(patch, Mapping):
         raise _bad_result(action, f"session_metadata must be a dict, not {type(patch).__name__}")
+    if not isinstance(patch.get("overrides", EMPTY), Mapping):
+        raise _bad_result(action, "session_metadata['overrides'] must be a dict")
     refused = OWNED_METADATA.intersection(patch)
     for key in sorted(refused):
         _log.warning("reserved_metadata_key", plugin=action.plugin, action=action.id, key=key)
@@ -249,10 +282,20 @@ def merge_metadata(metadata: Mapping[str, Any], patch: Mapping[str, Any]) -> dic
     return merged
 
 
+def _messages(action: Action, result: Mapping[str, Any]) -> FrozenList | None:
+    finals = _dicts(action, result, "final_messages")
+    for message in finals or ():
+        try:
+            check_message_dict(fold_foreign_fields(message))
+        except SessionFormatError as error:
+            raise _bad_result(action, f"final_messages has one that is no message: {error}") from error
+    return finals
+
+
 def _dicts(action: Action, result: Mapping[str, Any], key: str) -> FrozenList | None:
-    value = result.get(key)
-    if value is None:
+    if key not in result:
         return None
+    value = result[key]
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise _bad_result(action, f"{key} must be a list of dicts")
     return FrozenList(map(freeze, value))
@@ -260,9 +303,11 @@ def _dicts(action: Action, result: Mapping[str, Any], key: str) -> FrozenList | 
 
 def _public(action: Action, result: Mapping[str, Any], actions: Sequence[Action]) -> dict[str, Any]:
     """Return what the caller sees of a result; a `display` passes the validator first."""
-    public = {key: value for key, value in result.items() if key not in _APPLIED}
+    public = {key: thaw(value) for key, value in result.items() if key not in _APPLIED}
     if "display" not in public:
         return public
+    from agent_core.display import validate_display
+
     report = validate_display(public.pop("display"), runnable=partial(_is_runnable, actions))
     for warning in report.warnings:
         _log.warning("display_changed", plugin=action.plugin, action=action.id, what=warning)
@@ -282,4 +327,4 @@ def _record(action: Action, public: dict[str, Any]) -> ActionRecord:
 
 
 def _bad_result(action: Action, problem: str) -> PluginError:
-    return PluginError(action.plugin, f"execute_action({action.id})", problem)
+    return PluginError(action.plugin, "execute_action", f"action {action.id!r}: {problem}")

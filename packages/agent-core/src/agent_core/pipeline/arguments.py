@@ -1,9 +1,14 @@
-"""Whether a call's arguments fit the tool's schema."""
+"""Whether a call's arguments fit the tool's schema.
+
+Both come from strangers. A schema is read alone: what it refers to elsewhere is not fetched, neither
+from the network nor from a file.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from agent_core.encoding import canonical
 
@@ -13,40 +18,69 @@ if TYPE_CHECKING:
     from agent_core.interop import InspectedCall, ToolInteropRegistry
 
 _SHOWN = 5
+_SHOWN_LENGTH = 300  # a message quotes the value that it complains of, and that may be a whole file
+
+
+class Problem(NamedTuple):
+    """Why a call cannot be run: a word for programs and a sentence for the model."""
+
+    kind: str
+    text: str
 
 
 def argument_problem(
     interop: ToolInteropRegistry, call: InspectedCall, schema: Mapping[str, Any]
-) -> str | None:
+) -> Problem | None:
     """Return what is wrong with the arguments, in words that help the model, or None."""
+    if call.problem is not None:
+        return _unfit(call.problem)
     inspected = interop.inspect_schema(schema)
     if inspected.payload_kind != call.payload_kind:
-        return f"the tool takes {_NOUNS[inspected.payload_kind]}, not {_NOUNS[call.payload_kind]}"
+        return _unfit(_MISMATCHES[inspected.payload_kind])
     if call.payload_kind == "text":
         return None
-    validator = _validator(canonical(inspected.parameters))
-    if isinstance(validator, str):
-        return validator
-    problems = [_describe(error) for error in validator.iter_errors(call.payload)]
-    return "; ".join(problems[:_SHOWN]) if problems else None
+    try:
+        validator = _validator(canonical(inspected.parameters))
+        if isinstance(validator, Problem):
+            return validator
+        problems = [_describe(error) for error in islice(validator.iter_errors(call.payload), _SHOWN)]
+    except (ValueError, TypeError, RecursionError) as error:  # half a surrogate pair, an object
+        return _unfit(f"they cannot be checked: {_cut(str(error))}")
+    return _unfit("; ".join(problems)) if problems else None
 
 
-_NOUNS = {"json": "a JSON object", "text": "plain text"}
+_MISMATCHES = {
+    "json": "the tool takes a JSON object, not plain text",
+    "text": 'the tool takes plain text, as text or as {"input": "…"}, and nothing else',
+}
 
 
 @lru_cache(maxsize=1024)
 def _validator(schema: bytes) -> Any:
-    """Return a validator, or a sentence if the schema itself is broken; made once per schema."""
+    """Return a validator, or a problem if the schema itself is broken; made once per schema."""
     import jsonschema_rs
 
     from agent_core.encoding import parse
 
     try:
-        return jsonschema_rs.validator_for(parse(schema))
-    except (ValueError, jsonschema_rs.ValidationError) as error:
-        return f"the tool's own schema is not valid: {error}"
+        return jsonschema_rs.validator_for(parse(schema), retriever=_fetch_nothing)
+    except (ValueError, RecursionError) as error:  # its ValidationError is a ValueError, too
+        reason = _cut(getattr(error, "message", None) or str(error))
+        return Problem("invalid_schema", f"the tool's own schema is not valid: {reason}")
+
+
+def _fetch_nothing(_uri: str) -> NoReturn:
+    raise ValueError("schemas elsewhere are not fetched")
+
+
+def _unfit(text: str) -> Problem:
+    return Problem("invalid_arguments", f"its arguments do not fit: {text}")
 
 
 def _describe(error: Any) -> str:
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
-    return f"{path.lstrip('.') or 'arguments'}: {error.message}"
+    return f"{path.lstrip('.') or 'arguments'}: {_cut(error.message)}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…"

@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent_core.errors import PluginError, SessionFormatError
 from agent_core.frozen import FrozenDict, FrozenList
-from agent_core.messages import NATIVE_INDICES, Message
+from agent_core.messages import NATIVE_INDICES, Message, check_message_dict, fold_foreign_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from agent_core.plugin.base import PluginWrapper
     from agent_core.resolve import Resolution
 
 Groups = list[tuple[int, ...] | None]
@@ -57,9 +59,11 @@ def to_native(
 
 def from_native(resolution: Resolution, native: FrozenList, state: dict[str, Any], context: Any) -> Converted:
     """Return the readable form of *native*; the groups say which native items each message is of."""
-    messages = resolution.provider.from_native(native, state, context)
-    for feature in resolution.features:
-        messages = feature.from_native(native, messages, state, context)
+    provider = resolution.provider
+    messages = _checked(provider.provider, provider.provider.from_native(native, state, context))
+    for plugin in (*provider.extensions, *resolution.features):
+        made = plugin.from_native(native, messages, state, context)
+        messages = made if made is messages else _checked(plugin, made)
     return Converted(messages, _groups_of_messages(resolution, native, messages, state, context))
 
 
@@ -83,17 +87,32 @@ def finalize(
     return finals, native, state
 
 
+def _checked(plugin: PluginWrapper, messages: FrozenList) -> FrozenList:
+    """Return what a plugin made readable, if it is."""
+    for message in messages:
+        try:
+            check_message_dict(fold_foreign_fields(message))
+        except SessionFormatError as error:
+            raise PluginError(plugin.name, "from_native_messages", str(error)) from error
+    return messages
+
+
 def _groups_of_provider(
     resolution: Resolution, dicts: FrozenList, made: FrozenList, state: dict[str, Any], context: Any
 ) -> Groups:
-    if len(made) == len(dicts):
-        return [(index,) for index in range(len(made))]
+    """Ask again message by message, and believe it if the sum is the same.
+
+    As many items as messages prove nothing: one message may have made two of them, another none.
+    """
     provider = resolution.provider.provider
-    # It merged or split some: ask again message by message, and believe it if the sum is the same.
-    alone = [provider.to_native(FrozenList([message]), state, context) for message in dicts]
-    if [item for items in alone for item in items] != made:
-        return [None] * len(dicts)
-    return _consecutive([len(items) for items in alone])
+    alone = _one_by_one(lambda one: provider.to_native(one, state, context), dicts)
+    one_each = [1] * len(dicts)
+    if alone is None:
+        return _consecutive(one_each) if len(made) == len(dicts) else [None] * len(dicts)
+    sizes = [len(items) for items in alone]
+    if sizes == one_each == [1] * len(made) or [item for items in alone for item in items] == made:
+        return _consecutive(sizes)
+    return [None] * len(dicts)
 
 
 def _groups_of_messages(
@@ -102,15 +121,21 @@ def _groups_of_messages(
     declared = [_declared(message, len(native)) for message in messages]
     if messages and all(indices is not None for indices in declared):
         return declared
-    if len(messages) == len(native):
-        return [(index,) for index in range(len(native))]
     if len(messages) == 1:
         return [tuple(range(len(native)))]
     provider = resolution.provider.provider
-    sizes = [len(provider.from_native(FrozenList([item]), state, context)) for item in native]
+    alone = _one_by_one(lambda one: provider.from_native(one, state, context), native)
+    sizes = [1] * len(native) if alone is None else [len(made) for made in alone]
     if sum(sizes) != len(messages):
         return [None] * len(messages)
     return [(index,) for index, size in enumerate(sizes) for _ in range(size)]
+
+
+def _one_by_one(convert: Callable[[FrozenList], FrozenList], items: FrozenList) -> list[FrozenList] | None:
+    try:
+        return [convert(FrozenList([item])) for item in items]
+    except PluginError:
+        return None  # some cannot be understood alone
 
 
 def _declared(message: FrozenDict, count: int) -> tuple[int, ...] | None:
@@ -122,12 +147,18 @@ def _declared(message: FrozenDict, count: int) -> tuple[int, ...] | None:
 
 
 def _follow(groups: Groups, made: FrozenList, items: FrozenList) -> Groups:
-    """Return the groups after extensions and features turned *made* into *items*."""
+    """Return the groups after extensions and features turned *made* into *items*.
+
+    A message whose items are not all found again is one whose items nobody can tell.
+    """
     if len(made) == len(items):
         return groups
     places = {id(item): index for index, item in enumerate(items)}
     moved = {index: places[id(item)] for index, item in enumerate(made) if id(item) in places}
-    return [None if g is None else tuple(moved[i] for i in g if i in moved) for g in groups]
+    return [
+        None if group is None or not moved.keys() >= set(group) else tuple(moved[index] for index in group)
+        for group in groups
+    ]
 
 
 def _consecutive(sizes: list[int]) -> Groups:

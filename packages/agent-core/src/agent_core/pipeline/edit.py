@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core.frozen import FrozenDict, FrozenList
 from agent_core.history import History
 from agent_core.native import (
+    REBUILT,
     NativeHistory,
     NewItems,
     carry_internal_metadata,
@@ -23,6 +24,8 @@ from agent_core.native import (
     owners,
     read_native,
     renew_native,
+    set_aside,
+    share_beginning,
     write_native,
 )
 from agent_core.pipeline import chain
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
     from agent_core.messages import Message
     from agent_core.pipeline.request import Request
     from agent_core.session import Session
+
+
+_NOBODY = -1  # an owner that stays in no selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +74,10 @@ class Editor:
             return self.drop(messages, problem)
         if at >= native.covered:
             return _with_messages(self.session, messages, native)
-        before = [index for m in messages[:at] for index in m.native_indices or ()]
-        everything = range(len(native.items))
-        return self._compose(native, messages, native.covered + 1, everything, {at: max(before, default=-1)})
+        gap = self._gap(native, at)
+        if gap is None:
+            return self.drop(messages, "nobody knows between which native items the message belongs")
+        return self._compose(native, messages, native.covered + 1, range(len(native.items)), {at: gap})
 
     def modify(self, index: int, message: Message) -> Session:
         """Return the session with another message in the place of one."""
@@ -87,16 +94,22 @@ class Editor:
         keep = [item for item in range(len(native.items)) if item not in own]
         return self._compose(native, messages, native.covered, keep, {index: min(own) - 1})
 
-    def select(self, keep: Sequence[int]) -> Session:
-        """Return the session with only the messages at those positions, which are in order."""
+    def select(self, keep: Sequence[int], *, unowned: bool = True) -> Session:
+        """Return the session with only the messages at those positions, which are in order.
+
+        Args:
+            unowned: Whether native items that belong to no message stay.
+        """
         messages = [self.session.messages[position] for position in keep]
         native, problem = self._usable()
         if native is None:
             return self.drop(messages, problem)
         kept = [position for position in keep if position < native.covered]
-        owned = owners(self.session.history.prefix(native.covered), len(native.items))
-        if owned is None or any(self.session.messages[p].native_indices is None for p in kept):
+        owned = self._owners(native)
+        if owned is None:
             return self.drop(messages, "some messages are not mapped to native items")
+        if not unowned:
+            owned = {item: owned.get(item, [_NOBODY]) for item in range(len(native.items))}
         return self._cut(native, messages, kept, owned)
 
     def _cut(
@@ -156,13 +169,31 @@ class Editor:
         if self.request is None:
             return None, "no configuration was given"
         if not self.speaks(native):
-            return None, f"it is provider {native.provider!r}'s, the configuration's is another"
+            return None, f"it was set aside: provider {native.provider!r} made it, another was asked"
         return native, None
 
     def speaks(self, native: NativeHistory) -> bool:
         """Say whether native history is in the language of the request's provider."""
         assert self.request is not None
         return native.provider in (None, self.request.resolution.provider.name)
+
+    def _gap(self, native: NativeHistory, at: int) -> int | None:
+        """Return behind which native item a message before message *at* belongs, if that can be told."""
+        if self._owners(native) is None:
+            return None
+        covered = self.session.history.prefix(native.covered)
+        before = max(_indices(covered[:at]), default=-1)
+        after = min(_indices(covered[at:]), default=len(native.items))
+        if before < 0:
+            return after - 1  # items that belong to nobody, a system prompt say, stay in front
+        return before if before < after else None
+
+    def _owners(self, native: NativeHistory) -> dict[int, list[int]] | None:
+        """Return who owns each native item, or None if the items of some message are not known."""
+        covered = self.session.history.prefix(native.covered)
+        if any(message.native_indices is None for message in covered):
+            return None
+        return owners(covered, len(native.items))
 
     def _shared(self, native: NativeHistory, indices: Collection[int]) -> bool:
         owned = owners(self.session.history.prefix(native.covered), len(native.items))
@@ -176,7 +207,15 @@ class Editor:
                 operation=self.operation, reason="dropped", detail=problem, messages=len(messages)
             )
         plain = [message.with_native_indices(None) for message in messages]
-        return write_native(self.session, plain, None, report=report)
+        history, _shared = share_beginning(self.session.history, plain)
+        return write_native(self._set_aside(), history, None, report=report)
+
+    def _set_aside(self) -> Session:
+        """Return the session with another provider's native history kept for when it is asked again."""
+        native, _problem = read_native(self.session)
+        if native is None or self.request is None or self.speaks(native):
+            return self.session
+        return set_aside(self.session, native)
 
 
 def join(prefix: Session, suffix: Session, request: Request | None) -> Session:
@@ -186,9 +225,10 @@ def join(prefix: Session, suffix: Session, request: Request | None) -> Session:
     first, first_problem = read_native(prefix)
     second, second_problem = read_native(suffix)
     problem = first_problem or second_problem
-    if (first is None and second is None and problem is None) or request is None:
-        had = first is not None or second is not None
-        return editor.drop(messages, "no configuration was given" if had else None)
+    if first is None and second is None and problem is None:
+        return editor.drop(messages, None)
+    if request is None:
+        return editor.drop(messages, problem or "no configuration was given")
     if problem is not None or not all(editor.speaks(native) for native in (first, second) if native):
         return editor.drop(messages, problem or "the sessions were made by different providers")
     if second is None:
@@ -229,5 +269,12 @@ def convert_messages(request: Request, messages: Sequence[Message]) -> FrozenLis
 def _with_messages(session: Session, messages: Sequence[Message], native: NativeHistory | None) -> Session:
     """Return the session with messages added behind those that native history covers."""
     if native is None:
-        return replace(session, messages=History.of(messages))
+        metadata = session.metadata
+        if REBUILT in metadata:
+            metadata = {key: value for key, value in metadata.items() if key != REBUILT}
+        return replace(session, messages=History.of(messages), metadata=metadata)
     return write_native(session, messages, native)
+
+
+def _indices(messages: Sequence[Message]) -> list[int]:
+    return [index for message in messages for index in message.native_indices or ()]

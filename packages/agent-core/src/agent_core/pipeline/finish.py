@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from agent_core.errors import AgentError
+from agent_core.errors import AgentError, RequestCancelled
 from agent_core.events import FinalEvent
 from agent_core.frozen import FrozenDict, FrozenList, freeze, thaw
 from agent_core.log import get_logger
@@ -33,11 +33,13 @@ class TurnResult:
     Attributes:
         messages: The readable messages that it added, as dicts.
         interrupted: True if it ended before the model was done.
+        left: True if the caller left after the model was done; another turn must not follow.
     """
 
     session: Session
     messages: list[dict[str, Any]]
     interrupted: bool = False
+    left: bool = False
 
     def event(self) -> FinalEvent:
         """Return the last event of the request."""
@@ -49,23 +51,34 @@ class TurnResult:
 
 def finish(request: Request, draft: Draft) -> Flow[TurnResult]:
     """Finalize the turn, let actions adjust it, and return the new session."""
-    try:
-        draft = _finalize(request, draft)
-    except AgentError as error:
-        if draft.interrupted != "cancelled":
-            raise
-        # A provider may have nothing to finalize yet when it is stopped early.
-        _log.warning("interrupted_turn_not_finalized", error=str(error))
-        return TurnResult(draft.session, [], interrupted=True)
+    draft = _finalize(request, draft)
     finals = _readable_finals(request, draft)
-    outcome = yield from run_response_actions(request, draft, finals)
+    unadjusted = ResponseOutcome(finals, draft.native, {}, [])
+    try:
+        outcome = yield from run_response_actions(request, draft, finals)
+    except RequestCancelled:
+        return replace(_commit(request, draft, unadjusted), left=draft.interrupted is None)
+    except AgentError as error:
+        kept = _commit(request, draft, unadjusted)
+        if draft.interrupted == "cancelled":
+            _log.warning("interrupted_turn_not_adjusted", error=str(error))
+            return kept
+        error.partial = dict(kept.event())
+        raise
     return _commit(request, draft, outcome)
 
 
 def _finalize(request: Request, draft: Draft) -> Draft:
-    finals, native, state = chain.finalize(
-        request.resolution, draft.finals, draft.native, draft.state, draft.context
-    )
+    try:
+        finals, native, state = chain.finalize(
+            request.resolution, draft.finals, draft.native, draft.state, draft.context
+        )
+    except AgentError as error:
+        if draft.interrupted is None:
+            raise
+        # A plugin may have nothing to finalize yet when the turn is stopped early.
+        _log.warning("interrupted_turn_not_finalized", error=str(error))
+        finals, native, state = draft.finals, draft.native, draft.state
     if finals and len(native) == draft.baseline:
         # A provider that leaves its finals out of the history still wants them back next time.
         native = FrozenList([*native, *finals])
@@ -89,16 +102,19 @@ def _readable_finals(request: Request, draft: Draft) -> list[FrozenDict]:
 
 def _places(draft: Draft) -> dict[int, int]:
     """Return where each of the finals stands in native history."""
-    turn = draft.native[draft.baseline :]
-    if turn == draft.finals:
-        return {index: draft.baseline + index for index in range(len(turn))}
-    places: dict[int, int] = {}
+    found = _match(draft.finals, draft.native[draft.baseline :])
+    return {index: draft.baseline + place for index, place in found.items()}
+
+
+def _match(items: Sequence[Any], among: list[Any]) -> dict[int, int]:
+    """Return for each of *items* its place *among* others, in order; some may have none."""
+    found: dict[int, int] = {}
     at = 0
-    for index, final in enumerate(draft.finals):
-        if final in turn[at:]:
-            at = turn.index(final, at) + 1
-            places[index] = draft.baseline + at - 1
-    return places
+    for index, item in enumerate(items):
+        if item in among[at:]:
+            found[index] = among.index(item, at)
+            at = found[index] + 1
+    return found
 
 
 def _adopt_orphans(located: list[list[int] | None], turn: range) -> None:
@@ -118,7 +134,7 @@ def _adopt_orphans(located: list[list[int] | None], turn: range) -> None:
             home.sort()
 
 
-def _annotate(message: FrozenDict, indices: list[int] | None, interrupted: str | None) -> FrozenDict:
+def _annotate(message: FrozenDict, indices: list[int] | None, interrupted: str | None = None) -> FrozenDict:
     metadata = {k: v for k, v in (message.get("metadata") or {}).items() if k != NATIVE_INDICES}
     if indices is not None:
         metadata[NATIVE_INDICES] = indices
@@ -130,15 +146,35 @@ def _annotate(message: FrozenDict, indices: list[int] | None, interrupted: str |
 
 def _commit(request: Request, draft: Draft, outcome: ResponseOutcome) -> TurnResult:
     """Put the turn's messages and native history into a new session."""
-    finals = [read_message(request, message) for message in outcome.finals]
+    pointed = _point(draft, outcome)
+    finals = [read_message(request, message) for message in pointed]
     draft = replace(draft, native=outcome.native)
     metadata = {**draft.session.metadata, **_state_patch(draft), **outcome.metadata}
     if draft.restructured:
         session = _restructure(request, draft, finals, metadata)
     else:
         session = _append(request, draft, finals, metadata)
-    messages = [thaw(message) for message in outcome.finals]
+    messages = [thaw(message) for message in pointed]
     return TurnResult(session, messages, interrupted=draft.interrupted is not None)
+
+
+def _point(draft: Draft, outcome: ResponseOutcome) -> list[FrozenDict]:
+    """Return the messages as actions left them, each pointing at its items as actions left those."""
+    turn, changed = draft.native[draft.baseline :], outcome.native[draft.baseline :]
+    same = len(turn) == len(changed)
+    moved = {index: index for index in range(len(turn))} if same else _match(turn, changed)
+    places = {draft.baseline + was: draft.baseline + now for was, now in moved.items()}
+    located = [
+        _relocate((message.get("metadata") or {}).get(NATIVE_INDICES), places) for message in outcome.finals
+    ]
+    if len(located) == 1 and located[0] is None:
+        located = [[]]  # a message that an action made of the turn has all of its items
+    _adopt_orphans(located, range(draft.baseline, len(outcome.native)))
+    return [_annotate(message, indices) for message, indices in zip(outcome.finals, located, strict=True)]
+
+
+def _relocate(indices: Any, places: Mapping[int, int]) -> list[int] | None:
+    return [places[index] for index in indices if index in places] if isinstance(indices, list) else None
 
 
 def _append(request: Request, draft: Draft, finals: list[Message], metadata: Mapping[str, Any]) -> Session:

@@ -11,18 +11,23 @@ from agent_core.history import History
 from agent_core.native import (
     NATIVE_MESSAGES,
     NativeHistory,
-    add_run,
     carry_internal_metadata,
+    inherit_internal_metadata,
+    item_models,
+    model_runs,
     new_native,
+    owners,
     read_native,
     write_native,
 )
 from agent_core.pipeline import chain
 from agent_core.pipeline.edit import begin
-from agent_core.pipeline.native_view import rebuilt
+from agent_core.pipeline.native_view import native_view, rebuilt
 from agent_core.pipeline.rebuild import read_message
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agent_core.messages import Message
     from agent_core.pipeline.request import Request
     from agent_core.session import Session
@@ -33,19 +38,23 @@ def rebuild_all(request: Request) -> Session:
     state, context = begin(request)
     messages = list(request.session.messages)
     converted = chain.to_native(request.resolution, messages, state, context)
-    items = _inherit(request.session, messages, converted.items, converted.groups)
+    old = request.session.metadata.get(NATIVE_MESSAGES)
+    items = FrozenList(inherit_internal_metadata(old, messages, converted.items, converted.groups))
     detail = "rebuild_native_history was called"
-    return _read_back(request, items, state, context, rebuilt(request, "requested", detail, len(messages)))
+    report = rebuilt(request, "requested", detail, len(messages))
+    return _read_back(request, items, {}, state, context, report)
 
 
 def rebuild_range(request: Request, start: int | None, end: int | None) -> Session:
     """Return the session with native history made anew for ``messages[start:end]``."""
-    session = request.session
-    first, last = _range(len(session.messages), start, end)
-    native = _retained(session)
-    selected = list(session.history[first:last])
-    cut = _contiguous(selected)
+    first, last = _range(len(request.session.messages), start, end)
+    _check_retained(request)
     state, context = begin(request)
+    view = native_view(request, state, context)  # with the native form of messages that had none yet
+    request, native = replace(request, session=view.session), view.native
+    selected = list(view.session.history[first:last])
+    cut = _contiguous(selected)
+    _check_owners(view.session.messages, native, cut, range(first, last))
     made = chain.to_native(request.resolution, selected, state, context).items
     replaced = [native.items[index] for index in cut]
     made_items = carry_internal_metadata(replaced, list(made))
@@ -53,11 +62,17 @@ def rebuild_range(request: Request, start: int | None, end: int | None) -> Sessi
     items[cut.start : cut.stop] = made_items
     detail = f"rebuild_native_history was called for messages {first} to {last - 1}"
     report = rebuilt(request, "requested", detail, len(selected))
-    return _read_back(request, FrozenList(items), state, context, report)
+    models = {id(item): model for item, model in zip(native.items, item_models(native.models), strict=True)}
+    return _read_back(request, FrozenList(items), models, state, context, report)
 
 
 def _read_back(
-    request: Request, items: FrozenList, state: dict[str, Any], context: Any, report: FrozenDict
+    request: Request,
+    items: FrozenList,
+    models: dict[int, str | None],
+    state: dict[str, Any],
+    context: Any,
+    report: FrozenDict,
 ) -> Session:
     """Let plugins prepare the new history as for a request, and read the transcript from it."""
     items, state = chain.initialize(request.resolution, items, state, context)
@@ -69,8 +84,8 @@ def _read_back(
         ).with_native_indices(group)
         for place, (message, group) in enumerate(zip(converted.items, converted.groups, strict=True))
     ]
-    models = add_run((), request.resolution.model, len(items))
-    native = new_native(messages, History(items), request.resolution.provider.name, models)
+    runs = model_runs(models.get(id(item), request.resolution.model) for item in items)
+    native = new_native(messages, History(items), request.resolution.provider.name, runs)
     return write_native(request.session, messages, native, report=report)
 
 
@@ -87,20 +102,6 @@ def _keep_metadata(known: Any, place: int, count: int, made: Message) -> Message
     )
 
 
-def _inherit(
-    session: Session, messages: list[Message], items: FrozenList, groups: chain.Groups
-) -> FrozenList:
-    """Return new items with the `_metadata` of the old ones that stood for the same message."""
-    old = session.metadata.get(NATIVE_MESSAGES) or ()
-    made = list(items)
-    for message, group in zip(messages, groups, strict=True):
-        replaced = [old[i] for i in message.native_indices or () if i < len(old) and isinstance(old[i], dict)]
-        kept = carry_internal_metadata(replaced, [made[index] for index in group or ()])
-        for index, item in zip(group or (), kept, strict=True):
-            made[index] = item
-    return FrozenList(made)
-
-
 def _range(count: int, start: int | None, end: int | None) -> tuple[int, int]:
     first, last = 0 if start is None else start, count if end is None else end
     if not 0 <= first < last <= count:
@@ -110,12 +111,22 @@ def _range(count: int, start: int | None, end: int | None) -> tuple[int, int]:
     return first, last
 
 
-def _retained(session: Session) -> NativeHistory:
-    native, problem = read_native(session)
+def _check_retained(request: Request) -> None:
+    native, problem = read_native(request.session)
     if native is None:
         why = problem or "the session has none"
         raise NativeHistoryError(f"a selective rebuild needs native history to keep: {why}")
-    return native
+    if native.provider not in (None, request.resolution.provider.name):
+        raise NativeHistoryError(
+            f"a selective rebuild needs native history to keep: the session's is provider "
+            f"{native.provider!r}'s, and the configuration names another"
+        )
+
+
+def _check_owners(messages: Sequence[Message], native: NativeHistory, cut: range, selected: range) -> None:
+    owned = owners(messages, len(native.items))
+    if owned is None or any(position not in selected for item in cut for position in owned.get(item, ())):
+        raise NativeHistoryError("the selected messages share native items with others")
 
 
 def _contiguous(messages: list[Message]) -> range:

@@ -15,7 +15,7 @@ from agent_core.native import (
     NATIVE_MESSAGES,
     NativeHistory,
     Seal,
-    carry_internal_metadata,
+    inherit_internal_metadata,
     new_native,
     read_native,
     restore,
@@ -63,18 +63,12 @@ def _inherit(
     session: Session, view: NativeView, messages: list[Message], items: list[FrozenDict]
 ) -> list[FrozenDict]:
     """Return newly made items with the `_metadata` of those that they replace, where they do."""
-    old = session.metadata.get(NATIVE_MESSAGES)
-    if view.report is None or view.report["reason"] != "integrity" or not isinstance(old, History):
+    if view.report is None or view.report["reason"] != "integrity":
         return items
-    start, made = len(view.native.items), list(items)
-    for was, now in zip(session.history[view.native.covered :], messages, strict=True):
-        replaced = [old[i] for i in was.native_indices or () if i < len(old) and isinstance(old[i], dict)]
-        places = [index - start for index in now.native_indices or ()]
-        for place, item in zip(
-            places, carry_internal_metadata(replaced, [made[p] for p in places]), strict=True
-        ):
-            made[place] = item
-    return made
+    start = len(view.native.items)
+    groups = [[index - start for index in message.native_indices or ()] for message in messages]
+    before = session.history[view.native.covered :]
+    return inherit_internal_metadata(session.metadata.get(NATIVE_MESSAGES), before, items, groups)
 
 
 def convert(
@@ -109,11 +103,15 @@ def _trusted_part(request: Request) -> NativeView:
         session = set_aside(session, native)
         detail = f"provider {native.provider!r} made it, {provider!r} was asked"
         report = rebuilt(request, "provider_changed", detail, len(session.messages))
-    return _from_archive(session, provider, report)
+    return _from_archive(request, session, report)
 
 
-def _from_archive(session: Session, provider: str, report: FrozenDict | None) -> NativeView:
-    found = restore(session, provider)
+def _from_archive(request: Request, session: Session, report: FrozenDict | None) -> NativeView:
+    provider = request.resolution.provider.name
+    found, problem = restore(session, provider)
+    if problem is not None:
+        report = _add_problem(request, report, problem)
+        session = without(session, provider)
     if found is None:
         unpointed = [message.with_native_indices(None) for message in session.messages]
         empty = NativeHistory(items=History(), provider=provider, models=(), seal=Seal())
@@ -123,6 +121,12 @@ def _from_archive(session: Session, provider: str, report: FrozenDict | None) ->
     if report is not None:
         report = FrozenDict({**report, "messages": len(session.messages) - len(found.messages)})
     return NativeView(replace_messages(without(session, provider), messages), native, report)
+
+
+def _add_problem(request: Request, report: FrozenDict | None, problem: str) -> FrozenDict:
+    if report is None:
+        return rebuilt(request, "integrity", problem, len(request.session.messages))
+    return FrozenDict({**report, "detail": f"{report['detail']}; {problem}"})
 
 
 def replace_messages(session: Session, messages: list[Message]) -> Session:

@@ -37,8 +37,9 @@ class Request:
 
     def needs_context(self) -> bool:
         """Say whether any plugin of this request looks at its context; making it costs a little."""
-        provider, features = self.resolution.provider, self.resolution.features
-        return any(p.takes("context") for p in (provider.provider, *provider.extensions, *features))
+        provider, features, tools = self.resolution.provider, self.resolution.features, self.resolution.tools
+        plugins = (provider.provider, *provider.extensions, *features, *tools)
+        return any(plugin.takes("context") for plugin in plugins)
 
     def context(self, tools: ToolTable | None = None) -> Context:
         """Return what this request's plugins are told."""

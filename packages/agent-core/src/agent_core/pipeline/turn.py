@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import AgentError, ArgumentTypeError, PluginError, ProviderError, RequestCancelled
 from agent_core.frozen import FrozenList, freeze
+from agent_core.log import get_logger
 from agent_core.pipeline.finish import TurnResult, finish
 from agent_core.pipeline.prepare import Draft, prepare
-from agent_core.plugin.hooks import expect, expect_dicts, name_error, wrong_answer
-from agent_core.steps import CloseStream, Emit, Flow, OpenStream, Read, Run, ask
+from agent_core.plugin.hooks import expect, expect_dicts, expect_tuple, name_error
+from agent_core.steps import CloseStream, Emit, Flow, OpenStream, Read, Run, Work, ask
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from agent_core.cancellation import CancellationToken
     from agent_core.pipeline.request import Request
+    from agent_core.plugin.provider import ProviderWrapper
+
+_log = get_logger("pipeline")
+_ANSWER, _KINDS = "(partials, final_messages, native_messages, state)", (list, list, list, dict)
+Hook = Callable[..., Any]
+Extenders = tuple[tuple[str, Hook], ...]
 
 
 def request_turn(request: Request) -> Flow[TurnResult]:
     """Ask the model once and return the session with its answer."""
     watch = CancelWatch(request)
     try:
+        ask_model = read_stream if reads_stream(request) else call_api
         draft = yield from ask_model(request, prepare(request), watch)
     finally:
         watch.stop()
     result = yield from finish(request, draft)
-    yield Emit([result.event()])
+    try:
+        yield Emit([result.event()])
+    except RequestCancelled:  # at the last event: all is done, and a loop around us must still stop
+        return replace(result, left=True)
     return result
 
 
@@ -59,49 +73,81 @@ class CancelWatch:
 
     def _cancel(self) -> None:
         self.cancelled = True
-        if self._request.request_id is not None:
-            self._request.resolution.provider.provider.cancel_request(self._request.request_id)
+        provider, request_id = self._request.resolution.provider.provider, self._request.request_id
+        if request_id is None:
+            return
+        try:
+            provider.cancel_request(request_id)
+        except PluginError as error:  # not the fault of whoever cancels; the request still ends
+            _log.warning("cancel_request_failed", plugin=provider.name, error=str(error))
 
 
-def ask_model(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draft]:
-    """Send the question and collect the answer, in chunks if wanted or if there is no other way."""
+def reads_stream(request: Request) -> bool:
+    """Say whether the answer comes in chunks: if that is wanted, or if there is no other way."""
     provider = request.resolution.provider.provider
-    if provider.can_stream and (request.stream or not provider.can_call):
-        return (yield from read_stream(request, draft, watch))
-    return (yield from call_api(request, draft, watch))
+    return provider.can_stream and (request.stream or not provider.can_call)
 
 
 def call_api(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draft]:
     """Ask for the answer in one piece."""
     provider = request.resolution.provider.provider
+    hook = _api_hook(provider, "call_api")
+    stopped = replace(draft, interrupted="cancelled")
     try:
         watch.check()
         work = provider.call_work(draft.native, draft.state, request.request_id)
-        answer = yield from ask(Run(work))
+        answer = yield from _call(work, watch)
     except RequestCancelled:
-        return replace(draft, interrupted="cancelled")
+        return stopped
     except Exception as error:
         if watch.cancelled:
-            return replace(draft, interrupted="cancelled")
-        raise _named(provider.name, "call_api", error, ProviderError) from error
-    partials, finals, native, state = provider.read_answer(answer, draft.native)
-    if request.stream and partials:
-        yield Emit([{"type": "partial", "message": message} for message in partials])
-    return replace(draft, finals=finals, native=native, state=state)
+            return stopped
+        raise _named(provider.name, hook, error, ProviderError) from error
+    partials, finals, native, state = expect_tuple(provider.name, hook, answer, _KINDS, _ANSWER)
+    stopped = _progress(stopped, (provider.name, hook), finals, native, state, "cancelled")
+    try:
+        if request.stream and partials:
+            yield Emit([{"type": "partial", "message": message} for message in partials])
+    except RequestCancelled:
+        return stopped
+    return stopped if watch.cancelled else replace(stopped, interrupted=None)
 
 
-def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draft]:
+def _call(work: Work[Any], watch: CancelWatch) -> Flow[Any]:
+    """Wait for an answer; one that can only be given up from outside is waited for as a stream of one."""
+    if watch.for_reader is None:
+        return (yield from ask(Run(work)))
+    blocking, awaitable = work
+
+    async def once() -> AsyncIterator[Any]:
+        assert awaitable is not None
+        yield await awaitable()
+
+    single: Work[Any] = Work(
+        blocking=None if blocking is None else lambda: (blocking(),),
+        awaitable=None if awaitable is None else once,
+    )
+    reader = yield from ask(OpenStream(single, cancellation=watch.for_reader))
+    answers = yield from ask(Read(reader))
+    yield CloseStream(reader)
+    return answers[0] if answers else None
+
+
+def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draft]:  # noqa: C901 - hot path
     """Ask for the answer in chunks and let provider and extensions look at each.
 
     Features have no part in this: it is the hot path, written out in one loop for that reason.
     """
     provider = request.resolution.provider
-    process, extensions = provider.chunk_hooks()
+    hot = provider.chunk_hooks()
+    process, extensions = _checking(provider.name, *hot)
+    watched = request.cancellation is not None
     native: Any = draft.native
     state = draft.state
     collected: list[Any] = []
     show = request.stream
     who, hook = provider.name, "stream_api"
+    asked = (provider.name, "process_chunk")
     try:
         watch.check()
         work = provider.provider.stream_work(native, state, request.request_id)
@@ -118,42 +164,47 @@ def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draf
                 if finals:
                     collected += finals
                 if show:
-                    events += [{"type": "partial", "message": message} for message in partials]
+                    for message in partials:
+                        events.append({"type": "partial", "message": message})  # noqa: PERF401 - mostly one
             hook = "stream_api"
-            if events:
-                yield Emit(events)
-            watch.check()
+            process, extensions = hot  # who answered well once is trusted from then on
+            if watched:
+                yield Emit(events)  # and not with the next read: a caller that cancels wants none
+                watch.check()
+            else:
+                read.events = events
         yield CloseStream(reader)
+        watch.check()
     except RequestCancelled:
-        return _progress(draft, provider.name, collected, native, state, "cancelled")
+        return _progress(draft, asked, collected, native, state, "cancelled")
     except Exception as error:
-        stopped = _progress(draft, provider.name, collected, native, state, "cancelled")
+        stopped = _progress(draft, asked, collected, native, state, "cancelled")
         if watch.cancelled and hook == "stream_api":
             return stopped
-        failure = _stream_failure(who, hook, error)
+        failure = _stream_failure(provider.provider, who, hook, error)
         yield from _keep_partial(request, replace(stopped, interrupted="error"), failure)
         raise failure from error
-    return _progress(draft, provider.name, collected, native, state, None)
+    return _progress(draft, asked, collected, native, state, None)
 
 
 def _progress(
-    draft: Draft, provider: str, finals: list[Any], native: Any, state: Any, interrupted: str | None
+    draft: Draft, asked: tuple[str, str], finals: list[Any], native: Any, state: Any, interrupted: str | None
 ) -> Draft:
-    """Check and freeze what the hot path took on trust."""
-    expect(provider, "process_chunk", state, dict, "the state, a dict")
-    frozen = FrozenList(map(freeze, expect_dicts(provider, "process_chunk", finals)))
+    """Check and freeze what *asked*, a plugin's hook, has brought and was trusted with until now."""
+    expect(*asked, state, dict, "the state, a dict")
+    frozen = FrozenList(map(freeze, expect_dicts(*asked, finals)))
     if native is not draft.native:
-        native = FrozenList(map(freeze, expect_dicts(provider, "process_chunk", native)))
+        native = FrozenList(map(freeze, expect_dicts(*asked, native)))
     return replace(draft, finals=frozen, native=native, state=state, interrupted=interrupted)
 
 
-def _stream_failure(who: str, hook: str, error: Exception) -> AgentError:
+def _stream_failure(provider: ProviderWrapper, who: str, hook: str, error: Exception) -> AgentError:
     if hook == "stream_api":
-        return _named(who, hook, error, ProviderError)
+        return _named(who, _api_hook(provider, hook), error, ProviderError)
     trace = error.__traceback__
     if isinstance(error, (TypeError, ValueError)) and trace is not None and trace.tb_next is None:
         # Raised in our own frame: what the hook returned could not be taken apart.
-        return wrong_answer(who, hook, "(partials, final_messages, native_messages, state)", None)
+        return PluginError(who, hook, f"must return {_ANSWER}: {error}")
     return _named(who, hook, error, PluginError)
 
 
@@ -161,10 +212,33 @@ def _keep_partial(request: Request, draft: Draft, failure: AgentError) -> Flow[N
     """Attach what the turn had brought before it failed."""
     try:
         result = yield from finish(request, draft)
-    except AgentError:
-        return  # not even that can be kept; the failure itself is what counts
+    except AgentError as error:
+        failure.partial = error.partial
+        return
     if result.messages:
         failure.partial = dict(result.event())
+
+
+def _checking(provider: str, process: Hook, extensions: Extenders) -> tuple[Hook, Extenders]:
+    """Return the hooks of the hot path with a close look at what they answer."""
+    return _checked(provider, process), tuple((name, _checked(name, hook)) for name, hook in extensions)
+
+
+def _checked(plugin: str, hook: Hook) -> Hook:
+    def checked(*given: Any) -> Any:
+        answer = expect_tuple(plugin, "process_chunk", hook(*given), _KINDS, _ANSWER)
+        _partials, finals, native, _state = answer
+        expect_dicts(plugin, "process_chunk", finals)
+        if native is not given[-2]:
+            expect_dicts(plugin, "process_chunk", native)
+        return answer
+
+    return checked
+
+
+def _api_hook(provider: ProviderWrapper, hook: str) -> str:
+    """Return the hook's name, or that of its async twin if the provider has only that."""
+    return hook if provider.has(hook) else f"{hook}_async"
 
 
 def _named(who: str, hook: str, error: Exception, kind: type[PluginError]) -> AgentError:

@@ -34,6 +34,7 @@ class PluginWrapper:
     """A registered plugin: its hooks looked up once, its answers checked, its errors named.
 
     Attributes:
+        registered: What was registered, a class or an object.
         plugin: The plugin object itself; one per registration, shared by all requests.
         name: What configuration, errors and explanations call it.
         priority: Where it stands among its kind; lower runs first.
@@ -44,13 +45,14 @@ class PluginWrapper:
     hooks: ClassVar[tuple[HookSpec, ...]] = COMMON_HOOKS
 
     def __init__(self, plugin: Any) -> None:
+        self.registered = plugin
         self.plugin_class = plugin if isinstance(plugin, type) else type(plugin)
-        self.name = _read_name(plugin, self.plugin_class)
-        self.plugin = self._instantiate(plugin)
-        self.version = str(getattr(plugin, "version", "0"))
-        self.priority = _read_priority(self.name, plugin)
-        self.default_enabled = getattr(plugin, "default_enabled", True) is not False
-        self._plans = read_hooks(self.name, self.plugin, self.kind, self.hooks)
+        self.plugin = _instantiate(plugin, self.plugin_class)
+        self.name = _read_name(self.plugin, self.plugin_class)
+        self.version = str(getattr(self.plugin, "version", "0"))
+        self.priority = _read_priority(self.name, self.plugin)
+        self.default_enabled = getattr(self.plugin, "default_enabled", True) is not False
+        self._plans = read_hooks(self.name, self.plugin, self.hooks)
         self._adapters: dict[str, Adapter] = {}
 
     def __repr__(self) -> str:
@@ -106,12 +108,6 @@ class PluginWrapper:
             raise wrong_answer(self.name, "is_enabled", "True, False or None", answer)
         return answer
 
-    def _instantiate(self, plugin: Any) -> Any:
-        if not isinstance(plugin, type):
-            return plugin
-        with calling(self.name, "__init__"):
-            return plugin()
-
     def _call(self, hook: str, default: Any, *arguments: Any) -> Any:
         function = self.hook(hook)
         if function is None:
@@ -151,6 +147,16 @@ class PluginWrapper:
             added = expect_dicts(self.name, hook, items[kept:])
             return FrozenList([*before, *map(freeze, added)])
         return FrozenList(map(freeze, expect_dicts(self.name, hook, items)))
+
+
+def _instantiate(plugin: Any, plugin_class: type) -> Any:
+    if plugin_class.__module__ == "builtins":
+        raise RegistrationError(plugin_class.__name__, "a plugin is a class of one's own, or an object of it")
+    if not isinstance(plugin, type):
+        return plugin
+    name = getattr(plugin, "name", None)
+    with calling(name if isinstance(name, str) else plugin.__name__, "__init__"):
+        return plugin()
 
 
 def _read_name(plugin: Any, plugin_class: type) -> str:

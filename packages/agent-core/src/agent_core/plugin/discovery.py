@@ -12,7 +12,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agent_core.errors import ArgumentTypeError
+from agent_core.errors import ArgumentError, ArgumentTypeError
+from agent_core.plugin.provider import API_HOOKS
+from agent_core.plugin.tool import RUN_HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,7 +53,7 @@ class InstalledPlugin:
 
 def find_in_modules(modules: Sequence[str]) -> FoundPlugins:
     """Import the modules and sort the classes that they define by what those can do."""
-    if isinstance(modules, str) or not all(isinstance(path, str) for path in modules):
+    if not isinstance(modules, (list, tuple)) or not all(isinstance(path, str) for path in modules):
         raise ArgumentTypeError("modules must be a list of import paths")
     found = FoundPlugins()
     for path in modules:
@@ -73,30 +75,43 @@ def find_installed(
         names: Only these. By default the environment variable AGENT_LOAD_PLUGINS decides (a
             comma-separated list, empty for none); where it is not set, all are loaded.
         kinds: Only these kinds, for example ``["tools"]``.
+
+    Raises:
+        ArgumentError: If a kind is not known.
     """
     from importlib.metadata import entry_points
 
     wanted = _wanted(names)
     return [
         _load(kind, entry)
-        for kind in kinds or ENTRY_POINT_GROUPS
+        for kind in _kinds(kinds)
         for entry in sorted(entry_points(group=ENTRY_POINT_GROUPS[kind]), key=lambda entry: entry.name)
         if wanted is None or entry.name in wanted
     ]
 
 
 def _wanted(names: Iterable[str] | None) -> set[str] | None:
+    if isinstance(names, str):
+        raise ArgumentTypeError("names must be a list of names, not one string")
     if names is not None:
         return set(names)
     chosen = os.environ.get(LOAD_PLUGINS)
     return None if chosen is None else {name.strip() for name in chosen.split(",") if name.strip()}
 
 
+def _kinds(kinds: Iterable[str] | None) -> list[str]:
+    chosen = list(ENTRY_POINT_GROUPS if kinds is None else kinds)
+    for kind in chosen:
+        if kind not in ENTRY_POINT_GROUPS:
+            raise ArgumentError(f"kinds must be among {list(ENTRY_POINT_GROUPS)}, not {kind!r}")
+    return chosen
+
+
 def _load(kind: str, entry: Any) -> InstalledPlugin:
     distribution = entry.dist.name if entry.dist is not None else "unknown"
     try:
         plugin = entry.load()
-    except Exception as error:  # noqa: BLE001 - a stranger's module may raise anything at import
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's module may do anything
         problem = f"{type(error).__name__}: {error}"
         return InstalledPlugin(kind=kind, name=entry.name, distribution=distribution, problem=problem)
     return InstalledPlugin(kind=kind, name=entry.name, distribution=distribution, plugin=plugin)
@@ -104,22 +119,23 @@ def _load(kind: str, entry: Any) -> InstalledPlugin:
 
 def _sort_classes(module: ModuleType) -> FoundPlugins:
     found = FoundPlugins()
-    for name, item in sorted(vars(module).items()):
-        if isinstance(item, type) and item.__module__ == module.__name__ and _may_be_plugin(name, item):
+    members = [item for _, item in sorted(vars(module).items()) if isinstance(item, type)]
+    for item in dict.fromkeys(members):  # a class with two names is still one
+        if item.__module__ == module.__name__ and _may_be_plugin(item):
             _list_for(found, item).append(item)
     return found
 
 
-def _may_be_plugin(name: str, item: type) -> bool:
+def _may_be_plugin(item: type) -> bool:
     """Leave out what cannot be meant: private classes, exceptions and protocols."""
     protocol = getattr(item, "_is_protocol", False)
-    return not name.startswith("_") and not issubclass(item, BaseException) and not protocol
+    return not item.__name__.startswith("_") and not issubclass(item, BaseException) and not protocol
 
 
 def _list_for(found: FoundPlugins, item: type) -> list[Any]:
-    if any(hasattr(item, hook) for hook in ("stream_api", "call_api", "stream_api_async", "call_api_async")):
+    if any(hasattr(item, hook) for hook in API_HOOKS):
         return found.providers
-    if hasattr(item, "get_tool_schemas") and (hasattr(item, "execute_tool") or hasattr(item, "stream_tool")):
+    if hasattr(item, "get_tool_schemas") and any(hasattr(item, hook) for hook in RUN_HOOKS):
         return found.tools
     return found.extensions if hasattr(item, "process_chunk") else found.features
 

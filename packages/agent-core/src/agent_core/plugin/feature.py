@@ -44,8 +44,10 @@ class FeatureWrapper(NativeSideWrapper):
         return template
 
     def get_completions(self, config: FrozenDict, text: str) -> list[dict[str, Any]]:
-        """Return the feature's suggestions for the text before the cursor."""
-        return self._dicts("get_completions", config, text)
+        """Return the feature's suggestions for the text before the cursor; what is no dict is left out."""
+        answer = self._call("get_completions", [], config, text)
+        found: list[Any] = expect(self.name, "get_completions", answer, list, "a list of dicts")
+        return [item for item in found if isinstance(item, dict)]
 
     def apply_completion(self, config: FrozenDict, text: str, completion: dict[str, Any]) -> str:
         """Return what an accepted completion shall become, or an empty string."""

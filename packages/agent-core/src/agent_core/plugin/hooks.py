@@ -8,6 +8,7 @@ documented arguments and an adapter leaves out what this one does not take.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -49,37 +50,40 @@ class Plan(NamedTuple):
         return index in self.positions or any(index == place for _, place in self.keywords)
 
 
-_known: WeakKeyDictionary[type, dict[str, dict[str, Plan]]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[FunctionType, dict[HookSpec, Plan]] = WeakKeyDictionary()
 
 
-def read_hooks(plugin: str, target: Any, kind: str, specs: tuple[HookSpec, ...]) -> dict[str, Plan]:
+def read_hooks(plugin: str, target: Any, specs: tuple[HookSpec, ...]) -> dict[str, Plan]:
     """Return how to call each hook that the plugin wrote.
-
-    Signatures belong to the class, so they are read once for all its instances, except where an
-    instance brings hooks of its own.
 
     Raises:
         RegistrationError: If a signature is none of the documented forms.
     """
-    own = getattr(target, "__dict__", {})
-    if any(spec.name in own for spec in specs):
-        return _read(plugin, target, specs)
-    by_kind = _known.setdefault(type(target), {})
-    if kind not in by_kind:
-        by_kind[kind] = _read(plugin, target, specs)
-    return by_kind[kind]
-
-
-def _read(plugin: str, target: Any, specs: tuple[HookSpec, ...]) -> dict[str, Plan]:
     plans = {}
     for spec in specs:
         function = getattr(target, spec.name, None)
-        if function is None:
+        if function is None or _is_inherited_contract(function):
             continue
         if not callable(function):
             raise RegistrationError(plugin, f"{spec.name} must be a method, not {type(function).__name__}")
-        plans[spec.name] = _plan(plugin, function, spec)
+        plans[spec.name] = _plan_once(plugin, function, spec)
     return plans
+
+
+def _is_inherited_contract(function: Any) -> bool:
+    """Say whether this is a protocol's empty method: its plugin inherits from it and wrote none."""
+    return getattr(function, "__module__", None) == "agent_core.types"
+
+
+def _plan_once(plugin: str, function: Callable[..., Any], spec: HookSpec) -> Plan:
+    """Read a method's signature once for all objects of its class: every core makes one of its own."""
+    behind = getattr(function, "__func__", None)
+    if not isinstance(function, MethodType) or not isinstance(behind, FunctionType):
+        return _plan(plugin, function, spec)
+    plans = _known.setdefault(behind, {})
+    if spec not in plans:
+        plans[spec] = _plan(plugin, function, spec)
+    return plans[spec]
 
 
 def adapt(function: Callable[..., Any], plan: Plan) -> Adapter:
@@ -99,47 +103,74 @@ def adapt(function: Callable[..., Any], plan: Plan) -> Adapter:
 def _plan(plugin: str, function: Callable[..., Any], spec: HookSpec) -> Plan:
     import inspect
 
-    reader = _SignatureReader(plugin, spec)
-    for parameter in inspect.signature(function).parameters.values():
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise _bad_signature(plugin, spec, f"has a signature that Python cannot tell: {error}") from error
+    reader = _SignatureReader(plugin, spec, parameters)
+    for parameter in parameters:
         reader.take(parameter)
-    if len(reader.positions) < spec.least:
-        raise _bad_signature(plugin, spec, f"must take at least {spec.least} arguments")
+    missing = [name for index, name in enumerate(spec.arguments[: spec.least]) if index not in reader.taken]
+    if missing:
+        raise _bad_signature(plugin, spec, f"must take {', '.join(map(repr, missing))}")
     return Plan(tuple(reader.positions), tuple(reader.keywords), len(spec.arguments))
 
 
 class _SignatureReader:
-    """Decides, parameter by parameter, which documented argument each one gets."""
+    """Decides, parameter by parameter, which documented argument each one gets.
 
-    def __init__(self, plugin: str, spec: HookSpec) -> None:
+    A documented name gets its argument wherever it stands. Any other name gets the argument of the
+    place where it stands, if it must have one; a parameter with a default is left at it.
+    """
+
+    def __init__(self, plugin: str, spec: HookSpec, parameters: list[inspect.Parameter]) -> None:
         self.positions: list[int] = []
         self.keywords: list[tuple[str, int]] = []
         self._plugin = plugin
         self._spec = spec
         self._indices = {name: index for index, name in enumerate(spec.arguments)}
         self._indices |= {alias: self._indices[name] for alias, name in spec.aliases}
+        self._named = {
+            self._indices[parameter.name]
+            for parameter in parameters
+            if parameter.name in self._indices
+            and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        }
         self._by_keyword = False  # once a parameter was left at its default, the rest go by name
+
+    @property
+    def taken(self) -> set[int]:
+        return {*self.positions, *(index for _, index in self.keywords)}
 
     def take(self, parameter: inspect.Parameter) -> None:
         if parameter.kind is parameter.VAR_POSITIONAL:
             self._take_positional_rest()
         elif parameter.kind is parameter.VAR_KEYWORD:
             self._take_keyword_rest()
-        elif parameter.kind is parameter.KEYWORD_ONLY or self._by_keyword:
+        elif parameter.kind is parameter.KEYWORD_ONLY:
             self._take_keyword(parameter)
-        else:
+        elif not self._by_keyword:
             self._take_positional(parameter)
+        elif parameter.kind is not parameter.POSITIONAL_ONLY:  # that one keeps its default as well
+            self._take_keyword(parameter)
 
     def _take_positional(self, parameter: inspect.Parameter) -> None:
-        place = len(self.positions)
-        index = place if place < self._spec.least else self._indices.get(parameter.name)
-        if index is None and parameter.default is parameter.empty and place < len(self._spec.arguments):
-            index = place  # a name of the plugin's own choice, in a documented place
+        index = self._indices.get(parameter.name)
+        if index is None:
+            index = self._index_by_place(parameter)
         if index is not None:
             self.positions.append(index)
         elif parameter.default is not parameter.empty:
             self._by_keyword = True
         else:
             raise self._unknown(parameter)
+
+    def _index_by_place(self, parameter: inspect.Parameter) -> int | None:
+        place = len(self.positions)
+        if place >= len(self._spec.arguments) or place in self._named:
+            return None
+        must = place < self._spec.least or parameter.default is parameter.empty
+        return place if must else None
 
     def _take_keyword(self, parameter: inspect.Parameter) -> None:
         index = self._indices.get(parameter.name)
@@ -149,13 +180,15 @@ class _SignatureReader:
             raise self._unknown(parameter)
 
     def _take_positional_rest(self) -> None:
-        self.positions += range(len(self.positions), len(self._spec.arguments))
+        if not self._by_keyword:
+            known = {*self.positions, *self._named}
+            self.positions += [index for index in range(len(self._spec.arguments)) if index not in known]
 
     def _take_keyword_rest(self) -> None:
-        taken = {*self.positions, *(index for _, index in self.keywords)}
-        for index, name in enumerate(self._spec.arguments):
-            if index not in taken and index >= self._spec.least:
-                self.keywords.append((name, index))
+        taken = self.taken
+        self.keywords += [
+            (name, index) for index, name in enumerate(self._spec.arguments) if index not in taken
+        ]
 
     def _unknown(self, parameter: inspect.Parameter) -> RegistrationError:
         return _bad_signature(self._plugin, self._spec, f"has no argument {parameter.name!r}")

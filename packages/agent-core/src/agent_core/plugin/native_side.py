@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agent_core.actions import Action
+from agent_core.actions import Action, Owner
 from agent_core.frozen import FrozenDict, FrozenList, freeze
 from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
 from agent_core.plugin.hooks import HookSpec, expect, expect_tuple
@@ -31,7 +31,7 @@ class NativeSideWrapper(PluginWrapper):
     """A plugin that sees what the provider made and may hand on something else."""
 
     hooks: ClassVar[tuple[HookSpec, ...]] = NATIVE_SIDE_HOOKS
-    owner: str
+    owner: Owner
 
     def init(self, config: FrozenDict, state: dict[str, Any], context: Any = None) -> dict[str, Any]:
         """Return the request's state after the plugin added its own."""

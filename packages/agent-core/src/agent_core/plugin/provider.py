@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +16,7 @@ from agent_core.steps import Work
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_API_HOOKS = ("call_api", "stream_api", "call_api_async", "stream_api_async")
+API_HOOKS = ("call_api", "stream_api", "call_api_async", "stream_api_async")
 
 ApiAnswer = tuple[list[Any], FrozenList, FrozenList, dict[str, Any]]
 
@@ -31,7 +32,7 @@ class ProviderWrapper(PluginWrapper):
         HookSpec("initialize_request", ("native_messages", "state", "context"), 2),
         HookSpec("to_native_messages", ("messages", "state", "context"), 1),
         HookSpec("from_native_messages", ("native_messages", "state", "context"), 1),
-        *(HookSpec(name, ("native_messages", "state", "request_id"), 2) for name in _API_HOOKS),
+        *(HookSpec(name, ("native_messages", "state", "request_id"), 2) for name in API_HOOKS),
         HookSpec("process_chunk", ("chunk", "native_messages", "state"), 3),
         HookSpec("finalize", ("native_messages", "state", "context"), 2),
         HookSpec("cancel_request", ("request_id",), 1),
@@ -41,12 +42,18 @@ class ProviderWrapper(PluginWrapper):
     def __init__(self, plugin: Any, extensions: Sequence[Any] = ()) -> None:
         super().__init__(plugin)
         self.extensions = tuple(ExtensionWrapper(extension) for extension in extensions)
-        self.accepts_unlisted_models = getattr(plugin, "accepts_unlisted_models", False) is True
-        self.tool_schema_formats = tuple(getattr(plugin, "tool_schema_formats", ()))
-        if not any(self.has(name) for name in _API_HOOKS):
-            raise RegistrationError(self.name, f"a provider needs one of {', '.join(_API_HOOKS)}")
+        self.accepts_unlisted_models = getattr(self.plugin, "accepts_unlisted_models", False) is True
+        self.tool_schema_formats = _read_formats(self.name, self.plugin)
+        if not any(self.has(name) for name in API_HOOKS):
+            raise RegistrationError(self.name, f"a provider needs one of {', '.join(API_HOOKS)}")
         if self.can_stream and not self.has("process_chunk"):
             raise RegistrationError(self.name, "a provider that streams needs process_chunk")
+
+    def with_extension(self, extension: ExtensionWrapper) -> ProviderWrapper:
+        """Return the provider with one more extension beside it."""
+        provider = copy(self)
+        provider.extensions = (*self.extensions, extension)
+        return provider
 
     @property
     def can_stream(self) -> bool:
@@ -188,6 +195,13 @@ class BoundProvider:
     def calling_api(self, hook: str) -> calling:
         """Name whatever the provider raises while it talks to its model."""
         return calling(self.name, hook, ProviderError)
+
+
+def _read_formats(name: str, plugin: Any) -> tuple[str, ...]:
+    formats = getattr(plugin, "tool_schema_formats", ())
+    if not isinstance(formats, (list, tuple)) or not all(isinstance(item, str) for item in formats):
+        raise RegistrationError(name, f"its tool_schema_formats must be a list of strings, not {formats!r}")
+    return tuple(formats)
 
 
 def _without_core_fields(message: FrozenDict) -> FrozenDict:

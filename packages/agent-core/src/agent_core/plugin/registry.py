@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from agent_core.errors import DuplicatePluginError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from agent_core.plugin.base import PluginWrapper
+    from agent_core.plugin.extension import ExtensionWrapper
     from agent_core.plugin.feature import FeatureWrapper
     from agent_core.plugin.provider import ProviderWrapper
     from agent_core.plugin.tool import ToolWrapper
@@ -24,22 +25,25 @@ class Registry:
     features: tuple[FeatureWrapper, ...] = ()
     tools: tuple[ToolWrapper, ...] = ()
 
-    def with_provider(self, wrapper: ProviderWrapper) -> Registry:
-        """Return the registry with one more provider and its extensions."""
-        self._check_new(wrapper)
-        for place, extension in enumerate(wrapper.extensions):
-            self._check_new(extension, beside=(wrapper, *wrapper.extensions[:place]))
-        return replace(self, providers=(*self.providers, wrapper))
+    def with_plugins(self, wrappers: Iterable[PluginWrapper]) -> Registry:
+        """Return the registry with these providers (each with its extensions), features and tools."""
+        registry = self
+        for wrapper in wrappers:
+            registry = registry._with_plugin(wrapper)
+        return registry
 
-    def with_feature(self, wrapper: FeatureWrapper) -> Registry:
-        """Return the registry with one more feature."""
-        self._check_new(wrapper)
-        return replace(self, features=(*self.features, wrapper))
-
-    def with_tool(self, wrapper: ToolWrapper) -> Registry:
-        """Return the registry with one more tool plugin."""
-        self._check_new(wrapper)
-        return replace(self, tools=(*self.tools, wrapper))
+    def with_extensions(self, placed: Iterable[tuple[str, ExtensionWrapper]]) -> Registry:
+        """Return the registry with an extension more beside each of the named providers."""
+        extensions = dict(placed)
+        for extension in extensions.values():
+            self._check_new(extension)
+        providers = [
+            provider.with_extension(extensions[provider.name]) if provider.name in extensions else provider
+            for provider in self.providers
+        ]
+        for provider in providers:
+            _check_family(provider)
+        return replace(self, providers=tuple(providers))
 
     def __iter__(self) -> Iterator[PluginWrapper]:
         for provider in self.providers:
@@ -52,21 +56,40 @@ class Registry:
         """Return the names of all plugins, each once, in order."""
         return list(dict.fromkeys(wrapper.name for wrapper in self))
 
-    def _check_new(self, wrapper: PluginWrapper, beside: tuple[PluginWrapper, ...] = ()) -> None:
-        for other in (*self, *beside):
+    def _with_plugin(self, wrapper: PluginWrapper) -> Registry:
+        family = (wrapper, *getattr(wrapper, "extensions", ()))
+        for plugin in family:
+            self._check_new(plugin)
+        _check_family(wrapper)
+        place = f"{wrapper.kind}s"
+        return replace(self, **{place: (*getattr(self, place), wrapper)})
+
+    def _check_new(self, wrapper: PluginWrapper) -> None:
+        for other in self:
             if other.name == wrapper.name and not _same_extension(other, wrapper):
                 raise DuplicatePluginError(wrapper.name, _clash(wrapper, other))
 
 
+def _check_family(provider: PluginWrapper) -> None:
+    """Within one provider every extension stands once."""
+    family = {provider.name: provider}
+    for extension in getattr(provider, "extensions", ()):
+        if extension.name in family:
+            raise DuplicatePluginError(extension.name, _clash(extension, family[extension.name]))
+        family[extension.name] = extension
+
+
 def _same_extension(one: PluginWrapper, other: PluginWrapper) -> bool:
-    """One extension class may serve several providers; within one provider it stands once."""
+    """One extension class may serve several providers."""
     return one.kind == other.kind == "extension" and one.plugin_class is other.plugin_class
 
 
 def _clash(wrapper: PluginWrapper, other: PluginWrapper) -> str:
-    here, there = _describe(wrapper.plugin_class), _describe(other.plugin_class)
-    return f"{here} has the name of the {other.kind} {there}"
+    return f"{_describe(wrapper)} has the name of the {other.kind} {_describe(other)}"
 
 
-def _describe(plugin_class: type[Any]) -> str:
-    return f"{plugin_class.__module__}.{plugin_class.__qualname__}"
+def _describe(wrapper: PluginWrapper) -> str:
+    """Return where a plugin's code is: its class, or the function behind a tool."""
+    named = hasattr(wrapper.registered, "__qualname__")
+    code: Any = wrapper.registered if named else wrapper.plugin_class
+    return f"{code.__module__}.{code.__qualname__}"

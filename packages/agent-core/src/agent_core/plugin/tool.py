@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+import sys
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from agent_core.errors import RegistrationError
+from agent_core.errors import RegistrationError, RequestCancelled, ToolError
 from agent_core.frozen import EMPTY, FrozenDict
 from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
 from agent_core.plugin.hooks import Adapter, HookSpec
 from agent_core.steps import Work
 
+if TYPE_CHECKING:
+    from types import TracebackType
+
 _PAYLOAD = ("payload_kind", "payload_format", "payload_metadata", "tool_call")
 _RUN = ("tool_name", "arguments", "state", *_PAYLOAD, "cancellation", "context", "prepared")
 _ALIASES = (("payload", "arguments"), ("name", "tool_name"), ("args", "arguments"))
 _PREVIEW_LENGTH = 120
-_RUN_HOOKS = ("execute_tool", "stream_tool", "execute_tool_async", "stream_tool_async")
+RUN_HOOKS = ("execute_tool", "stream_tool", "execute_tool_async", "stream_tool_async")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +55,7 @@ class ToolWrapper(PluginWrapper):
         *COMMON_HOOKS,
         HookSpec("init", ("config", "context"), 0),
         HookSpec("get_tool_schemas", ("state", "context"), 0),
-        *(HookSpec(name, _RUN, 2, _ALIASES) for name in _RUN_HOOKS),
+        *(HookSpec(name, _RUN, 2, _ALIASES) for name in RUN_HOOKS),
         HookSpec(
             "format_tool_call_preview",
             ("tool_name", "arguments", "state", *_PAYLOAD, "prepared"),
@@ -65,10 +69,11 @@ class ToolWrapper(PluginWrapper):
 
     def __init__(self, plugin: Any) -> None:
         super().__init__(plugin)
-        if not self.has("get_tool_schemas") or not any(self.has(name) for name in _RUN_HOOKS):
+        if not self.has("get_tool_schemas") or not any(self.has(name) for name in RUN_HOOKS):
             raise RegistrationError(self.name, "a tool plugin needs get_tool_schemas and execute_tool")
-        self._streams = getattr(plugin, "streams", True) is not False
-        self._is_async = getattr(plugin, "is_async", False) is True or _is_async(self.plugin)
+        self._streams = getattr(self.plugin, "streams", True) is not False
+        self._is_async = getattr(self.plugin, "is_async", False) is True or self._is_written_async()
+        _check_timeout(self.name, getattr(self.plugin, "timeout", None))
 
     def init(self, config: FrozenDict, context: Any = None) -> dict[str, Any]:
         """Return the state with which the plugin's tools run."""
@@ -89,15 +94,27 @@ class ToolWrapper(PluginWrapper):
 
     def work(self, call: ToolInvocation) -> Work[Any]:
         """Return the tool's run as a stream of items, in the forms that the plugin offers."""
-        stream = self.hook("stream_tool") if self._streams else None
-        blocking = stream or self.hook("execute_tool")
-        awaitable = self.hook("stream_tool_async") or self.hook("execute_tool_async")
-        if self._is_async and blocking is not None and awaitable is None:
-            return Work(awaitable=lambda: _items_async(blocking, call))
+        blocking = self._run_hook("stream_tool", "execute_tool")
+        awaitable = self._run_hook("stream_tool_async", "execute_tool_async")
+        if self._is_async:
+            blocking, awaitable = None, awaitable or blocking
         return Work(
             blocking=None if blocking is None else lambda: _items(blocking, call),
             awaitable=None if awaitable is None else lambda: _items_async(awaitable, call),
         )
+
+    def _is_written_async(self) -> bool:
+        import inspect
+
+        chosen = "stream_tool" if self._streams and self.has("stream_tool") else "execute_tool"
+        function = getattr(self.plugin, chosen, None)
+        return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+    def _run_hook(self, stream: str, execute: str) -> Adapter | None:
+        streaming = self.hook(stream) if self._streams else None
+        if streaming is None:
+            return self.hook(execute)
+        return lambda *values: _as_stream(streaming(*values))
 
     def format_tool_result(self, result: dict[str, Any], state: dict[str, Any]) -> Any:
         """Return what the model shall read of a result: text, or a structured result."""
@@ -113,34 +130,103 @@ class ToolWrapper(PluginWrapper):
     def format_tool_call_preview(self, call: ToolInvocation) -> str:
         """Return one line that tells a person what the call will do."""
         if not self.has("format_tool_call_preview"):
-            return _default_preview(call)
+            return default_preview(call)
         *payload, _cancellation, _context, prepared = call.arguments()
         answer = self._call("format_tool_call_preview", "", *payload, prepared)
         return answer if isinstance(answer, str) else ""
 
 
-def _is_async(plugin: Any) -> bool:
-    import inspect
-
-    functions = (getattr(plugin, name, None) for name in ("execute_tool", "stream_tool"))
-    return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in functions)
+def _check_timeout(name: str, timeout: Any) -> None:
+    for seconds in timeout.values() if isinstance(timeout, Mapping) else (timeout,):
+        is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+        if seconds is not None and not (is_number and seconds > 0):
+            raise RegistrationError(name, f"its timeout must be seconds above 0, not {seconds!r}")
 
 
 def _items(function: Adapter, call: ToolInvocation) -> Iterator[Any]:
-    answer = function(*call.arguments())
-    return answer if hasattr(answer, "__next__") else iter([_as_result(answer)])
+    with _naming_the_tool(call):
+        answer = function(*call.arguments())
+        if hasattr(answer, "__await__") or hasattr(answer, "__aiter__"):
+            raise _not_awaited(call, answer)
+        yield from _read(answer)
 
 
 async def _items_async(function: Adapter, call: ToolInvocation) -> AsyncIterator[Any]:
-    answer = function(*call.arguments())
-    if hasattr(answer, "__aiter__"):
-        async for item in answer:
-            yield item
-    elif hasattr(answer, "__await__"):
-        yield _as_result(await answer)
-    else:
-        for item in answer if hasattr(answer, "__next__") else [_as_result(answer)]:
-            yield item
+    with _naming_the_tool(call):
+        answer = function(*call.arguments())
+        if hasattr(answer, "__await__"):
+            answer = await answer
+        if not hasattr(answer, "__aiter__"):
+            for item in _read(answer):
+                yield item
+            return
+        try:
+            async for item in answer:
+                yield item
+        finally:  # else what the tool holds would be let go whenever garbage is collected
+            if hasattr(answer, "aclose"):
+                await answer.aclose()
+
+
+class ToolRaised(Exception):  # noqa: N818  # says what happened
+    """A tool raised `error`: kept apart, since its `TimeoutError` or `SystemExit` is not the platform's."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(type(error).__name__)
+        self.error = error
+
+
+class _naming_the_tool:  # noqa: N801  # reads as a statement
+    """Turn whatever the tool raises into `ToolRaised`, except what tells it to stop."""
+
+    def __init__(self, call: ToolInvocation) -> None:
+        self._call = call
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and not _is_signal(error, self._call.cancellation):
+            raise ToolRaised(error) from error
+
+
+def _is_signal(error: BaseException, cancellation: Any) -> bool:
+    if isinstance(error, RequestCancelled):
+        return cancellation is not None and cancellation.cancelled
+    return isinstance(error, (KeyboardInterrupt, GeneratorExit)) or _is_task_cancelled(error)
+
+
+def _is_task_cancelled(error: BaseException) -> bool:
+    asyncio = sys.modules.get("asyncio")  # whoever raised its error has imported it
+    if asyncio is None or not isinstance(error, asyncio.CancelledError):
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop runs in this thread, so there is nobody to cancel anything
+        return False
+    return task is not None and task.cancelling() > 0
+
+
+def _not_awaited(call: ToolInvocation, answer: Any) -> ToolError:
+    if hasattr(answer, "close"):
+        answer.close()
+    return ToolError(
+        call.tool_name, f"it is not async but returned a {type(answer).__name__}: make it an `async def`"
+    )
+
+
+def _as_stream(answer: Any) -> Any:
+    """Return what `stream_tool` returned as something to iterate, where it is not a result itself."""
+    if answer is None:
+        return iter(())
+    is_plural = isinstance(answer, Iterable) and not isinstance(answer, (Mapping, str, bytes))
+    return iter(answer) if is_plural else answer
+
+
+def _read(answer: Any) -> Iterator[Any]:
+    return answer if hasattr(answer, "__next__") else iter([_as_result(answer)])
 
 
 def _as_result(answer: Any) -> Any:
@@ -149,7 +235,8 @@ def _as_result(answer: Any) -> Any:
     return {"success": True, "result": answer}
 
 
-def _default_preview(call: ToolInvocation) -> str:
+def default_preview(call: ToolInvocation) -> str:
+    """Return a line about a call whose plugin has none to say."""
     if not isinstance(call.payload, Mapping):
         text = str(call.payload)
     else:

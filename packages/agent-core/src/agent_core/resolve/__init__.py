@@ -72,7 +72,7 @@ def resolve(
         provider_optional: Whether it will do if none is registered; tools can run without.
     """
     provider = select_provider(registry, config, optional=provider_optional)
-    warnings = check_names(registry, config)
+    warnings = check_names(registry, config, required)
     offered = (*provider.extensions, *registry.features, *registry.tools)
     candidates, refused = admit(offered, config, required)
     snapshot = discover_models(provider, candidates, config, cache)

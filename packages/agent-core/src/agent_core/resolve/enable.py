@@ -167,7 +167,8 @@ def _expelled_by_leavers(
     found = []
     for decision in leaving:
         present = [tag for tag in forbids[decision.plugin] if tag in _union(contributed)]
-        if decision.reason == "forbidden_tags" and not still_there.intersection(present):
+        stays = still_there.union(contributed[decision.plugin])  # its own tags would come back with it
+        if decision.reason == "forbidden_tags" and not stays.intersection(present):
             found.append(
                 f"Plugin {decision.plugin!r} went because of {_listed(present)}, whose owner went in "
                 "the same round; it does not come back"

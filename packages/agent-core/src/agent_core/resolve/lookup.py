@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_core.config import config_key, names
-from agent_core.errors import ModelNotFoundError, NoProviderError, PluginNotFoundError, ProviderNotFoundError
+from agent_core.config import as_key, config_key, names
+from agent_core.errors import (
+    ModelNotFoundError,
+    NoProviderError,
+    PluginError,
+    PluginNotFoundError,
+    ProviderNotFoundError,
+)
 from agent_core.frozen import FrozenDict, FrozenList, freeze
 from agent_core.models import ModelSnapshot
 from agent_core.plugin.native_side import NativeSideWrapper
 from agent_core.plugin.provider import ProviderWrapper
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from agent_core.plugin.base import PluginWrapper
     from agent_core.plugin.model_cache import ModelDiscoveryCache
@@ -44,16 +50,20 @@ def select_provider(registry: Registry, config: FrozenDict, *, optional: bool = 
         if provider.name == wanted:
             return provider
     known = [provider.name for provider in registry.providers]
-    raise ProviderNotFoundError(wanted, known, where=" (config['provider'])")
+    where = "config['provider']" if wanted else "config['provider'] must name one of several"
+    raise ProviderNotFoundError(wanted, known, where=f" ({where})")
 
 
-def check_names(registry: Registry, config: FrozenDict) -> list[str]:
+def check_names(registry: Registry, config: FrozenDict, required: Iterable[str] = ()) -> list[str]:
     """Refuse plugins that are wanted and not there; return warnings for those unwanted and not there."""
     known = registry.names()
-    for key in ("enabled_plugins", "force_enabled_plugins"):
-        for name in names(config, key):
+    wanted = [
+        (f"config[{key!r}]", names(config, key)) for key in ("enabled_plugins", "force_enabled_plugins")
+    ]
+    for where, listed in (*wanted, ("required", required)):
+        for name in listed:
             if name not in known:
-                raise PluginNotFoundError(name, known, where=f" (config[{key!r}])")
+                raise PluginNotFoundError(name, known, where=f" ({where})")
     absent = [name for name in names(config, "disabled_plugins") if name not in known]
     return [f"config['disabled_plugins'] names {name!r}, which is not registered" for name in absent]
 
@@ -66,16 +76,24 @@ def discover_models(
 ) -> ModelSnapshot:
     """Return the provider's models as extensions and features changed them, asking at most once."""
     chain = (provider, *(plugin for plugin in plugins if isinstance(plugin, NativeSideWrapper)))
-    key = (*((plugin.name, plugin.plugin_class) for plugin in chain), config_key(config))
+    key = (*((plugin.name, as_key(plugin.registered)) for plugin in chain), config_key(config))
 
     def discover() -> ModelSnapshot:
-        models: FrozenList = freeze(provider.get_models(config))
+        models = _checked(provider, provider.get_models(config))
         for plugin in plugins:
             if isinstance(plugin, NativeSideWrapper):
-                models = freeze(plugin.get_models(config, models))
+                models = _checked(plugin, plugin.get_models(config, models))
         return ModelSnapshot(models, key)
 
     return cache.get(key, discover)
+
+
+def _checked(plugin: PluginWrapper, models: list[dict[str, Any]]) -> FrozenList:
+    for model in models:
+        if not isinstance(model.get("id", model.get("name")), str):
+            raise PluginError(plugin.name, "get_models", "must return models that have an id, a string")
+    frozen: FrozenList = freeze(models)
+    return frozen
 
 
 def check_model(provider: ProviderWrapper, config: FrozenDict, snapshot: ModelSnapshot) -> None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from agent_core.config import names
-from agent_core.errors import AgentError, PluginError, ToolIdConflictError
-from agent_core.frozen import FrozenDict, FrozenList, freeze
-from agent_core.interop import ToolInteropRegistry, ToolInteropTarget
+from agent_core.errors import AgentError, ArgumentError, PluginError, ToolIdConflictError
+from agent_core.frozen import EMPTY, FrozenDict, FrozenList, freeze
 from agent_core.models import ToolDescriptor
 from agent_core.plugin.hooks import calling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from agent_core.interop import ToolInteropRegistry
     from agent_core.plugin.feature import FeatureWrapper
     from agent_core.plugin.tool import ToolWrapper
     from agent_core.resolve import Resolution
@@ -38,13 +39,18 @@ class ToolTable:
         available: Everything that the enabled tool plugins offer.
         effective: What is left after allow and exclude lists and after features had their say.
         bindings: The effective ones by name, ready to be called.
-        interop: Knows the formats of calls, schemas and results.
+        own_interop: The formats of calls, schemas and results, if plugins added some.
     """
 
     available: tuple[ToolDescriptor, ...]
     effective: tuple[ToolDescriptor, ...]
     bindings: Mapping[str, ToolBinding]
-    interop: ToolInteropRegistry
+    own_interop: ToolInteropRegistry | None
+
+    @property
+    def interop(self) -> ToolInteropRegistry:
+        """What knows the formats of calls, schemas and results."""
+        return self.own_interop or _standard_interop()
 
     def schemas(self) -> list[FrozenDict]:
         """Return the schemas of the effective tools."""
@@ -53,39 +59,46 @@ class ToolTable:
 
 def gather_tools(resolution: Resolution, context: Any = None) -> ToolTable:
     """Ask the tool plugins what they offer and the features what of it the model shall see."""
-    interop = tool_interop(resolution)
+    interop = _added_interop(resolution)
     bound: dict[str, ToolBinding] = {}
     for plugin in resolution.tools:
         state = plugin.init(resolution.config, context)
         for schema in plugin.get_tool_schemas(state, context):
-            _bind(bound, ToolBinding(_describe(plugin, schema, interop), plugin, state))
+            _bind(
+                bound, ToolBinding(_describe(plugin, schema, interop or _standard_interop()), plugin, state)
+            )
     available = tuple(binding.descriptor for binding in bound.values())
-    effective = _apply_features(resolution, _allowed(available, resolution.config), context)
+    effective = _apply_features(resolution, _allowed(available, resolution.config), context, interop)
     bindings = {
         tool.name: ToolBinding(tool, bound[tool.name].plugin, bound[tool.name].state) for tool in effective
     }
-    return ToolTable(available=available, effective=effective, bindings=bindings, interop=interop)
+    return ToolTable(available=available, effective=effective, bindings=bindings, own_interop=interop)
 
 
 def provider_schemas(resolution: Resolution, table: ToolTable) -> FrozenList:
     """Return the effective schemas in the first format that the provider says it takes."""
     formats = resolution.provider.provider.tool_schema_formats
-    if not formats:
+    if not formats or not table.effective:
         return FrozenList(table.schemas())
+    from agent_core.interop import ToolInteropTarget
+
     target = ToolInteropTarget(resolution.provider.name)
-    return FrozenList(
-        freeze(table.interop.convert_tool_schema(schema, target=target, target_formats=list(formats)))
-        for schema in table.schemas()
-    )
+    try:
+        return FrozenList(
+            freeze(table.interop.convert_tool_schema(schema, target=target, target_formats=list(formats)))
+            for schema in table.schemas()
+        )
+    except ArgumentError as error:
+        raise PluginError(resolution.provider.name, "tool_schema_formats", str(error)) from error
 
 
-def tool_interop(resolution: Resolution) -> ToolInteropRegistry:
-    """Return the formats of tool calls, with those that plugins of this request add."""
+def _added_interop(resolution: Resolution) -> ToolInteropRegistry | None:
+    """Return the formats of tool calls with those that plugins of this request add, if any do."""
     participants = (resolution.provider.provider, *resolution.tools)
     adding = [plugin for plugin in participants if plugin.has("register_tool_formats")]
     if not adding:
-        return _STANDARD
-    registry = _STANDARD.copy()
+        return None
+    registry = _standard_interop().copy()
     for plugin in adding:
         hook = plugin.hook("register_tool_formats")
         with calling(plugin.name, "register_tool_formats"):
@@ -94,16 +107,23 @@ def tool_interop(resolution: Resolution) -> ToolInteropRegistry:
     return registry
 
 
-_STANDARD = ToolInteropRegistry.default()
+@cache
+def _standard_interop() -> ToolInteropRegistry:
+    """Return the formats that everyone knows; loaded when the first tool is looked at."""
+    from agent_core.interop import ToolInteropRegistry
+
+    return ToolInteropRegistry.default()
 
 
 def _describe(plugin: ToolWrapper, schema: dict[str, Any], interop: ToolInteropRegistry) -> ToolDescriptor:
     try:
-        inspected = interop.inspect_schema(schema)
+        inspected, frozen = interop.inspect_schema(schema), freeze(schema)
     except AgentError as error:
         raise PluginError(plugin.name, "get_tool_schemas", str(error)) from error
+    except RecursionError:
+        raise PluginError(plugin.name, "get_tool_schemas", "a schema is nested too deeply") from None
     return ToolDescriptor(
-        name=inspected.name, schema=freeze(schema), plugin=plugin.name, description=inspected.description
+        name=inspected.name, schema=frozen, plugin=plugin.name, description=inspected.description
     )
 
 
@@ -129,19 +149,58 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def _apply_features(
-    resolution: Resolution, tools: tuple[ToolDescriptor, ...], context: Any
+    resolution: Resolution,
+    tools: tuple[ToolDescriptor, ...],
+    context: Any,
+    interop: ToolInteropRegistry | None,
 ) -> tuple[ToolDescriptor, ...]:
-    known = {tool.name for tool in tools}
     for feature in resolution.features:
         if feature.has("prepare_tools"):
-            tools = tuple(feature.prepare_tools(tools, resolution.config, context))
-            _check_known(feature, tools, known)
+            offered = {tool.name: tool for tool in tools}
+            answer = feature.prepare_tools(tools, resolution.config, context)
+            _check_known(feature, answer, offered)
+            formats = interop or _standard_interop()
+            tools = tuple(_agreeing(feature, tool, offered[tool.name], formats) for tool in answer)
     return tools
 
 
-def _check_known(feature: FeatureWrapper, tools: Sequence[ToolDescriptor], known: set[str]) -> None:
-    for tool in tools:
-        if tool.name not in known:
-            raise PluginError(
-                feature.name, "prepare_tools", f"offers {tool.name!r}, which no tool plugin runs"
-            )
+def _check_known(
+    feature: FeatureWrapper, tools: Sequence[ToolDescriptor], offered: Mapping[str, ToolDescriptor]
+) -> None:
+    names = [tool.name for tool in tools]
+    for name in names:
+        if name not in offered:
+            raise _misprepared(feature, f"offers {name!r}, which is not among the tools that it was given")
+        if names.count(name) > 1:
+            raise _misprepared(feature, f"offers {name!r} more than once")
+
+
+def _agreeing(
+    feature: FeatureWrapper, tool: ToolDescriptor, before: ToolDescriptor, interop: ToolInteropRegistry
+) -> ToolDescriptor:
+    """Return the tool with its schema and its description saying the same, whichever is new."""
+    if tool is before:
+        return tool
+    schema: FrozenDict = freeze(tool.schema)
+    if tool.description != before.description and schema == before.schema:
+        schema = freeze(_redescribed(schema, tool.description))
+    try:
+        inspected = interop.inspect_schema(schema)
+    except AgentError as error:
+        raise _misprepared(feature, str(error)) from error
+    if inspected.name != tool.name:
+        raise _misprepared(feature, f"gave {tool.name!r} a schema of {inspected.name!r}")
+    return replace(
+        tool, schema=schema, description=inspected.description, prepared=freeze(tool.prepared or EMPTY)
+    )
+
+
+def _redescribed(schema: FrozenDict, description: str) -> dict[str, Any]:
+    for inner in ("function", "custom"):
+        if isinstance(schema.get(inner), dict):
+            return {**schema, inner: {**schema[inner], "description": description}}
+    return {**schema, "description": description}
+
+
+def _misprepared(feature: FeatureWrapper, problem: str) -> PluginError:
+    return PluginError(feature.name, "prepare_tools", problem)

@@ -6,9 +6,15 @@ from typing import Any
 
 Dicts = list[dict[str, Any]]
 
+_CALL_FIELDS = ("tool_calls", "tool_call_id")
+_ANSWER_FIELDS = ("usage", "finish_reason")
+
 
 class ChatFormat:
-    """Turns messages into ``{"role", "content"}`` items and back, tool calls and results included."""
+    """Turns messages into ``{"role", "content"}`` items and back, one for one.
+
+    Tool calls, the structured results of tools and the parts of a message are kept as well.
+    """
 
     def to_native_messages(self, messages: Dicts) -> Dicts:
         """Return one item per message."""
@@ -22,20 +28,20 @@ class ChatFormat:
 def _to_item(message: dict[str, Any]) -> dict[str, Any]:
     metadata = message.get("metadata") or {}
     item: dict[str, Any] = {"role": message["role"], "content": message["content"]}
-    for key in ("tool_calls", "tool_call_id"):
-        if metadata.get(key) is not None:
-            item[key] = metadata[key]
+    item |= {key: metadata[key] for key in _CALL_FIELDS if metadata.get(key) is not None}
     if message.get("multipartContent"):
         item["parts"] = message["multipartContent"]
+    if message.get("tool_result") is not None:
+        item["tool_result"] = message["tool_result"]
     return item
 
 
 def _to_message(item: dict[str, Any]) -> dict[str, Any]:
-    metadata = {
-        key: item[key] for key in ("tool_calls", "tool_call_id", "usage", "finish_reason") if key in item
-    }
+    metadata = {key: item[key] for key in (*_CALL_FIELDS, *_ANSWER_FIELDS) if key in item}
     metadata |= item.get("_metadata") or {}
     message = {"role": item["role"], "content": item["content"], "metadata": metadata}
     if "parts" in item:
         message["multipartContent"] = item["parts"]
+    if "tool_result" in item:
+        message["tool_result"] = item["tool_result"]
     return message

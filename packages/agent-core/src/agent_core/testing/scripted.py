@@ -1,66 +1,32 @@
-"""A provider that plays a script: what a model would say, call or fail with, turn by turn."""
+"""A provider that plays a script, turn by turn."""
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass
+from math import isinf
+from typing import TYPE_CHECKING, Any
 
-from agent_core.encoding import canonical
+from agent_core.cancellation import Cancellation
+from agent_core.errors import ArgumentTypeError, RequestCancelled
 from agent_core.testing.chat_format import ChatFormat, Dicts
+from agent_core.testing.script import Chunk, Line, Reply, read_line
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
 State = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """A tool call for a script to make; dict arguments are sent as JSON, a str as it is."""
-
-    name: str
-    arguments: dict[str, Any] | str = field(default_factory=dict)
-    id: str | None = None
-
-    def to_dict(self, number: int) -> dict[str, Any]:
-        """Return the call as a model would send it."""
-        arguments = self.arguments if isinstance(self.arguments, str) else canonical(self.arguments).decode()
-        call_id = f"call_{number}" if self.id is None else self.id
-        return {"id": call_id, "type": "function", "function": {"name": self.name, "arguments": arguments}}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """One turn of a script.
-
-    Attributes:
-        text: What is said.
-        chunks: The text in the pieces in which it arrives; by default it is one piece.
-        tool_calls: Calls that the model makes.
-        error: Raised after the text, in place of an end.
-        delay: Seconds before each chunk.
-        usage: Token counts that the message carries.
-        extra: More fields for the native message, as a provider's reasoning or signatures would be.
-    """
-
-    text: str = ""
-    chunks: Sequence[str] | None = None
-    tool_calls: Sequence[ToolCall] = ()
-    error: Exception | None = None
-    delay: float = 0.0
-    usage: dict[str, int] | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
-
-    def pieces(self) -> list[str]:
-        """Return the text as it arrives."""
-        if self.chunks is not None:
-            return list(self.chunks)
-        return [self.text] if self.text else []
+_END = object()
 
 
 @dataclass(frozen=True, slots=True)
 class SeenRequest:
-    """What the provider was asked."""
+    """What the provider was asked.
+
+    Attributes:
+        config: The request's configuration, with the schemas of the tools on offer under "tools".
+    """
 
     native_messages: Dicts
     config: dict[str, Any]
@@ -71,18 +37,19 @@ class ScriptEnded(RuntimeError):  # noqa: N818  # reads as what happened
     """There was one request more than the script has replies."""
 
 
-Line = Reply | str | Exception | Callable[[Dicts], "Reply | str"]
-
-
 class ScriptedProvider(ChatFormat):
     """Plays one line of its script per request; an instance is registered like a class.
 
+    It may be asked from several threads and event loops at once: each request takes the next line.
+    A request whose id is cancelled ends at once, also while it waits.
+
     Args:
         script: The replies in order: a `Reply`, a text, an exception to raise, or a function of the
-            native messages that returns one of the first two.
+            native messages that returns one of these. `itertools.repeat` and the like never end.
         name: The provider's name.
         models: What `get_models` returns.
-        sleep: How delays are spent when nobody awaits.
+        sleep: Called with the seconds in place of waiting, for tests that must not take time. On an
+            event loop, what it returns is awaited if it can be.
 
     Attributes:
         requests: What it was asked so far.
@@ -97,15 +64,18 @@ class ScriptedProvider(ChatFormat):
         *,
         name: str = "scripted",
         models: Sequence[dict[str, Any]] = (),
-        sleep: Callable[[float], Any] = time.sleep,
+        sleep: Callable[[float], Any] | None = None,
     ) -> None:
+        if isinstance(script, str):
+            raise ArgumentTypeError("script must be a list of replies: put a single text into a list")
         self.name = name
         self.requests: list[SeenRequest] = []
         self.cancelled: list[str] = []
-        self._script = list(script)
+        self._script = iter(script)
         self._models = list(models)
         self._sleep = sleep
         self._lock = threading.Lock()
+        self._tokens: dict[str, Cancellation] = {}
 
     def get_models(self, config: dict[str, Any]) -> Dicts:  # noqa: ARG002  # the script does not care
         """Return the models that it was given."""
@@ -123,35 +93,39 @@ class ScriptedProvider(ChatFormat):
             self.process_chunk(chunk, native_messages, state)
         return [], [], native_messages, state
 
+    async def call_api_async(
+        self, native_messages: Dicts, state: State, request_id: str | None = None
+    ) -> tuple[Dicts, Dicts, Dicts, State]:
+        """Say the whole line at once, on an event loop."""
+        async for chunk in self.stream_api_async(native_messages, state, request_id):
+            self.process_chunk(chunk, native_messages, state)
+        return [], [], native_messages, state
+
     def stream_api(
         self, native_messages: Dicts, state: State, request_id: str | None = None
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[Chunk]:
         """Yield the line in chunks."""
+        token = self._token(request_id)
         reply = self._next_reply(native_messages, state, request_id)
-        for chunk in _chunks(reply):
-            if reply.delay:
-                self._sleep(reply.delay)
+        for chunk, pause in zip(reply.play(_count_calls(native_messages)), reply.pauses(), strict=False):
+            self._wait(pause, token)
             yield chunk
-        _end(reply)
 
     async def stream_api_async(
         self, native_messages: Dicts, state: State, request_id: str | None = None
-    ) -> AsyncIterator[dict[str, Any]]:
+    ) -> AsyncIterator[Chunk]:
         """Yield the line in chunks, on an event loop."""
-        from asyncio import sleep
-
+        token = self._token(request_id)
         reply = self._next_reply(native_messages, state, request_id)
-        for chunk in _chunks(reply):
-            if reply.delay:
-                await sleep(reply.delay)
+        for chunk, pause in zip(reply.play(_count_calls(native_messages)), reply.pauses(), strict=False):
+            await self._wait_async(pause, token)
             yield chunk
-        _end(reply)
 
     def process_chunk(
-        self, chunk: dict[str, Any], native_messages: Dicts, state: State
+        self, chunk: Chunk, native_messages: Dicts, state: State
     ) -> tuple[Dicts, Dicts, Dicts, State]:
         """Collect text, and remember what comes at the end."""
-        if "text" not in chunk:
+        if "finish_reason" in chunk:
             state["end"] = chunk
             return [], [], native_messages, state
         state["text"].append(chunk["text"])
@@ -165,33 +139,73 @@ class ScriptedProvider(ChatFormat):
         return [answer], [*native_messages, answer], state
 
     def cancel_request(self, request_id: str) -> None:
-        """Note that a request was cancelled; its stream is not read any further."""
-        self.cancelled.append(request_id)
+        """End a request, now or when it begins; a read that waits for it ends too."""
+        token = self._token(request_id)
+        with self._lock:
+            self.cancelled.append(request_id)
+        token.cancel()
+
+    def _token(self, request_id: str | None) -> Cancellation:
+        if request_id is None:
+            return Cancellation()
+        with self._lock:
+            return self._tokens.setdefault(request_id, Cancellation())
 
     def _next_reply(self, native_messages: Dicts, state: State, request_id: str | None) -> Reply:
         with self._lock:
             self.requests.append(SeenRequest(list(native_messages), state["config"], request_id))
-            if not self._script:
-                raise ScriptEnded(f"request {len(self.requests)} came, but the script is at its end")
-            line = self._script.pop(0)
-        if isinstance(line, Exception):
-            raise line
-        spoken = line(native_messages) if callable(line) else line
-        return Reply(text=spoken) if isinstance(spoken, str) else spoken
+            line: Any = next(self._script, _END)
+            number = len(self.requests)
+        if line is _END:
+            raise ScriptEnded(f"request {number} came, but the script is at its end")
+        return read_line(line, native_messages)
+
+    def _wait(self, delay: float, token: Cancellation) -> None:
+        if delay and self._sleep is not None:
+            self._sleep(delay)
+        elif delay:
+            woken = threading.Event()
+            key = token.add_callback(woken.set)
+            woken.wait(_timeout(delay))
+            token.remove_callback(key)
+        _leave_if_cancelled(token)
+
+    async def _wait_async(self, delay: float, token: Cancellation) -> None:
+        if delay and self._sleep is not None:
+            slept = self._sleep(delay)
+            if hasattr(slept, "__await__"):
+                await slept
+        elif delay:
+            await _sleep_until(token, delay)
+        _leave_if_cancelled(token)
 
 
-def _chunks(reply: Reply) -> Iterator[dict[str, Any]]:
-    for piece in reply.pieces():
-        yield {"text": piece}
-    end: dict[str, Any] = dict(reply.extra)
-    if reply.tool_calls:
-        end["tool_calls"] = [call.to_dict(number) for number, call in enumerate(reply.tool_calls, 1)]
-    if reply.usage is not None:
-        end["usage"] = reply.usage
-    if reply.error is None and (end or not reply.pieces()):
-        yield {"finish_reason": "tool_calls" if reply.tool_calls else "stop", **end}
+async def _sleep_until(token: Cancellation, delay: float) -> None:
+    import asyncio
+
+    loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+    def wake() -> None:
+        # The token may be cancelled in any thread, and the event belongs to this loop.
+        loop.call_soon_threadsafe(woken.set)
+
+    key = token.add_callback(wake)
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_timeout(delay)):
+                await woken.wait()
+    finally:
+        token.remove_callback(key)
 
 
-def _end(reply: Reply) -> None:
-    if reply.error is not None:
-        raise reply.error
+def _leave_if_cancelled(token: Cancellation) -> None:
+    if token.cancelled:
+        raise RequestCancelled
+
+
+def _timeout(delay: float) -> float | None:
+    return None if isinf(delay) else delay
+
+
+def _count_calls(native_messages: Dicts) -> int:
+    return sum(len(item.get("tool_calls") or ()) for item in native_messages)

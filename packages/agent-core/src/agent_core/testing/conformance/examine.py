@@ -1,0 +1,207 @@
+"""Calling each hook by hand, several times, with values that can be watched.
+
+Every hook is called with plain copies of its inputs, which are compared afterwards, a second time to
+see whether the answer stays the same, and once with frozen inputs, as the pipeline lends them.
+"""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+from agent_core.actions import check_inputs
+from agent_core.errors import ActionInputError, PluginError, PluginMutationError
+from agent_core.frozen import FrozenValueError, freeze, thaw
+from agent_core.plugin.provider import API_HOOKS
+from agent_core.testing.conformance.report import NotApplicable
+from agent_core.testing.conformance.shapes import SHAPES, public_part, shape_problem
+from agent_core.testing.conformance.stage import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent_core.actions import Action
+    from agent_core.testing.conformance.case import Case
+
+ENABLEMENT = ("get_tags", "required_tags", "forbidden_tags", "is_enabled")
+FOR_FRONT_ENDS = ("get_config_schema", "get_ui_elements")
+TRANSFORMS = (
+    "get_models",
+    "to_native_messages",
+    "from_native_messages",
+    "initialize_request",
+    "finalize",
+    "prepare_tools",
+)
+_OUTSIDE_REQUESTS = (*FOR_FRONT_ENDS, "get_template", "get_completions", "apply_completion")
+IN_REQUESTS = (*(hook for hook in SHAPES if hook not in _OUTSIDE_REQUESTS), *API_HOOKS)
+_LENT = frozenset(
+    {"config", "messages", "native_messages", "models", "tags", "final_messages", "tools"}
+    | {"params", "completion"}
+)
+_NEED_ANSWER = ("get_models", "process_chunk", "finalize")  # of a provider
+_NO_JSON = (*ENABLEMENT, "init", "register_tool_formats")
+
+
+class Flaw(Exception):  # noqa: N818  # a verdict that is collected, not a failure of ours
+    """Something wrong with a hook.
+
+    Attributes:
+        aspect: What it is wrong about: answers, inputs, varies, json or actions.
+    """
+
+    def __init__(self, aspect: str, hook: str, problem: str) -> None:
+        super().__init__(problem)
+        self.aspect = aspect
+        self.hook = hook
+        self.problem = problem
+
+
+def examine(case: Case) -> list[Flaw]:
+    """Return what is wrong with single hooks of the plugin."""
+    try:
+        with case.answered() as exchange:
+            return _examine_all(Stage(case, exchange))
+    except NotApplicable:
+        return _examine_all(Stage(case))
+
+
+def json_problem(value: Any) -> str | None:
+    """Return why *value* cannot be written as JSON, or None."""
+    plain = thaw(value)
+    try:
+        text = json.dumps(plain, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        return f"is not JSON: {error}"
+    return None if json.loads(text) == plain else "does not come back from JSON as it was: keys must be text"
+
+
+def runnable_params(case: Case, action: Action) -> dict[str, Any] | None:
+    """Return the inputs for an action, or None if there are none that fit or it shall not be run."""
+    given = case.action_params.get(action.id, {})
+    try:
+        return None if given is None else check_inputs(action, given)
+    except ActionInputError:
+        return None
+
+
+def _examine_all(stage: Stage) -> list[Flaw]:
+    flaws: list[Flaw] = []
+    for hook in SHAPES:
+        unanswered = stage.case.kind == "provider" and hook in _NEED_ANSWER and not stage.is_answered
+        flaw = _first_flaw(stage, hook) if stage.wrapper.has(hook) and not unanswered else None
+        if flaw is not None and not _is_known(flaw, flaws):
+            flaws.append(flaw)
+    return flaws
+
+
+def _is_known(flaw: Flaw, flaws: list[Flaw]) -> bool:
+    """One hook may be needed to get to another, and what varies may make others vary: tell it once."""
+    wavers = flaw.hook in TRANSFORMS and flaw.aspect == "varies"
+    return any(
+        flaw.hook == known.hook or (wavers and known.hook in TRANSFORMS and known.aspect == "varies")
+        for known in flaws
+    )
+
+
+def _first_flaw(stage: Stage, hook: str) -> Flaw | None:
+    try:
+        if hook == "process_chunk":
+            _examine_chunks(stage)
+        elif hook == "execute_action":
+            _examine_actions(stage)
+        else:
+            _examine_hook(stage, hook)
+        if hook == "get_actions":
+            _examine_definitions(stage)
+    except Flaw as flaw:
+        return flaw
+    except PluginMutationError as error:
+        return Flaw("inputs", error.hook, error.problem)
+    except PluginError as error:
+        return Flaw("answers", error.hook, error.problem)
+    return None
+
+
+def _examine_hook(stage: Stage, hook: str) -> None:
+    first = public_part(_call(stage, hook, stage.lend(hook)))
+    again = public_part(_call(stage, hook, stage.lend(hook)))
+    frozen = public_part(_call(stage, hook, _frozen(stage.lend(hook))))
+    if hook in (*TRANSFORMS, *ENABLEMENT) and not first == again == frozen:
+        other = frozen if first == again else again
+        raise Flaw("varies", hook, f"answers {_short(first)} and then {_short(other)} to the same question")
+    _check_json(hook, first)
+
+
+def _examine_chunks(stage: Stage) -> None:
+    """Follow a stream from chunk to chunk; an extension gets what the provider made of each."""
+    native, state = stage.opened()
+    for chunk in stage.chunks(native, state):
+        lent = {"chunk": chunk, "native_messages": native, "state": state}
+        if stage.case.kind == "extension":
+            partials, finals, native, state = stage.process(chunk, native, state)
+            lent = {"chunk": chunk, "partials": partials, "finals": finals}
+            lent |= {"native_messages": native, "state": state}
+        answer = _call(stage, "process_chunk", lent)
+        _check_json("process_chunk", public_part(answer))
+        *_, native, state = answer
+
+
+def _examine_actions(stage: Stage) -> None:
+    for action in stage.actions():
+        params = runnable_params(stage.case, action)
+        if params is not None:
+            answer = _call(stage, "execute_action", stage.lend_action(action, thaw(params)))
+            _call(stage, "execute_action", _frozen(stage.lend_action(action, thaw(params))))
+            _check_json("execute_action", answer)
+
+
+def _examine_definitions(stage: Stage) -> None:
+    try:
+        offered = [action.id for action in stage.actions()]
+    except PluginError as error:
+        raise Flaw("actions", error.hook, error.problem) from error
+    if offered and not stage.wrapper.has("execute_action"):
+        raise Flaw("actions", "execute_action", f"is missing, but get_actions offers {offered}")
+
+
+def _call(stage: Stage, hook: str, lent: Mapping[str, Any]) -> Any:
+    """Call a hook and return its answer, if that is of the documented kind and no input was touched."""
+    before = {name: deepcopy(lent[name]) for name in _LENT.intersection(lent)}
+    try:
+        answer = stage.wrapper.hook(hook)(*lent.values())
+    except FrozenValueError as error:
+        raise Flaw("inputs", hook, f"changes its input in place ({error})") from error
+    except Exception as error:
+        raise Flaw("answers", hook, f"raised {type(error).__name__}: {error}") from error
+    changed = sorted(name for name in before if lent[name] != before[name])
+    if changed:
+        raise Flaw("inputs", hook, f"changes its input in place ({', '.join(changed)})")
+    problem = shape_problem(hook, answer) or _invented(hook, lent, answer)
+    if problem is not None:
+        raise Flaw("answers", hook, problem)
+    return answer
+
+
+def _invented(hook: str, lent: Mapping[str, Any], answer: Any) -> str | None:
+    if hook != "prepare_tools":
+        return None
+    known = {tool.name for tool in lent["tools"]}
+    new = [tool.name for tool in answer if tool.name not in known]
+    return f"offers {new}, which no tool plugin runs" if new else None
+
+
+def _frozen(lent: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: freeze(value) if name in _LENT else value for name, value in lent.items()}
+
+
+def _check_json(hook: str, answer: Any) -> None:
+    problem = None if hook in _NO_JSON else json_problem(answer)
+    if problem is not None:
+        raise Flaw("json", hook, f"answers something that {problem}")
+
+
+def _short(value: Any) -> str:
+    text = repr(thaw(value))
+    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004

@@ -1,0 +1,494 @@
+"""Every hook of every kind of plugin, misbehaving in every way: a named error, and an untouched session."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from agent_core import (
+    AgentCore,
+    ConfigError,
+    Message,
+    PluginError,
+    PluginMutationError,
+    ProviderError,
+    Session,
+    ToolDescriptor,
+)
+from agent_core.frozen import FrozenDict
+from agent_core.plugin.extension import ExtensionWrapper
+from agent_core.plugin.feature import FeatureWrapper
+from agent_core.plugin.provider import ProviderWrapper
+from agent_core.plugin.tool import ToolWrapper
+
+Dicts = list[dict[str, Any]]
+State = dict[str, Any]
+Drive = Callable[..., tuple[Session, Dicts, Dicts]]
+
+
+class GoodProvider:
+    """Writes every hook that a request calls, in its plainest form."""
+
+    name = "provider"
+    version = "1"
+
+    def get_models(self, config: dict[str, Any], context: Any = None) -> Dicts:
+        return [{"id": "model"}]
+
+    def get_tags(self, config: dict[str, Any], models: Any = None, context: Any = None) -> list[str]:
+        return ["tag"]
+
+    def init(self, config: dict[str, Any], context: Any = None) -> State:
+        return {"config": config}
+
+    def initialize_request(self, native_messages: Dicts, state: State, context: Any = None) -> Any:
+        return native_messages, state
+
+    def to_native_messages(self, messages: Dicts, state: Any = None, context: Any = None) -> Dicts:
+        return [{"role": message["role"], "content": message["content"]} for message in messages]
+
+    def from_native_messages(self, native_messages: Dicts, state: Any = None, context: Any = None) -> Dicts:
+        return [{"role": item["role"], "content": item["content"]} for item in native_messages]
+
+    def process_chunk(self, chunk: str, native_messages: Dicts, state: State) -> Any:
+        return [{"content": chunk}], [{"role": "assistant", "content": chunk}], native_messages, state
+
+    def finalize(self, native_messages: Dicts, state: State, context: Any = None) -> Any:
+        return [], native_messages, state
+
+    def register_tool_formats(self, registry: Any) -> None:
+        return None
+
+
+class Streaming(GoodProvider):
+    def stream_api(self, native_messages: Dicts, state: State, request_id: Any = None) -> Iterator[str]:
+        yield from ("one", "two")
+
+
+class Calling(GoodProvider):
+    def call_api(self, native_messages: Dicts, state: State, request_id: Any = None) -> Any:
+        return [], [{"role": "assistant", "content": "one"}], native_messages, state
+
+
+class StreamingAsync(GoodProvider):
+    async def stream_api_async(self, native_messages: Dicts, state: State) -> AsyncIterator[str]:
+        yield "one"
+
+
+class CallingAsync(GoodProvider):
+    async def call_api_async(self, native_messages: Dicts, state: State) -> Any:
+        return [], [{"role": "assistant", "content": "one"}], native_messages, state
+
+
+class GoodFollower:
+    version = "1"
+
+    def get_models(self, config: dict[str, Any], models: Dicts, context: Any = None) -> Dicts:
+        return models
+
+    def get_tags(self, config: dict[str, Any], models: Any = None, context: Any = None) -> list[str]:
+        return []
+
+    def required_tags(self) -> list[str]:
+        return ["tag"]
+
+    def forbidden_tags(self) -> list[str]:
+        return ["other"]
+
+    def is_enabled(
+        self, config: Any, tags: Any = None, models: Any = None, context: Any = None
+    ) -> bool | None:
+        return None
+
+    def init(self, config: dict[str, Any], state: State, context: Any = None) -> State:
+        return state
+
+    def initialize_request(self, native_messages: Dicts, state: State, context: Any = None) -> Any:
+        return native_messages, state
+
+    def to_native_messages(
+        self, messages: Dicts, native_messages: Dicts, state: Any = None, context: Any = None
+    ) -> Dicts:
+        return native_messages
+
+    def from_native_messages(
+        self, native_messages: Dicts, messages: Dicts, state: Any = None, context: Any = None
+    ) -> Dicts:
+        return messages
+
+    def finalize(
+        self, final_messages: Dicts, native_messages: Dicts, state: State, context: Any = None
+    ) -> Any:
+        return final_messages, native_messages, state
+
+    def get_actions(self, state: Any = None, context: Any = None) -> Dicts:
+        return [{"id": "look", "trigger": "response_finalize"}]
+
+    def execute_action(
+        self,
+        action_id: str,
+        session: Session,
+        native_messages: Dicts,
+        params: dict[str, Any],
+        context: Any = None,
+        state: Any = None,
+    ) -> dict[str, Any]:
+        return {}
+
+
+class GoodExtension(GoodFollower):
+    name = "extension"
+
+    def process_chunk(
+        self, chunk: str, partials: Dicts, finals: Dicts, native_messages: Dicts, state: State
+    ) -> Any:
+        return partials, finals, native_messages, state
+
+
+class GoodFeature(GoodFollower):
+    name = "feature"
+
+    def prepare_tools(
+        self, tools: list[ToolDescriptor], config: Any = None, context: Any = None
+    ) -> list[ToolDescriptor]:
+        return tools
+
+
+class GoodTool:
+    name = "tool"
+    version = "1"
+
+    def get_tags(self, config: dict[str, Any], models: Any = None, context: Any = None) -> list[str]:
+        return []
+
+    def required_tags(self) -> list[str]:
+        return []
+
+    def forbidden_tags(self) -> list[str]:
+        return []
+
+    def is_enabled(
+        self, config: Any, tags: Any = None, models: Any = None, context: Any = None
+    ) -> bool | None:
+        return None
+
+    def init(self, config: Any = None, context: Any = None) -> State:
+        return {}
+
+    def get_tool_schemas(self, state: Any = None, context: Any = None) -> Dicts:
+        return [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
+
+    def register_tool_formats(self, registry: Any) -> None:
+        return None
+
+    def execute_tool(self, tool_name: str, arguments: Any) -> None:
+        raise AssertionError("a request runs no tools")
+
+
+GOOD: dict[str, type] = {
+    "provider": Streaming,
+    "extension": GoodExtension,
+    "feature": GoodFeature,
+    "tool": GoodTool,
+}
+WRAPPERS: dict[str, Any] = {
+    "provider": ProviderWrapper,
+    "extension": ExtensionWrapper,
+    "feature": FeatureWrapper,
+    "tool": ToolWrapper,
+}
+API = {
+    "call_api": Calling,
+    "stream_api": Streaming,
+    "call_api_async": CallingAsync,
+    "stream_api_async": StreamingAsync,
+}
+
+# Not called by a request: other tests try them.
+FOR_FRONT_ENDS = {"get_config_schema", "get_ui_elements"}
+ELSEWHERE = {
+    "provider": FOR_FRONT_ENDS | {"required_tags", "forbidden_tags", "is_enabled", "cancel_request"},
+    "extension": FOR_FRONT_ENDS,
+    "feature": FOR_FRONT_ENDS | {"get_template", "get_completions", "apply_completion"},
+    "tool": FOR_FRONT_ENDS
+    | {"execute_tool", "stream_tool", "execute_tool_async", "stream_tool_async"}
+    | {"format_tool_call_preview", "format_tool_result", "to_display_format"},
+}
+
+HOOKS = [
+    (kind, spec.name)
+    for kind, wrapper in WRAPPERS.items()
+    for spec in wrapper.hooks
+    if spec.name not in ELSEWHERE[kind]
+]
+MAY_RETURN_NONE = {"is_enabled", "register_tool_formats"}
+MAY_RETURN_ANYTHING = {"register_tool_formats"}
+
+hooks = pytest.mark.parametrize(("kind", "hook"), HOOKS, ids=str)
+
+
+def good_plugins(kind: str = "", hook: str = "") -> dict[str, type]:
+    """Return a healthy plugin of each kind; a provider that has nothing but the hook in question."""
+    return {**GOOD, "provider": API.get(hook, Streaming)} if kind == "provider" else dict(GOOD)
+
+
+def core_of(plugins: dict[str, type]) -> AgentCore:
+    core = AgentCore()
+    core.register_provider(plugins["provider"], [plugins["extension"]])
+    core.register_feature(plugins["feature"])
+    core.register_tool(plugins["tool"])
+    return core
+
+
+def core_with_bad(kind: str, hook: str, bad: Callable[..., Any]) -> AgentCore:
+    plugins = good_plugins(kind, hook)
+    plugins[kind] = type("Bad", (plugins[kind],), {hook: bad})
+    return core_of(plugins)
+
+
+def new_session() -> Session:
+    return Session("s", [Message("user", "hello", {"source": "keyboard"})], {"owner": "ada"})
+
+
+def fails(drive: Drive, core: AgentCore, kind: str, hook: str) -> PluginError:
+    """Ask, expect the error to name plugin and hook, and all that was passed in to be as it was."""
+    session = new_session()
+    config: dict[str, Any] = {"nested": {"list": [1]}}
+
+    with pytest.raises(PluginError) as caught:
+        drive(core, session, config)
+
+    assert (caught.value.plugin, caught.value.hook) == (kind, hook)
+    assert repr(kind) in str(caught.value)
+    assert repr(hook) in str(caught.value)
+    assert session == new_session()
+    assert config == {"nested": {"list": [1]}}
+    return caught.value
+
+
+def test_good_plugins_pass_so_that_the_bad_ones_fail_for_their_own_reason(drive: Drive) -> None:
+    session, _, _ = drive(core_of(good_plugins()), new_session(), {})
+
+    assert [message.content for message in session.messages] == ["hello", "one", "two"]
+
+
+@hooks
+def test_a_hook_that_raises_is_named(drive: Drive, kind: str, hook: str) -> None:
+    def bad(*_given: Any) -> Any:
+        raise LookupError("on purpose")
+
+    error = fails(drive, core_with_bad(kind, hook, bad), kind, hook)
+
+    assert "LookupError: on purpose" in error.problem
+    assert isinstance(error.__cause__, LookupError)
+    assert isinstance(error, ProviderError) is (hook in API)
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_a_session_that_met_a_bad_plugin_can_be_used_with_a_good_one(drive: Drive, kind: str) -> None:
+    def bad(*_given: Any) -> Any:
+        raise LookupError("on purpose")
+
+    session = new_session()
+    with pytest.raises(PluginError):
+        drive(core_with_bad(kind, "init", bad), session, {})
+
+    healed, messages, _ = drive(core_of(good_plugins()), session, {})
+
+    assert [message["content"] for message in messages] == ["one", "two"]
+    assert healed.messages[0].metadata["source"] == "keyboard"
+    assert "native_rebuilt" not in healed.metadata
+
+
+@pytest.mark.parametrize(
+    ("kind", "hook"), [pair for pair in HOOKS if pair[1] not in MAY_RETURN_NONE], ids=str
+)
+def test_a_hook_that_returns_none_is_named(drive: Drive, kind: str, hook: str) -> None:
+    def bad(*_given: Any) -> None:
+        return None
+
+    error = fails(drive, core_with_bad(kind, hook, bad), kind, hook)
+
+    assert "None" in error.problem
+
+
+@pytest.mark.parametrize("answer", ["text", [3]], ids=["text", "list"])
+@pytest.mark.parametrize(
+    ("kind", "hook"), [pair for pair in HOOKS if pair[1] not in MAY_RETURN_ANYTHING], ids=str
+)
+def test_a_hook_that_returns_the_wrong_type_is_named(drive: Drive, kind: str, hook: str, answer: Any) -> None:
+    if hook == "stream_api":
+        answer = 3  # the others can be iterated over, and so they are streams
+
+    fails(drive, core_with_bad(kind, hook, lambda *_given: answer), kind, hook)
+
+
+TUPLES = {"initialize_request": 2, "finalize": 3, "process_chunk": 4, "call_api": 4, "call_api_async": 4}
+
+
+@pytest.mark.parametrize("part", [None, "text", [3]], ids=["none", "text", "list"])
+@pytest.mark.parametrize(
+    ("kind", "hook", "place"),
+    [(kind, hook, place) for kind, hook in HOOKS for place in range(TUPLES.get(hook, 0))],
+)
+def test_a_tuple_with_one_wrong_part_is_named(
+    drive: Drive, kind: str, hook: str, place: int, part: Any
+) -> None:
+    if place == 0 and TUPLES[hook] == 4 and part == [3]:
+        part = 3  # what a partial looks like is between the provider and the front end
+    good = getattr(good_plugins(kind, hook)[kind], hook)
+
+    def bad(*given: Any) -> Any:
+        answer = good(*given[: good.__code__.co_argcount])
+        return (*answer[:place], part, *answer[place + 1 :])
+
+    async def bad_async(*given: Any) -> Any:
+        answer = await good(*given[: good.__code__.co_argcount])
+        return (*answer[:place], part, *answer[place + 1 :])
+
+    core = core_with_bad(kind, hook, bad_async if hook == "call_api_async" else bad)
+
+    fails(drive, core, kind, hook)
+
+
+@pytest.mark.parametrize("size", [0, 5])
+@pytest.mark.parametrize(("kind", "hook"), [pair for pair in HOOKS if pair[1] in TUPLES], ids=str)
+def test_a_tuple_of_the_wrong_length_is_named(drive: Drive, kind: str, hook: str, size: int) -> None:
+    async def bad_async(*_given: Any) -> Any:
+        return ([],) * size
+
+    bad = bad_async if hook == "call_api_async" else lambda *_given: ([],) * size
+
+    fails(drive, core_with_bad(kind, hook, bad), kind, hook)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "no role"},
+        {"role": "robot", "content": "x"},
+        {"role": "assistant", "content": "x", "metadata": 3},
+    ],
+    ids=["no role", "unknown role", "metadata"],
+)
+@pytest.mark.parametrize("kind", ["provider", "extension", "feature"])
+def test_a_message_that_is_none_is_charged_to_the_plugin_that_made_it(
+    drive: Drive, kind: str, message: dict[str, Any]
+) -> None:
+    core = core_with_bad(kind, "from_native_messages", lambda *_given: [message])
+
+    fails(drive, core, kind, "from_native_messages")
+
+
+def scribble(value: Any) -> None:
+    """Change a lent dict or list."""
+    if isinstance(value, dict):
+        value["scribble"] = True
+    else:
+        value.append({"scribble": True})
+
+
+def scribble_inside(value: Any) -> None:
+    """Change the first thing in a lent dict or list."""
+    first = next(iter(value.values())) if isinstance(value, dict) else value[0]
+    if isinstance(first, str):
+        value[0] = "scribble"
+    else:
+        scribble(first.schema if isinstance(first, ToolDescriptor) else first)
+
+
+# What may be changed in each lent value. The list of tools is the feature's own, the tools in it are
+# not; a triggered action has no inputs to look into, and the first thing in a context is the core.
+BOTH = (scribble, scribble_inside)
+CHANGES: dict[str, tuple[Callable[[Any], None], ...]] = {
+    **dict.fromkeys(("config", "messages", "native_messages", "final_messages", "models", "tags"), BOTH),
+    **dict.fromkeys(("params", "context"), (scribble,)),
+    "tools": (scribble_inside,),
+}
+MUTATIONS = [
+    (kind, hook, name, change)
+    for kind, hook in HOOKS
+    for spec in WRAPPERS[kind].hooks
+    if spec.name == hook
+    if hook not in ("call_api_async", "stream_api_async")  # called like their twins
+    for name in spec.arguments
+    if (hook, name) != ("get_models", "context")  # models are looked for without a request
+    for change in CHANGES.get(name, ())
+]
+
+
+@pytest.mark.parametrize(("kind", "hook", "argument", "change"), MUTATIONS)
+def test_a_hook_that_changes_what_it_was_lent_is_named(
+    drive: Drive, kind: str, hook: str, argument: str, change: Callable[[Any], None]
+) -> None:
+    [spec] = [spec for spec in WRAPPERS[kind].hooks if spec.name == hook]
+    place = 1 + spec.arguments.index(argument)
+
+    def bad(*given: Any) -> Any:
+        change(given[place])
+        raise AssertionError("it could be changed")
+
+    error = fails(drive, core_with_bad(kind, hook, bad), kind, hook)
+
+    assert isinstance(error, PluginMutationError)
+    assert "in place" in error.problem
+
+
+@pytest.mark.parametrize("kind", ["extension", "feature"])
+def test_an_action_cannot_change_the_session_that_it_is_shown(drive: Drive, kind: str) -> None:
+    def bad(self: Any, action_id: str, session: Session, native_messages: Dicts, params: Any) -> Any:
+        session.metadata["owner"] = "somebody else"
+        raise AssertionError("it could be changed")
+
+    error = fails(drive, core_with_bad(kind, "execute_action", bad), kind, "execute_action")
+
+    assert isinstance(error, PluginMutationError)
+
+
+@pytest.mark.parametrize(
+    "schemas",
+    [[{}], [{"nonsense": True}], [{"type": "function", "function": {}}], [{"type": "function"}], ["look"]],
+    ids=["empty", "nonsense", "no name", "no function", "no dict"],
+)
+def test_schemas_that_no_format_knows_are_charged_to_their_tool(drive: Drive, schemas: Any) -> None:
+    core = core_with_bad("tool", "get_tool_schemas", lambda *_given: schemas)
+
+    fails(drive, core, "tool", "get_tool_schemas")
+
+
+def test_a_feature_that_offers_a_tool_which_nobody_runs_is_named(drive: Drive) -> None:
+    def bad(self: Any, tools: list[ToolDescriptor]) -> list[ToolDescriptor]:
+        return [*tools, ToolDescriptor(name="invented", schema=FrozenDict(), plugin="feature")]
+
+    error = fails(drive, core_with_bad("feature", "prepare_tools", bad), "feature", "prepare_tools")
+
+    assert "'invented'" in error.problem
+
+
+def test_the_error_of_a_later_chunk_carries_what_earlier_ones_brought(drive: Drive) -> None:
+    def bad(
+        self: Any, chunk: str, partials: Dicts, finals: Dicts, native_messages: Dicts, state: State
+    ) -> Any:
+        return (partials, finals, native_messages, state) if chunk == "one" else None
+
+    error = fails(drive, core_with_bad("extension", "process_chunk", bad), "extension", "process_chunk")
+
+    assert error.partial is not None
+    assert [message["content"] for message in error.partial["messages"]] == ["one"]
+    assert error.partial["messages"][0]["metadata"]["interrupted"] == "error"
+
+
+@pytest.mark.parametrize("kind", ["provider", "extension", "feature"])
+def test_an_error_of_the_platforms_own_passes_as_it_is(drive: Drive, kind: str) -> None:
+    def bad(*_given: Any) -> Any:
+        raise ConfigError("config['key'] is missing", field="key")
+
+    session = new_session()
+
+    with pytest.raises(ConfigError) as caught:
+        drive(core_with_bad(kind, "init", bad), session, {})
+
+    assert caught.value.field == "key"
+    assert session == new_session()
