@@ -390,12 +390,17 @@ class TestFromTheSameThread:
 
 
 class TestCallbacks:
-    def test_they_are_removed_after_a_request_that_went_well(self, drive: Drive) -> None:
-        token = Watched()
+    @pytest.mark.parametrize("form", [EchoProvider, CallHanging, Hanging, CallEnding])
+    def test_they_are_removed_after_a_request_that_went_well(self, drive: Drive, form: type[Any]) -> None:
+        provider, token = form(), Watched()
+        if isinstance(provider, Stream):
+            provider.release.set()
 
-        drive(*asking(EchoProvider), {}, cancellation=token)
+        session, _, _ = drive(*asking(provider), {}, cancellation=token)
 
         assert token.waiting == 0
+        assert told(session)[-1][1] is None
+        assert len(session.messages) == 2
 
     @pytest.mark.parametrize(
         "script", [[ConnectionError("gone")], [Reply(text="one", error=ConnectionError("gone"))]]

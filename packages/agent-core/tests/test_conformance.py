@@ -309,6 +309,10 @@ class OddPriority(GoodFeature):
     priority = "first"  # type: ignore[assignment]
 
 
+class SpeaksLatin(GoodProvider):
+    tool_schema_formats = ("latin",)
+
+
 class PerhapsOn(GoodFeature):
     default_enabled = "no"
 
@@ -694,6 +698,11 @@ class AnswersToAnotherName(GoodTool):
         return super().execute_tool(tool_name.upper(), arguments)
 
 
+class AttachesObjects(GoodTool):
+    def format_tool_result(self, result: dict[str, Any]) -> Any:
+        return {"type": "tool_result", "tool_use_id": "call_1", "content": "t-e-a", "cache": {1, 2}}
+
+
 class Generous(GoodTool):
     parameters: ClassVar[dict[str, Any]] = {"type": "object"}
 
@@ -746,6 +755,7 @@ HOSTILE: list[tuple[str, str, type]] = [
     ("it_registers", "to_native_messages", OddSignature),
     ("it_registers", "register_feature", OddPriority),
     ("it_registers", "default_enabled", PerhapsOn),
+    ("it_registers", "tool_schema_formats", SpeaksLatin),
     ("hooks_answer_the_documented_types", "get_models", NamelessModels),
     ("hooks_answer_the_documented_types", "to_native_messages", ConvertsToNone),
     ("hooks_answer_the_documented_types", "process_chunk", ForgetsTheState),
@@ -804,6 +814,7 @@ HOSTILE: list[tuple[str, str, type]] = [
     ("tool_schemas_are_valid", "get_tool_schemas", TwoOfOneName),
     ("tool_schemas_are_valid", "get_tool_schemas", NameWithASpace),
     ("tools_answer_to_their_names", "execute_tool", AnswersToAnotherName),
+    ("tools_answer_to_their_names", "execute_tool", AttachesObjects),
     ("bad_arguments_are_told", "execute_tool", Generous),
     ("bad_arguments_are_told", "execute_tool", Quits),
     ("previews_are_one_line", "format_tool_call_preview", LongPreview),
@@ -879,6 +890,11 @@ def reasons(skipped: list[Skipped]) -> dict[str, str]:
     return {skip.check: skip.reason for skip in skipped}
 
 
+class NeedsAnAddress(GoodProvider):
+    def init(self, config: dict[str, Any]) -> State:
+        return {**super().init(config), "url": config["url"]}
+
+
 class Mute(GoodProvider):
     def process_chunk(self, chunk: str, native_messages: Dicts, state: State) -> Chunked:
         return [], *super().process_chunk(chunk, native_messages, state)[1:]
@@ -951,7 +967,7 @@ class TestWhatTheAuthorSays:
         assert report.ok
         assert "no exchange was given" in reasons(report.skipped)["calls_streams_and_async_twins_agree"]
 
-    def test_an_exchange_may_be_a_context_manager_and_every_one_is_closed(self) -> None:
+    def test_an_exchange_may_be_a_context_manager_and_lasts_as_long_as_it_is_needed(self) -> None:
         log: list[str] = []
 
         @contextmanager
@@ -960,7 +976,7 @@ class TestWhatTheAuthorSays:
             yield Exchange(messages=[{"role": "user", "content": "a b"}], config={"url": "http://localhost"})
             log.append("closed")
 
-        report = check_plugin(GoodProvider, exchange=exchange)
+        report = check_plugin(NeedsAnAddress, exchange=exchange)
 
         assert (report.findings, report.skipped) == ([], [])
         assert log == ["open", "closed"] * (len(log) // 2) != []

@@ -671,6 +671,7 @@ FRAGMENTS = [
     *("[a`", " javascript:x", " https://a.test", "www.a.test/`", '"', "'", "\u2028", "&lt;", "\\`", "\\<"),
 ]
 BODIES = st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join)
+CODELESS = [fragment for fragment in FRAGMENTS if not set("`~") & set(fragment)]
 
 
 def active_content(body: str) -> Iterator[str]:
@@ -704,7 +705,7 @@ def test_a_permissive_renderer_finds_nothing_active_in_any_body(body: str) -> No
     assert display is None or list(active_content(display["body"])) == []
 
 
-@given(BODIES.filter(lambda body: not set("`~") & set(body)))
+@given(st.lists(st.sampled_from(CODELESS), max_size=12).map("".join))
 def test_without_code_each_tag_link_and_definition_is_verified_or_broken_up(body: str) -> None:
     display = validate_display({"format": "markdown", "body": body}).display or {"body": ""}
 

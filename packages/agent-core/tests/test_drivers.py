@@ -84,6 +84,19 @@ def offering(*forms: str) -> type:
     return type("Offering", tuple(BY_FORM[form] for form in forms), {})
 
 
+class FailingAction:
+    """Fails after every answer."""
+
+    name = "failing-action"
+    version = "1"
+
+    def get_actions(self) -> Dicts:
+        return [{"id": "fail", "trigger": "response_finalize"}]
+
+    def execute_action(self, action_id: str, session: Session, native: Any, params: Any) -> Any:
+        raise LookupError("no such thing")
+
+
 def asking(provider: object) -> tuple[AgentCore, Session]:
     core = AgentCore()
     core.register_provider(provider)
@@ -235,6 +248,21 @@ class TestErrors:
         assert answer(partial["session"]) == ("one two ", "error")
         assert [message["content"] for message in partial["messages"]] == ["one two "]
         assert len(before.messages) == 1
+
+    def test_it_carries_it_even_if_an_action_fails_as_well(self, drive: Drive) -> None:
+        class Breaking(Streams):
+            def stream_api(self, native_messages: Dicts, state: State) -> Iterator[Any]:
+                yield "one "
+                raise ConnectionError("the line is dead")
+
+        core, session = asking(Breaking)
+        core.register_feature(FailingAction)
+
+        with pytest.raises(ProviderError, match="the line is dead") as caught:
+            drive(core, session, {})
+
+        assert caught.value.partial is not None
+        assert answer(caught.value.partial["session"]) == ("one ", "error")
 
     def test_an_error_of_the_platform_passes_as_it_is(self, drive: Drive) -> None:
         class Refusing(Speaking):
@@ -515,6 +543,16 @@ class TestLeavingEarly:
         assert stream.result is not None
         assert answer(stream.result.session) == ("one two three", None)
         assert stream.result.left
+
+    def test_an_action_that_fails_costs_nobody_what_was_said_before_leaving(self) -> None:
+        core, session = asking(Streams)
+        core.register_feature(FailingAction)
+
+        with core.send_request_stream(session, {}) as stream:
+            next(stream)
+
+        assert stream.result is not None
+        assert answer(stream.result.session) == ("one ", "cancelled")
 
     def test_what_chunks_brought_is_kept_even_if_nothing_can_be_finalized(self) -> None:
         class Halfway(Speaking):
@@ -802,6 +840,41 @@ class TestFlows:
         stream.close()
 
         assert stream.result is None
+
+    def test_the_same_holds_on_a_loop(self) -> None:
+        def clumsy() -> Flow[str]:
+            try:
+                while True:
+                    yield Emit(["tick"])
+            except RequestCancelled as signal:
+                raise AgentError("cannot finish") from signal
+
+        async def leave() -> str | None:
+            async with AsyncEventStream(clumsy()) as stream:
+                await anext(stream)
+            return stream.result
+
+        assert asyncio.run(leave()) is None
+
+    def test_what_fails_while_a_flow_finishes_is_thrown_into_it_too(self) -> None:
+        def fail() -> None:
+            raise ConnectionError("gone")
+
+        def tidy() -> Flow[str]:
+            try:
+                while True:
+                    yield Emit(["tick"])
+            except RequestCancelled:
+                try:
+                    yield from run_blocking(fail)
+                except ConnectionError as error:
+                    return f"not saved: {error}"
+                return "saved"
+
+        with EventStream(tidy()) as stream:
+            next(stream)
+
+        assert stream.result == "not saved: gone"
 
     def test_a_stream_that_a_flow_left_open_is_closed_at_its_end(self) -> None:
         closed: list[bool] = []

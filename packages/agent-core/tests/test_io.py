@@ -358,6 +358,41 @@ class TestGivingUp:
             caller.read(reader)
 
     @forms
+    @watched
+    def test_a_stream_whose_closing_fails_is_only_reported(
+        self, caller: Caller, form: str, watching: dict[str, Any], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        class Untidy:
+            def __iter__(self) -> Untidy:
+                return self
+
+            def __aiter__(self) -> Untidy:
+                return self
+
+            def __next__(self) -> str:
+                return "a"
+
+            async def __anext__(self) -> str:
+                return "a"
+
+            def close(self) -> None:
+                closed.set()
+                raise OSError("cannot close")
+
+            async def aclose(self) -> None:
+                closed.set()
+                raise OSError("cannot close")
+
+        closed = threading.Event()
+        reader = caller.perform(OpenStream(Work(**{form: Untidy}), **watching))
+        caller.read(reader)
+
+        caller.perform(CloseStream(reader))
+
+        assert closed.wait(10)
+        assert all(record.message.startswith("stream_not_closed") for record in caplog.records)
+
+    @forms
     def test_a_token_is_asked_once_and_left_once(self, caller: Caller, form: str) -> None:
         class Strict:
             """As some other token may be: it knows no key that it did not give, nor one twice."""

@@ -619,6 +619,90 @@ class TestFinals:
         assert messages[0]["id"] == "msg_1"
 
 
+class TestSeveralMessagesAtOnce:
+    """A session may come with many messages that no provider has seen yet."""
+
+    told = (("system", "be brief"), ("assistant", "welcome"), ("user", "hello"))
+
+    def ask(self, drive: Drive, provider: object, *features: object) -> Session:
+        core, _ = asking(provider, *features)
+        session, _, _ = drive(core, Session("s", [Message(*line) for line in self.told]), {})
+        return session
+
+    def test_each_knows_its_item(self, drive: Drive) -> None:
+        session = self.ask(drive, ItemProvider(ANSWER))
+
+        assert indices(session) == [(0,), (1,), (2,), (3,)]
+
+    def test_each_knows_its_items_where_some_have_none_or_two(self, drive: Drive) -> None:
+        class Uneven(ItemProvider):
+            def to_native_messages(self, messages: Dicts) -> Dicts:
+                sizes = {"system": 0, "assistant": 2, "user": 1}
+                items = zip(messages, super().to_native_messages(messages), strict=True)
+                return [{**item} for message, item in items for _ in range(sizes[message["role"]])]
+
+        session = self.ask(drive, Uneven(ANSWER))
+
+        assert indices(session) == [(), (0, 1), (2,), (3,)]
+
+    def test_an_item_that_depends_on_its_place_still_belongs_to_its_message(self, drive: Drive) -> None:
+        class Caching(ItemProvider):
+            def to_native_messages(self, messages: Dicts) -> Dicts:
+                *items, last = super().to_native_messages(messages)
+                return [*items, {**last, "cache": True}]
+
+        session = self.ask(drive, Caching(ANSWER))
+
+        assert indices(session) == [(0,), (1,), (2,), (3,)]
+
+    def test_a_message_that_makes_no_sense_alone_still_has_its_item(self, drive: Drive) -> None:
+        class Strict(ItemProvider):
+            def to_native_messages(self, messages: Dicts) -> Dicts:
+                if len(messages) == 1:
+                    raise ValueError("an answer to what?")
+                return super().to_native_messages(messages)
+
+        session = self.ask(drive, Strict(ANSWER))
+
+        assert indices(session) == [(0,), (1,), (2,), (3,)]
+
+    def test_messages_that_became_one_item_do_not_pretend_to_know_theirs(self, drive: Drive) -> None:
+        class Merging(ItemProvider):
+            def to_native_messages(self, messages: Dicts) -> Dicts:
+                items = super().to_native_messages(messages)
+                return [{"role": "user", "text": "; ".join(item["text"] for item in items)}]
+
+        session = self.ask(drive, Merging(ANSWER))
+
+        assert indices(session) == [None, None, None, (1,)]
+        assert [m.content for m in session.messages] == ["be brief", "welcome", "hello", "hello yourself"]
+
+    def test_they_follow_their_items_when_a_feature_adds_some(self, drive: Drive) -> None:
+        class Adding:
+            name = "adding"
+            version = "1"
+
+            def to_native_messages(self, messages: Dicts, native_messages: Dicts) -> Dicts:
+                first, *rest = native_messages
+                return [first, {"role": "user", "text": "(by the way)"}, *rest]
+
+        session = self.ask(drive, ItemProvider(ANSWER), Adding)
+
+        assert indices(session) == [(0,), (2,), (3,), (4,)]
+
+    def test_one_whose_item_a_feature_removed_does_not_pretend_to_know_it(self, drive: Drive) -> None:
+        class Removing:
+            name = "removing"
+            version = "1"
+
+            def to_native_messages(self, messages: Dicts, native_messages: Dicts) -> Dicts:
+                return native_messages[1:]
+
+        session = self.ask(drive, ItemProvider(ANSWER), Removing)
+
+        assert indices(session) == [None, (0,), (1,), (2,)]
+
+
 class TestArguments:
     def test_without_a_provider_nothing_can_be_asked(self, drive: Drive) -> None:
         core = AgentCore()

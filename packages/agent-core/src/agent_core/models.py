@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_core.frozen import EMPTY, FrozenDict, FrozenList
+from agent_core.frozen import EMPTY, FrozenList
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ToolDescriptor:
     """
 
     name: str
-    schema: FrozenDict
+    schema: dict[str, Any]
     plugin: str
     description: str = ""
     metadata: dict[str, Any] = field(default_factory=lambda: EMPTY)

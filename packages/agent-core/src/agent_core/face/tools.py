@@ -16,7 +16,7 @@ from agent_core.resolve.tools import gather_tools
 
 if TYPE_CHECKING:
     from agent_core.models import ToolDescriptor
-    from agent_core.pipeline.tools import ToolHost
+    from agent_core.pipeline.tool_calls import ToolHost
     from agent_core.resolve import Resolution
     from agent_core.steps import Flow
 
@@ -114,14 +114,14 @@ class ToolCalls(CoreBase):
     def format_tool_call_preview(self, tool_call: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
         """Return the call's id and one line that tells a person what it will do."""
         host = self._tool_host(self._resolve(config, provider_optional=True), None, None)
-        from agent_core.pipeline.tools import preview_call
+        from agent_core.pipeline.tool_calls import preview_call
 
         return preview_call(host, tool_call)
 
     def format_tool_call_previews(self, tool_calls: Dicts, config: dict[str, Any]) -> Dicts:
         """Return a preview of each call."""
         host = self._tool_host(self._resolve(config, provider_optional=True), None, None)
-        from agent_core.pipeline.tools import preview_call
+        from agent_core.pipeline.tool_calls import preview_call
 
         return [preview_call(host, tool_call) for tool_call in tool_calls if isinstance(tool_call, dict)]
 
@@ -138,7 +138,7 @@ class ToolCalls(CoreBase):
     def _tool_host(
         self, resolution: Resolution, context: dict[str, Any] | None, cancellation: Any
     ) -> ToolHost:
-        from agent_core.pipeline.tools import ToolHost
+        from agent_core.pipeline.tool_calls import ToolHost
 
         if cancellation is not None and not hasattr(cancellation, "add_callback"):
             raise ArgumentTypeError(f"cancellation must be a token, not {type(cancellation).__name__}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from agent_core.frozen import FrozenDict
 from agent_core.interop import converting
 from agent_core.interop.builtin import BUILT_IN
 from agent_core.interop.core_text import read_anything
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from agent_core.interop.values import InspectedCall, InspectedResult, InspectedSchema, ToolInteropTarget
 
 
+_REMEMBERED_SCHEMAS = 4096
+
+
 class ToolInteropRegistry:
     """Formats by id, and conversions between them.
 
@@ -30,10 +34,11 @@ class ToolInteropRegistry:
     what is registered on a copy stays there.
     """
 
-    __slots__ = ("_tables",)
+    __slots__ = ("_known_schemas", "_tables")
 
     def __init__(self, tables: FormatTables | None = None) -> None:
         self._tables = FormatTables() if tables is None else tables
+        self._known_schemas: dict[int, tuple[FrozenDict, InspectedSchema]] = {}
 
     @classmethod
     def default(cls) -> ToolInteropRegistry:
@@ -59,6 +64,7 @@ class ToolInteropRegistry:
             RegistrationError: If its id is taken.
         """
         self._tables = replace(self._tables, schemas=self._tables.schemas.adding(schema_format))
+        self._known_schemas = {}
 
     def register_result_format(self, result_format: ToolResultFormat) -> None:
         """Ask *result_format* before all others from now on.
@@ -92,13 +98,25 @@ class ToolInteropRegistry:
         return converting.signed(ask(reader.id, reader.inspect, call), reader.id)
 
     def inspect_schema(self, schema: Any) -> InspectedSchema:
-        """Read a tool schema.
+        """Read a tool schema; a frozen one, which cannot change, is read only once.
 
         Raises:
             ToolError: If no format recognises the schema, or a field has the wrong type.
         """
+        known = self._known_schemas.get(id(schema))
+        if known is not None and known[0] is schema:
+            return known[1]
         reader = self._tables.schemas.need_reader(schema)
-        return converting.signed(ask(reader.id, reader.inspect, schema), reader.id)
+        inspected = converting.signed(ask(reader.id, reader.inspect, schema), reader.id)
+        if isinstance(schema, FrozenDict):
+            self._remember(schema, inspected)
+        return inspected
+
+    def _remember(self, schema: FrozenDict, inspected: InspectedSchema) -> None:
+        if len(self._known_schemas) >= _REMEMBERED_SCHEMAS:
+            self._known_schemas = {}
+        # The schema is kept beside its id, so that nobody else can get that id meanwhile.
+        self._known_schemas[id(schema)] = (schema, inspected)
 
     def inspect_result(self, result: Any) -> InspectedResult:
         """Read a tool result; what no format recognises is read as core text.

@@ -52,7 +52,7 @@ class ToolTable:
         """What knows the formats of calls, schemas and results."""
         return self.own_interop or _standard_interop()
 
-    def schemas(self) -> list[FrozenDict]:
+    def schemas(self) -> list[dict[str, Any]]:
         """Return the schemas of the effective tools."""
         return [descriptor.schema for descriptor in self.effective]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+_LONGEST = 80
+
 
 def difference(one: Any, other: Any, path: str) -> str | None:
     """Return the first place where *one* and *other* differ and what stands there, or None."""
@@ -11,7 +13,7 @@ def difference(one: Any, other: Any, path: str) -> str | None:
         for key in sorted({*one, *other}, key=str):
             if key not in one or key not in other:
                 has, lacks = (one, "second") if key in one else (other, "first")
-                return f"{path}.{key} is {_shown(has[key])}, and not there in the {lacks}"
+                return f"{path}.{key} is {shown(has[key])}, and not there in the {lacks}"
             if (told := difference(one[key], other[key], f"{path}.{key}")) is not None:
                 return told
         return None
@@ -20,9 +22,10 @@ def difference(one: Any, other: Any, path: str) -> str | None:
             if (told := difference(left, right, f"{path}[{index}]")) is not None:
                 return told
         return None if len(one) == len(other) else f"{path} has {len(one)} items, and then {len(other)}"
-    return None if one == other else f"{path} is {_shown(one)}, and then {_shown(other)}"
+    return None if one == other else f"{path} is {shown(one)}, and then {shown(other)}"
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return a value as it is written in a problem, cut if it is long."""
     text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any
 from agent_core.actions import check_inputs
 from agent_core.errors import ActionInputError, PluginError, PluginMutationError
 from agent_core.frozen import FrozenValueError, freeze, thaw
+from agent_core.models import ToolDescriptor
 from agent_core.plugin.provider import API_HOOKS
-from agent_core.testing.conformance.report import NotApplicable
+from agent_core.testing.conformance.difference import shown
 from agent_core.testing.conformance.shapes import SHAPES, public_part, shape_problem
-from agent_core.testing.conformance.stage import Stage
+from agent_core.testing.conformance.stage import staged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent_core.actions import Action
     from agent_core.testing.conformance.case import Case
+    from agent_core.testing.conformance.stage import Stage
 
 ENABLEMENT = ("get_tags", "required_tags", "forbidden_tags", "is_enabled")
 FOR_FRONT_ENDS = ("get_config_schema", "get_ui_elements")
@@ -60,11 +62,8 @@ class Flaw(Exception):  # noqa: N818  # a verdict that is collected, not a failu
 
 def examine(case: Case) -> list[Flaw]:
     """Return what is wrong with single hooks of the plugin."""
-    try:
-        with case.answered() as exchange:
-            return _examine_all(Stage(case, exchange))
-    except NotApplicable:
-        return _examine_all(Stage(case))
+    with staged(case) as stage:
+        return _examine_all(stage)
 
 
 def json_problem(value: Any) -> str | None:
@@ -130,7 +129,9 @@ def _examine_hook(stage: Stage, hook: str) -> None:
     frozen = public_part(_call(stage, hook, _frozen(stage.lend(hook))))
     if hook in (*TRANSFORMS, *ENABLEMENT) and not first == again == frozen:
         other = frozen if first == again else again
-        raise Flaw("varies", hook, f"answers {_short(first)} and then {_short(other)} to the same question")
+        raise Flaw(
+            "varies", hook, f"answers {shown(thaw(first))} and then {shown(thaw(other))} to one question"
+        )
     _check_json(hook, first)
 
 
@@ -168,7 +169,7 @@ def _examine_definitions(stage: Stage) -> None:
 
 def _call(stage: Stage, hook: str, lent: Mapping[str, Any]) -> Any:
     """Call a hook and return its answer, if that is of the documented kind and no input was touched."""
-    before = {name: deepcopy(lent[name]) for name in _LENT.intersection(lent)}
+    before = {name: _copied(lent[name]) for name in _LENT.intersection(lent)}
     try:
         answer = stage.wrapper.hook(hook)(*lent.values())
     except FrozenValueError as error:
@@ -192,6 +193,13 @@ def _invented(hook: str, lent: Mapping[str, Any], answer: Any) -> str | None:
     return f"offers {new}, which no tool plugin runs" if new else None
 
 
+def _copied(value: Any) -> Any:
+    """Copy dicts, lists and tool descriptors; a configuration may hold objects that cannot be copied."""
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return deepcopy(value) if isinstance(value, ToolDescriptor) else thaw(value)
+
+
 def _frozen(lent: Mapping[str, Any]) -> dict[str, Any]:
     return {name: freeze(value) if name in _LENT else value for name, value in lent.items()}
 
@@ -200,8 +208,3 @@ def _check_json(hook: str, answer: Any) -> None:
     problem = None if hook in _NO_JSON else json_problem(answer)
     if problem is not None:
         raise Flaw("json", hook, f"answers something that {problem}")
-
-
-def _short(value: Any) -> str:
-    text = repr(thaw(value))
-    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004

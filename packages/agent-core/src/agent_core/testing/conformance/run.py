@@ -71,14 +71,14 @@ def make_check(case: Case, check: Check, plugin: str) -> list[Finding]:
     """
     if check is not it_registers:
         _need_registration(case)
-    findings = []
+    findings: dict[Finding, None] = {}  # several ways may lead to one and the same
     try:
         for hook, problem in check(case):
-            findings.append(Finding(check.__name__, hook, problem, plugin))  # kept if it ends early
+            findings[Finding(check.__name__, hook, problem, plugin)] = None
     except NotApplicable:
         if not findings:
             raise
-    return findings
+    return list(findings)
 
 
 def _report(case: Case, plugin: str, skip: Mapping[str, str]) -> ConformanceReport:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent_core.models import ToolDescriptor
+from agent_core.testing.conformance.difference import shown
 
 Fits = Callable[[Any], bool]
 
@@ -79,10 +80,7 @@ SHAPES: Mapping[str, tuple[Fits, str]] = {
 def shape_problem(hook: str, answer: Any) -> str | None:
     """Return what is wrong with the kind of *answer*, or None."""
     fits, expected = SHAPES[hook]
-    if fits(answer):
-        return None
-    got = repr(answer)
-    return f"must return {expected}, returned {got if len(got) <= 80 else f'{got[:77]}...'}"  # noqa: PLR2004
+    return None if fits(answer) else f"must return {expected}, returned {shown(answer)}"
 
 
 def public_part(answer: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from agent_core.actions import RESPONSE_FINALIZE, Action
@@ -15,6 +16,7 @@ from agent_core.plugin.hooks import calling
 from agent_core.plugin.provider import BoundProvider, ProviderWrapper
 from agent_core.steps import CloseStream, Emit, Flow, OpenStream, Read, Run, Work, ask
 from agent_core.testing.conformance.case import session_of
+from agent_core.testing.conformance.report import NotApplicable
 from agent_core.testing.conformance.samples import ANSWER, conversation, descriptors
 from agent_core.testing.conformance.shapes import shape_problem
 
@@ -28,30 +30,39 @@ Dicts = list[dict[str, Any]]
 REQUEST_ID = "conformance"
 
 
+@contextmanager
+def staged(case: Case) -> Iterator[Stage]:
+    """Prepare a request, in an exchange if the author gave one."""
+    with ExitStack() as stack:
+        try:
+            exchange = stack.enter_context(case.answered())
+        except NotApplicable:
+            exchange = None
+        yield Stage(case, exchange)
+
+
 class Stage:
     """The plugin, its provider, and the values that its hooks are lent."""
 
-    def __init__(self, case: Case, exchange: Exchange | None = None) -> None:
+    def __init__(self, case: Case, exchange: Exchange | None) -> None:
         self.case = case
         self.wrapper: Any = case.wrapper
         self.is_answered = exchange is not None
         asked = () if exchange is None else exchange.messages
         self.messages = [*conversation(), *(Message.from_dict(message).to_dict() for message in asked)]
-        self.config = {**case.request_config(exchange), "tools": []}
+        self.request_config = case.request_config(exchange)
+        self.config = {**self.request_config, "tools": []}
         self.core = case.core()
         self.provider: Any = (
             case.wrapper if case.kind == "provider" else ProviderWrapper(case.make_provider())
         )
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Any:
         """Return the state of a new request."""
         config, context = freeze(self.config), self.context()
-        if self.case.kind == "tool":
-            return dict(self.wrapper.init(config, context))
-        state = self.provider.init(config, context)
-        if self.case.kind != "provider":
-            state = self.wrapper.init(config, state, context)
-        return dict(state)
+        if self.case.kind in ("provider", "tool"):
+            return self.wrapper.init(config, context)
+        return self.wrapper.init(config, self.provider.init(config, context), context)
 
     def native(self, messages: Dicts | None = None) -> Dicts:
         """Return messages in the provider's form, by default the whole conversation."""
@@ -143,6 +154,8 @@ class Stage:
         if hook == "finalize" and self.case.kind == "provider":
             native, lent["state"] = self.turn()
             lent["native_messages"] = thaw(native)
+        elif hook == "finalize":
+            lent["native_messages"] += thaw(lent["final_messages"])
         return lent
 
     def lend_action(self, action: Action, params: dict[str, Any]) -> dict[str, Any]:

@@ -8,14 +8,16 @@ from agent_core.actions import RESPONSE_FINALIZE, Action
 from agent_core.display import validate_display
 from agent_core.errors import AgentError
 from agent_core.testing.conformance.case import session_of
-from agent_core.testing.conformance.difference import difference
+from agent_core.testing.conformance.difference import difference, shown
 from agent_core.testing.conformance.examine import IN_REQUESTS, runnable_params
 from agent_core.testing.conformance.report import Fault, Faults, NotApplicable
 from agent_core.testing.conformance.samples import conversation
-from agent_core.testing.conformance.stage import Stage
+from agent_core.testing.conformance.stage import staged
 
 if TYPE_CHECKING:
+    from agent_core.session import Session
     from agent_core.testing.conformance.case import Case
+    from agent_core.testing.conformance.stage import Stage
 
 _UNKNOWN = "conformance-no-such-action"
 
@@ -28,7 +30,8 @@ def actions_are_well_defined(case: Case) -> Faults:
     if broken:
         return
     case.trust(*IN_REQUESTS)
-    ids = [action.id for action in Stage(case).actions()]
+    with staged(case) as stage:
+        ids = [action.id for action in stage.actions()]
     for twice in sorted({action_id for action_id in ids if ids.count(action_id) > 1}):
         yield Fault("get_actions", f"offers the action {twice!r} twice")
 
@@ -37,17 +40,17 @@ def unknown_actions_are_refused(case: Case) -> Faults:
     """An action that is not there is answered with an error, or raises one that names it."""
     case.require("execute_action")
     case.trust(*IN_REQUESTS)
-    stage = Stage(case)
-    lent = stage.lend_action(Action(id=_UNKNOWN, plugin=case.name, owner=stage.wrapper.owner), {})
-    try:
-        result = stage.wrapper.hook("execute_action")(*lent.values())
-    except Exception as error:  # noqa: BLE001  # a stranger's hook may raise anything
-        if _UNKNOWN not in str(error):
-            problem = f"raises {type(error).__name__} ({error}) for an unknown action, without naming it"
-            yield Fault("execute_action", problem)
-        return
+    with staged(case) as stage:
+        lent = stage.lend_action(Action(id=_UNKNOWN, plugin=case.name, owner=stage.wrapper.owner), {})
+        try:
+            result = stage.wrapper.hook("execute_action")(*lent.values())
+        except Exception as error:  # noqa: BLE001  # a stranger's hook may raise anything
+            if _UNKNOWN not in str(error):
+                problem = f"raises {type(error).__name__} ({error}) for an unknown action, without naming it"
+                yield Fault("execute_action", problem)
+            return
     if not isinstance(result, dict) or not result.get("error"):
-        yield Fault("execute_action", f"must answer an unknown action with an error, answers {result!r:.80}")
+        yield Fault("execute_action", f"must answer an unknown action with an error, answers {shown(result)}")
 
 
 def actions_run(case: Case) -> Faults:
@@ -55,12 +58,13 @@ def actions_run(case: Case) -> Faults:
     case.require("execute_action")
     case.trust(*IN_REQUESTS)
     missing = []
-    for action in Stage(case).actions():
-        params = runnable_params(case, action)
-        if params is not None and not action.matches(RESPONSE_FINALIZE):  # requests run those
-            yield from _run(case, action, params)
-        elif params is None and case.action_params.get(action.id, {}) is not None:
-            missing.append(action.id)
+    with staged(case) as stage:
+        for action in stage.actions():
+            params = runnable_params(case, action)
+            if params is not None and not action.matches(RESPONSE_FINALIZE):  # requests run those
+                yield from _run(stage, action, params)
+            elif params is None and case.action_params.get(action.id, {}) is not None:
+                missing.append(action.id)
     if missing:
         raise NotApplicable(f"there are no inputs that fit {missing}: give them in action_params, or None")
 
@@ -69,37 +73,43 @@ def idempotent_actions_change_nothing_twice(case: Case) -> Faults:
     """An action that says "idempotent" leaves the session as its first run left it."""
     case.require("execute_action")
     case.trust(*IN_REQUESTS)
-    said = [a for a in Stage(case).actions() if a.idempotent and not a.matches(RESPONSE_FINALIZE)]
-    params_of = {action.id: runnable_params(case, action) for action in said}
-    runnable = {name: params for name, params in params_of.items() if params is not None}
-    if not runnable:
-        raise NotApplicable("no action that can be run says that it is idempotent")
-    core, config = case.core(), case.request_config()
-    for action_id, params in runnable.items():
-        before = session_of(core, conversation())
-        try:
-            once, _ = core.execute_session_action(before, config, case.name, action_id, params)
-            twice, _ = core.execute_session_action(once, config, case.name, action_id, params)
-        except AgentError as error:
-            raise NotApplicable(f"{action_id!r} does not run: {error}") from error
-        told = difference(once.to_dict(), twice.to_dict(), "session")
-        if told is not None:
-            yield Fault("execute_action", f"{action_id!r} says that it is idempotent, but is not: {told}")
+    with staged(case) as stage:
+        said = [a for a in stage.actions() if a.idempotent and not a.matches(RESPONSE_FINALIZE)]
+        params_of = {action.id: runnable_params(case, action) for action in said}
+        runnable = {action_id: params for action_id, params in params_of.items() if params is not None}
+        if not runnable:
+            raise NotApplicable("no action that can be run says that it is idempotent")
+        for action_id, params in runnable.items():
+            told = _told_of_two_runs(stage, action_id, params)
+            if told is not None:
+                problem = f"{action_id!r} says that it is idempotent, but is not: {told}"
+                yield Fault("execute_action", problem)
 
 
-def _run(case: Case, action: Action, params: dict[str, Any]) -> Faults:
-    core = case.core()
-    session = session_of(core, conversation())
+def _run(stage: Stage, action: Action, params: dict[str, Any]) -> Faults:
+    session, name = session_of(stage.core, conversation()), stage.case.name
     try:
-        core.execute_session_action(session, case.request_config(), case.name, action.id, params)
+        stage.core.execute_session_action(session, stage.request_config, name, action.id, params)
     except AgentError as error:
-        problem = getattr(error, "problem", str(error))
-        yield Fault(getattr(error, "hook", "execute_action"), f"{action.id!r} does not run: it {problem}")
+        hook, problem = getattr(error, "hook", "execute_action"), getattr(error, "problem", str(error))
+        yield Fault(hook, f"{action.id!r} does not run: {problem}")
         return
-    stage = Stage(case)
     result = stage.wrapper.hook("execute_action")(*stage.lend_action(action, params).values())
     if "display" in result:
         for warning in validate_display(result["display"]).warnings:
             yield Fault(
                 "execute_action", f"{action.id!r} returns a display that has to be changed: {warning}"
             )
+
+
+def _told_of_two_runs(stage: Stage, action_id: str, params: dict[str, Any]) -> str | None:
+    def run(session: Session) -> Session:
+        arguments = (session, stage.request_config, stage.case.name, action_id, params)
+        return stage.core.execute_session_action(*arguments)[0]
+
+    try:
+        once = run(session_of(stage.core, conversation()))
+        twice = run(once)
+    except AgentError as error:
+        raise NotApplicable(f"{action_id!r} does not run: {error}") from error
+    return difference(once.to_dict(), twice.to_dict(), "session")

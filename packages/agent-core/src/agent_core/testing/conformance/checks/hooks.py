@@ -10,6 +10,7 @@ from agent_core.plugin.provider import API_HOOKS
 from agent_core.testing.conformance.examine import ENABLEMENT, FOR_FRONT_ENDS, TRANSFORMS
 from agent_core.testing.conformance.report import Fault, Faults
 from agent_core.testing.conformance.shapes import SHAPES
+from agent_core.testing.conformance.stage import staged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +40,18 @@ def it_registers(case: Case) -> Faults:
     default_enabled = getattr(plugin, "default_enabled", True)
     if not isinstance(default_enabled, bool):
         yield Fault("default_enabled", f"must be True or False, is {default_enabled!r}")
+    for unknown in _unknown_formats(case):
+        yield Fault("tool_schema_formats", f"names the format {unknown!r}, which nobody knows")
+
+
+def _unknown_formats(case: Case) -> list[str]:
+    wanted = getattr(case.wrapper, "tool_schema_formats", ())
+    if not wanted:
+        return []
+    case.trust("register_tool_formats")
+    with staged(case) as stage:
+        known = stage.interop().schema_formats()
+    return [name for name in wanted if name not in known]
 
 
 def registration_fault(case: Case) -> Fault | None:

@@ -12,7 +12,7 @@ from agent_core.testing.conformance.difference import difference
 from agent_core.testing.conformance.examine import IN_REQUESTS
 from agent_core.testing.conformance.report import Fault, Faults, NotApplicable
 from agent_core.testing.conformance.shapes import shape_problem
-from agent_core.testing.conformance.stage import Stage
+from agent_core.testing.conformance.stage import staged
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agent_core.core import AgentCore
     from agent_core.session import Session
     from agent_core.testing.conformance.case import Case, Exchange
+    from agent_core.testing.conformance.stage import Stage
 
 T = TypeVar("T")
 
@@ -88,16 +89,12 @@ def an_empty_answer_is_finalized(case: Case) -> Faults:
     """A turn that is cut short before its first chunk can be finalized, and a chunk may bring nothing."""
     case.require("finalize", "process_chunk")
     case.trust(*IN_REQUESTS)
-    if case.wrapper.has("finalize"):
-        stage = Stage(case)
+    with staged(case) as stage:
         native, state = stage.opened()
-        given = (native, state, stage.context())
-        yield from _empty_faults(
-            stage, "finalize", given if case.kind == "provider" else (freeze([]), *given)
-        )
-    if case.kind == "extension" and case.wrapper.has("process_chunk"):
-        with case.answered() as exchange:
-            stage = Stage(case, exchange)
+        if case.wrapper.has("finalize"):
+            finals = () if case.kind == "provider" else (freeze([]),)
+            yield from _empty_faults(stage, "finalize", (*finals, native, state, stage.context()))
+        if case.kind == "extension" and case.wrapper.has("process_chunk") and stage.is_answered:
             native, state = stage.opened()
             for chunk in list(stage.chunks(native, state)):
                 yield from _empty_faults(stage, "process_chunk", (chunk, [], [], native, state))

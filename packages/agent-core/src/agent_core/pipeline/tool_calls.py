@@ -1,0 +1,174 @@
+"""A tool call before it runs: read, matched with its tool, its arguments checked.
+
+Arguments that do not fit are never repaired and run: the call is refused with a message for the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent_core.context import complete_context
+from agent_core.display.text import clean
+from agent_core.errors import AgentError, ToolError
+from agent_core.frozen import freeze, thaw
+from agent_core.interop import InspectedCall, unwrap_call
+from agent_core.log import get_logger
+from agent_core.pipeline.arguments import argument_problem
+from agent_core.pipeline.tool_messages import error_message
+from agent_core.plugin.tool import ToolInvocation, default_preview
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent_core.resolve import Resolution
+    from agent_core.resolve.tools import ToolBinding, ToolTable
+
+_log = get_logger("tools")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolHost:
+    """What tool calls run with."""
+
+    resolution: Resolution
+    table: ToolTable
+    core: Any
+    cancellation: Any = None
+    extra: Mapping[str, Any] | None = None
+
+    @property
+    def is_cancelled(self) -> bool:
+        """True once the caller has lost interest."""
+        return self.cancellation is not None and self.cancellation.cancelled
+
+    def context(self) -> Mapping[str, Any]:
+        """Return what tools are told; layers above may have said more already."""
+        owned = {"core": self.core, "config": self.resolution.config, "trigger_source": "core"}
+        return complete_context(owned, self.extra)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyCall:
+    """A call whose tool is known and whose arguments fit."""
+
+    call: InspectedCall
+    binding: ToolBinding
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the tool message says about where it comes from."""
+        return {
+            **call_metadata(self.call),
+            "tool_schema": thaw(self.binding.descriptor.schema),
+            "tool_plugin": self.binding.plugin.name,
+        }
+
+
+class CallRefused(Exception):  # noqa: N818  # not an error of ours: the model reads the message
+    """A call that is answered without running anything."""
+
+    def __init__(self, message: dict[str, Any]) -> None:
+        super().__init__(message["content"])
+        self.message = message
+
+
+def ready_call(host: ToolHost, call: Any) -> ReadyCall:
+    """Find the tool and check the arguments.
+
+    Raises:
+        CallRefused: With the tool message that says why the call was not run.
+    """
+    inspected = inspect_call(host, call)
+    binding = host.table.bindings.get(inspected.tool_name)
+    if binding is None:
+        text = str(ToolError(inspected.tool_name, _no_such_tool(inspected.tool_name, host.table)))
+        raise CallRefused(error_message(call_metadata(inspected), "unknown_tool", text))
+    inspected = _as_the_tool_wants(host, inspected, binding)
+    problem = argument_problem(host.table.interop, inspected, binding.descriptor.schema)
+    if problem is not None:
+        metadata = ReadyCall(inspected, binding).metadata
+        raise CallRefused(error_message(metadata, problem.kind, f"the call was not run, {problem.text}"))
+    return ReadyCall(inspected, binding)
+
+
+def inspect_call(host: ToolHost, call: Any) -> InspectedCall:
+    """Read a call in whatever format it came.
+
+    Raises:
+        CallRefused: If it is in none.
+    """
+    try:
+        return host.table.interop.inspect_call(call)
+    except AgentError as error:
+        metadata = {"tool_call_id": _id_of(call), "tool_name": None}
+        raise CallRefused(error_message(metadata, "unreadable_call", str(error))) from error
+
+
+def invocation(host: ToolHost, ready: ReadyCall, cancellation: Any = None) -> ToolInvocation:
+    """Return everything that the tool is told about the call."""
+    call, binding = ready.call, ready.binding
+    return ToolInvocation(
+        tool_name=call.tool_name,
+        payload=call.payload,
+        state=binding.state,
+        payload_kind=call.payload_kind,
+        payload_format=call.payload_format,
+        payload_metadata=freeze(call.payload_metadata),
+        tool_call=freeze(call.raw),
+        cancellation=cancellation,
+        context=host.context(),
+        prepared=binding.descriptor.prepared,
+    )
+
+
+def call_metadata(call: InspectedCall) -> dict[str, Any]:
+    """Return the ids that tie a tool message to its call."""
+    return {"tool_call_id": call.call_id, "tool_name": call.tool_name}
+
+
+def preview_call(host: ToolHost, call: Any) -> dict[str, Any]:
+    """Return the call's id and one line about it; a call that nobody can run has an empty one."""
+    try:
+        inspected = inspect_call(host, call)
+    except CallRefused:
+        return {"id": None, "preview": ""}
+    binding = host.table.bindings.get(inspected.tool_name)
+    if binding is None:
+        return {"id": inspected.call_id, "preview": ""}
+    told = invocation(host, ReadyCall(_as_the_tool_wants(host, inspected, binding), binding))
+    try:
+        # A hook expects arguments; a text that is none is better shown than explained.
+        broken = inspected.problem is not None
+        line = default_preview(told) if broken else binding.plugin.format_tool_call_preview(told)
+    except AgentError as error:
+        _log.warning("preview_failed", tool=inspected.tool_name, error=str(error))
+        line = ""
+    # A person decides by this line, and most of it is what a model wrote.
+    return {"id": inspected.call_id, "preview": clean(line)}
+
+
+def _as_the_tool_wants(host: ToolHost, call: InspectedCall, binding: ToolBinding) -> InspectedCall:
+    """A text tool on a JSON-only wire is called with ``{"input": text}``; give it its text back."""
+    wanted = host.table.interop.inspect_schema(binding.descriptor.schema).payload_kind
+    if wanted == "text" and call.payload_kind == "json":
+        return unwrap_call(call) or call
+    return call
+
+
+def _id_of(call: Any) -> str | None:
+    """Return the id of a call of which nothing else can be read: its provider waits for an answer."""
+    if not isinstance(call, dict):
+        return None
+    found = call.get("call_id") or call.get("id")
+    return found if found and isinstance(found, str) else None
+
+
+def _no_such_tool(name: str, table: ToolTable) -> str:
+    from difflib import get_close_matches
+
+    names = list(table.bindings)
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f"there is no such tool, did you mean {close[0]!r}?"
+    return f"there is no such tool, there are {', '.join(names) or 'none'}"
