@@ -421,6 +421,24 @@ def test_changing_a_message_that_shares_its_item_drops_native_history_and_says_s
     assert native(core.send_request(after, CONFIG)[0]) == ["a", "new", "second", "ok"]
 
 
+def test_changing_a_message_without_native_items_touches_no_item() -> None:
+    class SystemElsewhere(ScriptedProvider):
+        """Sends system messages in another field than the others."""
+
+        def to_native_messages(self, messages: Dicts) -> Dicts:
+            return super().to_native_messages([m for m in messages if m["role"] != "system"])
+
+    core = scripted_core(SystemElsewhere(["one", "two"]))
+    before = core.add_message(talk(core, "a"), "system", "Be brief.", config=CONFIG, after_index=0)
+
+    after = core.modify_message(before, 1, "Be long.", CONFIG)
+
+    assert indices(before) == indices(after) == [(0,), (), (1,)]
+    assert contents(after) == ["a", "Be long.", "one"]
+    assert after.metadata["native_messages"] == before.metadata["native_messages"]
+    assert "native_rebuilt" not in after.metadata
+
+
 def test_changing_a_message_that_waits_for_its_native_form_touches_no_item() -> None:
     core = scripted_core(ScriptedProvider(["one", "two"]), EchoProvider)
     waiting = core.add_message(talk(core, "a"), "user", "b")

@@ -516,6 +516,56 @@ def test_as_many_items_as_messages_need_not_mean_one_item_each() -> None:
     assert [m.native_indices for m in session.messages] == [(), (0, 1), (2,), (3,)]
 
 
+class ReasoningFirst(ScriptedProvider):
+    """Its answers begin with an item for the model's reasoning, which reads as nothing."""
+
+    def from_native_messages(self, native_messages: Dicts) -> Dicts:
+        return super().from_native_messages([i for i in native_messages if i["role"] != "reasoning"])
+
+    def finalize(self, native_messages: Dicts, state: dict[str, Any]) -> tuple[Dicts, Dicts, dict[str, Any]]:
+        finals, native_messages, state = super().finalize(native_messages, state)
+        finals = [{"role": "reasoning", "content": "hm"}, *finals]
+        return finals, [*native_messages[:-1], *finals], state
+
+
+class SystemPrompt:
+    """Puts a system item in front unless there is one."""
+
+    name = "system-prompt"
+    version = "1"
+
+    def initialize_request(
+        self, native_messages: Dicts, state: dict[str, Any]
+    ) -> tuple[Dicts, dict[str, Any]]:
+        if native_messages and native_messages[0]["role"] == "system":
+            return native_messages, state
+        return [{"role": "system", "content": "Be brief."}, *native_messages], state
+
+
+def test_reasoning_belongs_to_the_answer_that_it_led_to() -> None:
+    core = AgentCore()
+    core.register_provider(ReasoningFirst(["x"]))
+
+    session, _ = core.send_request(Session("s", [Message("user", "a")]), CONFIG)
+
+    assert [m.native_indices for m in session.messages] == [(0,), (1, 2)]
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="pipeline/chain.py: items that read as no message are left to nobody when history is read anew",
+)
+def test_reasoning_belongs_to_its_answer_also_where_a_plugin_changed_earlier_history() -> None:
+    core = AgentCore()
+    core.register_provider(ReasoningFirst(["x"]))
+    core.register_feature(SystemPrompt)
+
+    session, _ = core.send_request(Session("s", [Message("user", "a")]), CONFIG)
+
+    assert native(session) == ["Be brief.", "a", "hm", "x"]
+    assert [m.native_indices for m in session.messages] == [(0,), (1,), (2, 3)]
+
+
 class RewritesAndAdds:
     """Puts an item in front and copies all others."""
 

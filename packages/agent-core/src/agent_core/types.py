@@ -165,6 +165,13 @@ class ProviderPlugin(BasePlugin, Protocol):
         """Return (final_messages, native_messages, state) when the answer is complete or was cut short."""
         ...
 
+    def repair_native(self, native_messages: Dicts, *, context: Context) -> tuple[Dicts, list[str]]:
+        """Return messages that it accepts, and a line for each change. Called right before sending.
+
+        Deterministic and idempotent; never drops what a person said.
+        """
+        ...
+
     def cancel_request(self, request_id: str) -> None:
         """Stop working on a request, so that a read which waits for it ends. From any thread."""
         ...

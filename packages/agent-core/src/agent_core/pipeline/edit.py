@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 
 _NOBODY = -1  # an owner that stays in no selection
+_NO_PLACE = "nobody knows between which native items the message belongs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +75,9 @@ class Editor:
             return self.drop(messages, problem)
         if at >= native.covered:
             return _with_messages(self.session, messages, native)
-        gap = self._gap(native, at)
+        gap = self._gap(native, at, at)
         if gap is None:
-            return self.drop(messages, "nobody knows between which native items the message belongs")
+            return self.drop(messages, _NO_PLACE)
         return self._compose(native, messages, native.covered + 1, range(len(native.items)), {at: gap})
 
     def modify(self, index: int, message: Message) -> Session:
@@ -89,10 +90,13 @@ class Editor:
         if index >= native.covered:
             return _with_messages(self.session, messages, native)
         own = self.session.messages[index].native_indices
-        if not own or self._shared(native, own):
+        if own is None or self._shared(native, own):
             return self.drop(messages, "the message has no native items of its own")
+        place = min(own) - 1 if own else self._gap(native, index, index + 1)
+        if place is None:
+            return self.drop(messages, _NO_PLACE)
         keep = [item for item in range(len(native.items)) if item not in own]
-        return self._compose(native, messages, native.covered, keep, {index: min(own) - 1})
+        return self._compose(native, messages, native.covered, keep, {index: place})
 
     def select(self, keep: Sequence[int], *, unowned: bool = True) -> Session:
         """Return the session with only the messages at those positions, which are in order.
@@ -177,13 +181,13 @@ class Editor:
         assert self.request is not None
         return native.provider in (None, self.request.resolution.provider.name)
 
-    def _gap(self, native: NativeHistory, at: int) -> int | None:
-        """Return behind which native item a message before message *at* belongs, if that can be told."""
+    def _gap(self, native: NativeHistory, start: int, end: int) -> int | None:
+        """Return behind which native item one in the place of ``messages[start:end]`` belongs, if known."""
         if self._owners(native) is None:
             return None
         covered = self.session.history.prefix(native.covered)
-        before = max(_indices(covered[:at]), default=-1)
-        after = min(_indices(covered[at:]), default=len(native.items))
+        before = max(_indices(covered[:start]), default=-1)
+        after = min(_indices(covered[end:]), default=len(native.items))
         if before < 0:
             return after - 1  # items that belong to nobody, a system prompt say, stay in front
         return before if before < after else None

@@ -13,7 +13,7 @@ from agent_core.log import get_logger
 from agent_core.messages import NATIVE_INDICES, Message
 from agent_core.native import write_native
 from agent_core.pipeline import chain
-from agent_core.pipeline.actions import ResponseOutcome, run_response_actions
+from agent_core.pipeline.actions import ResponseOutcome, merge_metadata, run_response_actions
 from agent_core.pipeline.native_view import rebuilt
 from agent_core.pipeline.rebuild import read_message, readable_messages, write_items
 
@@ -149,7 +149,7 @@ def _commit(request: Request, draft: Draft, outcome: ResponseOutcome) -> TurnRes
     pointed = _point(draft, outcome)
     finals = [read_message(request, message) for message in pointed]
     draft = replace(draft, native=outcome.native)
-    metadata = {**draft.session.metadata, **_state_patch(draft), **outcome.metadata}
+    metadata = _merged(draft.session.metadata, _state_patch(draft), outcome.metadata)
     if draft.restructured:
         session = _restructure(request, draft, finals, metadata)
     else:
@@ -203,6 +203,13 @@ def _with_turn(read: Sequence[Message], finals: Sequence[Message]) -> list[Messa
     return [
         final.with_native_indices(message.native_indices) for message, final in zip(read, finals, strict=True)
     ]
+
+
+def _merged(metadata: Mapping[str, Any], *patches: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(metadata)
+    for patch in patches:
+        merged |= merge_metadata(merged, patch)
+    return merged
 
 
 def _state_patch(draft: Draft) -> dict[str, Any]:

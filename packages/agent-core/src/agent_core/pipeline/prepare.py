@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.frozen import FrozenDict, FrozenList
 from agent_core.pipeline import chain
-from agent_core.pipeline.native_view import native_view
+from agent_core.pipeline.native_view import native_view, rebuilt
 from agent_core.resolve.tools import gather_tools, provider_schemas
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def prepare(request: Request) -> Draft:
     state = chain.init_state(resolution, config, context)
     view = native_view(request, state, context)
     native, state = chain.initialize(resolution, FrozenList(view.native.items.to_list()), state, context)
+    native, repairs = resolution.provider.provider.repair_native(native, context)
     return Draft(
         session=view.session,
         before=view.native,
@@ -67,5 +68,11 @@ def prepare(request: Request) -> Draft:
         state=state,
         context=context,
         finals=FrozenList(),
-        report=view.report,
+        report=_repaired(request, repairs) if repairs else view.report,
     )
+
+
+def _repaired(request: Request, repairs: list[str]) -> FrozenDict:
+    """Return the report of a history that the provider had to mend before it could be sent."""
+    report = rebuilt(request, "repaired", "; ".join(repairs), len(request.session.messages))
+    return FrozenDict({**report, "repairs": FrozenList(repairs)})

@@ -38,8 +38,10 @@ class Request:
     def needs_context(self) -> bool:
         """Say whether any plugin of this request looks at its context; making it costs a little."""
         provider, features, tools = self.resolution.provider, self.resolution.features, self.resolution.tools
-        plugins = (provider.provider, *provider.extensions, *features, *tools)
-        return any(plugin.takes("context") for plugin in plugins)
+        plugins = (provider.provider, *provider.extensions, *features)
+        return any(plugin.wants_context() for plugin in plugins) or any(
+            tool.wants_context("init", "get_tool_schemas") for tool in tools
+        )
 
     def context(self, tools: ToolTable | None = None) -> Context:
         """Return what this request's plugins are told."""

@@ -54,6 +54,7 @@ class PluginWrapper:
         self.default_enabled = getattr(self.plugin, "default_enabled", True) is not False
         self._plans = read_hooks(self.name, self.plugin, self.hooks)
         self._adapters: dict[str, Adapter] = {}
+        self._wants_context: dict[tuple[str, ...], bool] = {}
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name!r}>"
@@ -69,13 +70,18 @@ class PluginWrapper:
             found = self._adapters[name] = adapt(getattr(self.plugin, name), self._plans[name])
         return found
 
-    def takes(self, argument: str) -> bool:
-        """Say whether any of the plugin's hooks takes that argument, so that it must be made."""
-        return any(
-            argument in spec.arguments and self._plans[spec.name].takes(spec.arguments.index(argument))
-            for spec in self.hooks
-            if spec.name in self._plans
-        )
+    def wants_context(self, *hooks: str) -> bool:
+        """Say whether any of the hooks (by default: any at all) takes a context, so that one must be made."""
+        known = self._wants_context.get(hooks)
+        if known is None:
+            known = self._wants_context[hooks] = any(
+                "context" in spec.arguments
+                and (not hooks or spec.name in hooks)
+                and spec.name in self._plans
+                and self._plans[spec.name].takes(spec.arguments.index("context"))
+                for spec in self.hooks
+            )
+        return known
 
     def get_config_schema(self) -> dict[str, Any]:
         """Return the plugin's configuration keys and what it says of each."""

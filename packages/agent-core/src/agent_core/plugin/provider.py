@@ -10,7 +10,7 @@ from agent_core.errors import ProviderError, RegistrationError
 from agent_core.frozen import FrozenDict, FrozenList, freeze
 from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
 from agent_core.plugin.extension import ExtensionWrapper
-from agent_core.plugin.hooks import Adapter, HookSpec, calling, expect_tuple
+from agent_core.plugin.hooks import Adapter, HookSpec, calling, expect_strings, expect_tuple
 from agent_core.steps import Work
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class ProviderWrapper(PluginWrapper):
         HookSpec("process_chunk", ("chunk", "native_messages", "state"), 3),
         HookSpec("finalize", ("native_messages", "state", "context"), 2),
         HookSpec("cancel_request", ("request_id",), 1),
+        HookSpec("repair_native", ("native_messages", "context"), 1),
         HookSpec("register_tool_formats", ("registry",), 1),
     )
 
@@ -98,6 +99,14 @@ class ProviderWrapper(PluginWrapper):
         expected = "(final_messages, native_messages, state)"
         finals, items, state = expect_tuple(self.name, "finalize", answer, (list, list, dict), expected)
         return self._native("finalize", finals, FrozenList()), self._native("finalize", items, native), state
+
+    def repair_native(self, native: FrozenList, context: Any) -> tuple[FrozenList, list[str]]:
+        """Return native messages that the provider's server accepts, and a line for each change."""
+        answer = self._call("repair_native", (native, []), native, context)
+        expected = "(native_messages, report)"
+        items, report = expect_tuple(self.name, "repair_native", answer, (list, list), expected)
+        lines = expect_strings(self.name, "repair_native", report)
+        return (self._native("repair_native", items, native), lines) if lines else (native, [])
 
     def cancel_request(self, request_id: str) -> None:
         """Tell the provider to stop working on a request."""
