@@ -10,6 +10,8 @@ import resource
 import subprocess
 import sys
 import tracemalloc
+from collections import deque
+from functools import partial
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
@@ -95,13 +97,14 @@ def bench_import() -> list[Row]:
         return min(spent), modules
 
     empty, known = cost("pass")
-    ours, modules = cost("import agent_core")
     asyncio_alone, _ = cost("import asyncio")
-    return [
-        ("import agent_core, CPU of the process", f"{ours / empty:.1f}x", "python -c pass"),
-        ("import agent_core, CPU of the process", f"{ours / asyncio_alone:.1f}x", "import asyncio alone"),
-        ("import agent_core, modules", f"+{modules - known}", f"{known} in python -c pass"),
-    ]
+    rows: list[Row] = []
+    for code in ("import agent_core", "from agent_core import AgentCore"):
+        ours, modules = cost(code)
+        beside = f"python -c pass; asyncio alone is {asyncio_alone / empty:.1f}x"
+        rows.append((f"{code}: CPU of the process", f"{ours / empty:.1f}x", beside))
+        rows.append((f"{code}: modules", f"+{modules - known}", f"{known} in python -c pass"))
+    return rows
 
 
 def bench_append() -> list[Row]:
@@ -118,15 +121,16 @@ def bench_append() -> list[Row]:
                 session, _ = core.send_request(session, {})
                 for number in range(size):
                     session = core.add_message(session, "user", f"message {number}", config={})
-            added = best(lambda session=session, native=native: _append(core, session, native)) / 200
+            added = best(partial(_append, core, session, native=native)) / 200
             reference = reference or added
             what = "with native history and integrity" if native else "plain session"
-            rows.append((f"append to {size:,} messages, {what}", f"{added / reference:.2f}x", "the same at 10"))
+            name = f"append to {size:,} messages, {what}"
+            rows.append((name, f"{added / reference:.2f}x", "the same at 10"))
     return rows
 
 
-def _append(core: AgentCore, session: Any, native: bool) -> None:  # noqa: FBT001
-    config = {} if native else None
+def _append(core: AgentCore, session: Any, *, native: bool) -> None:
+    config: dict[str, Any] | None = {} if native else None
     for number in range(200):
         session = core.add_message(session, "user", f"more {number}", config=config)
 
@@ -148,7 +152,20 @@ def bench_forks() -> list[Row]:
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(copy.messages) == len(session.messages)
-    return [("memory of a fork of 10,000 messages", f"{(after - before) / len(forks) / copied:.2%}", "a copy")]
+    each = (after - before) / len(forks)
+    return [("memory of a fork of 10,000 messages", f"{each / copied:.2%}", "a copy")]
+
+
+def bare_loop() -> Iterator[dict[str, Any]]:
+    """What the pipeline does for each chunk, written out by hand."""
+    provider, extension = ChunkProvider(), CountingExtension()
+    state: dict[str, Any] = {"text": []}
+    native: list[Any] = []
+    for chunk in provider.stream_api(native, state):
+        partials, finals, native, state = provider.process_chunk(chunk, native, state)
+        partials, finals, native, state = extension.process_chunk(chunk, partials, finals, native, state)
+        for message in partials:
+            yield {"type": "partial", "message": message}
 
 
 def bench_chunks() -> list[Row]:
@@ -157,39 +174,12 @@ def bench_chunks() -> list[Row]:
     for number in range(3):
         core.register_feature(feature(number))
     session = core.add_message(core.create_session(), "user", "go")
-    provider, extension = ChunkProvider(), CountingExtension()
 
-    def bare() -> Iterator[dict[str, Any]]:
-        state: dict[str, Any] = {"text": []}
-        native: list[Any] = []
-        for chunk in provider.stream_api(native, state):
-            partials, finals, native, state = provider.process_chunk(chunk, native, state)
-            partials, finals, native, state = extension.process_chunk(chunk, partials, finals, native, state)
-            for message in partials:
-                yield {"type": "partial", "message": message}
-
-    def plain() -> None:
-        for _ in bare():
-            pass
-
-    def ours() -> None:
-        for _ in core.send_request_stream(session, {}):
-            pass
-
-    def ours_async() -> None:
-        import asyncio
-
-        async def read() -> None:
-            async for _ in core.send_request_stream_async(session, {}):
-                pass
-
-        asyncio.run(read())
-
-    plain_cost, our_cost = best(plain) / CHUNKS, best(ours) / CHUNKS
-    added = (our_cost - plain_cost) * 1e6
+    plain = best(lambda: deque(bare_loop(), maxlen=0)) / CHUNKS
+    ours = best(lambda: deque(core.send_request_stream(session, {}), maxlen=0)) / CHUNKS
     return [
-        ("streamed chunk: 1 extension, 3 features", f"{our_cost / plain_cost:.2f}x", "a bare generator loop"),
-        ("the pipeline's own cost per chunk", f"{added:.2f} µs", "target: under 5 µs"),
+        ("streamed chunk: 1 extension, 3 features", f"{ours / plain:.2f}x", "a bare generator loop"),
+        ("the pipeline's own cost per chunk", f"{(ours - plain) * 1e6:.2f} µs", "target: under 5 µs"),
     ]
 
 

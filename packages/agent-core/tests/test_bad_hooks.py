@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
+import inspect
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +20,7 @@ from agent_core import (
     ProviderError,
     Session,
     ToolDescriptor,
+    errors,
 )
 from agent_core.frozen import FrozenDict
 from agent_core.plugin.extension import ExtensionWrapper
@@ -419,10 +424,40 @@ MUTATIONS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "hook", "argument", "change"), MUTATIONS)
-def test_a_hook_that_changes_what_it_was_lent_is_named(
+WHERE_DRIVERS_DIFFER = ("call_api", "stream_api", "process_chunk")
+
+
+@pytest.mark.parametrize(
+    ("kind", "hook", "argument", "change"), [m for m in MUTATIONS if m[1] in WHERE_DRIVERS_DIFFER]
+)
+def test_a_hook_that_changes_what_it_was_lent_is_named_by_every_driver(
     drive: Drive, kind: str, hook: str, argument: str, change: Callable[[Any], None]
 ) -> None:
+    error = fails(drive, core_that_scribbles(kind, hook, argument, change), kind, hook)
+
+    assert isinstance(error, PluginMutationError)
+    assert "in place" in error.problem
+
+
+@pytest.mark.parametrize(
+    ("kind", "hook", "argument", "change"), [m for m in MUTATIONS if m[1] not in WHERE_DRIVERS_DIFFER]
+)
+def test_a_hook_that_changes_what_it_was_lent_is_named(
+    kind: str, hook: str, argument: str, change: Callable[[Any], None]
+) -> None:
+    """The pipeline calls these itself, before or after a driver has anything to do."""
+
+    def stream(core: AgentCore, session: Session, config: dict[str, Any]) -> tuple[Session, Dicts, Dicts]:
+        *partials, final = core.send_request_stream(session, config)
+        return final["session"], final["messages"], partials
+
+    error = fails(stream, core_that_scribbles(kind, hook, argument, change), kind, hook)
+
+    assert isinstance(error, PluginMutationError)
+    assert "in place" in error.problem
+
+
+def core_that_scribbles(kind: str, hook: str, argument: str, change: Callable[[Any], None]) -> AgentCore:
     [spec] = [spec for spec in WRAPPERS[kind].hooks if spec.name == hook]
     place = 1 + spec.arguments.index(argument)
 
@@ -430,10 +465,7 @@ def test_a_hook_that_changes_what_it_was_lent_is_named(
         change(given[place])
         raise AssertionError("it could be changed")
 
-    error = fails(drive, core_with_bad(kind, hook, bad), kind, hook)
-
-    assert isinstance(error, PluginMutationError)
-    assert "in place" in error.problem
+    return core_with_bad(kind, hook, bad)
 
 
 @pytest.mark.parametrize("kind", ["extension", "feature"])
@@ -492,3 +524,29 @@ def test_an_error_of_the_platforms_own_passes_as_it_is(drive: Drive, kind: str) 
 
     assert caught.value.field == "key"
     assert session == new_session()
+
+
+def test_the_reference_page_has_a_row_for_every_error() -> None:
+    page = Path(__file__).parents[3] / "docs" / "reference" / "errors.md"
+    rows = re.findall(r"^\| `(\w+)` \|(.*?)\|(.*?)\|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    written = {
+        name: value
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, BaseException) and not name.startswith("_")
+    }
+
+    assert [name for name, _, _ in rows] == list(written)
+    for name, also, fields in rows:
+        assert all(issubclass(written[name], getattr(builtins, base)) for base in names_in(also))
+        assert names_in(fields) == fields_of(written[name])
+
+
+def names_in(cell: str) -> list[str]:
+    return re.findall(r"`(\w+)`", cell)
+
+
+def fields_of(error: type[BaseException]) -> list[str]:
+    """Return the attributes that the error's constructor sets, or that the class itself has."""
+    own = [name for name in vars(error) if not name.startswith("_") and name != "kind"]
+    init = error.__init__
+    return own or (re.findall(r"self\.(\w+) =", inspect.getsource(init)) if inspect.isfunction(init) else [])

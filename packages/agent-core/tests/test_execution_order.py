@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from agent_core import AgentCore, Session
@@ -201,6 +203,24 @@ def test_every_hook_is_called_in_the_documented_order(drive: Drive) -> None:
     assert calls[: len(asked)] == asked, "who takes part is decided before anything else"
     answered = STREAMED if partials else CALLED
     assert calls[len(asked) :] == [*PREPARED, *CONVERTED, *INITIALIZED, *answered, *AFTER]
+
+
+def test_the_reference_page_has_this_order(drive: Drive) -> None:
+    page = Path(__file__).parents[3] / "docs" / "reference" / "request.md"
+    rows = re.findall(r"^\| \d+ \| (.+?) \| (.+?) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    calls: list[str] = []
+
+    _, _, partials = ask(witnessed(calls), drive)
+
+    members = {"provider": ["provider"], "extensions": ["first", "second"], "features": ["early", "late"]}
+    documented = []
+    for hooks, kinds in rows:
+        written = re.findall(r"\w+", hooks.replace(" or ", " "))
+        hook = written[-1] if partials else written[0]
+        plugins = [name for kind in kinds.split(", ") for name in members.get(kind, ["tool"])]
+        documented += chain(hook, plugins) if partials or hook != "process_chunk" else []
+    asked = [call.replace("(adjust)", "") for call in calls if not call.endswith(".is_enabled")]
+    assert list(dict.fromkeys(asked)) == documented
 
 
 def test_a_later_turn_converts_nothing_twice_and_asks_nobody_again_whether_it_is_on(drive: Drive) -> None:

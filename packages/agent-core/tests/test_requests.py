@@ -330,15 +330,17 @@ class TestResponseFinalize:
             seen.append(context)
             return {}
 
-        core, session = asking(ItemProvider(THOUGHT, ANSWER), Adjusting(look))
+        turn = [THOUGHT, ANSWER, THOUGHT, {"role": "assistant", "text": "and more"}]
+        core, session = asking(ItemProvider(*turn), Adjusting(look))
 
         _, messages, partials = drive(core, session, {})
 
         [context] = seen
         assert context["lifecycle"] == "response_finalize"
         assert context["final_messages"] == messages
-        assert context["native_final_messages"] == [THOUGHT, ANSWER]
-        assert context["native_messages"] == [{"role": "user", "text": "hello"}, THOUGHT, ANSWER]
+        assert [m["metadata"]["native_indices"] for m in messages] == [[1, 2], [3, 4]]
+        assert context["native_final_messages"] == turn
+        assert context["native_messages"] == [{"role": "user", "text": "hello"}, *turn]
         assert context["turn_native_start_index"] == 1
         assert context["stream"] is bool(partials)
 

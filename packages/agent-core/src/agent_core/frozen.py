@@ -59,15 +59,20 @@ class FrozenList(list[Any]):
 EMPTY: FrozenDict = FrozenDict()
 
 
+# What needs no freezing; asked of nearly every value that passes through, hence a set of classes.
+_AS_IT_IS: frozenset[type] = frozenset({str, int, float, bool, type(None), FrozenDict, FrozenList})
+
+
 def freeze(value: Any) -> Any:
     """Return *value* with every dict, list and tuple in it frozen; what is frozen is not copied."""
-    kind = value.__class__
-    if kind is str or kind is FrozenDict or kind is FrozenList:
+    if value.__class__ in _AS_IT_IS:
         return value
     if isinstance(value, dict):
-        return FrozenDict({key: freeze(item) for key, item in value.items()})
+        return FrozenDict(
+            {key: item if item.__class__ in _AS_IT_IS else freeze(item) for key, item in value.items()}
+        )
     if isinstance(value, (list, tuple)):
-        return FrozenList([freeze(item) for item in value])
+        return FrozenList([item if item.__class__ in _AS_IT_IS else freeze(item) for item in value])
     return value
 
 

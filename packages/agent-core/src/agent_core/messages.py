@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agent_core.errors import SessionFormatError
@@ -37,7 +37,10 @@ class Message:
     def __post_init__(self) -> None:
         # The only writes ever made to a message: its containers become frozen ones.
         for name in ("content", "metadata", "multipart_content", "tool_result"):
-            object.__setattr__(self, name, freeze(getattr(self, name)))
+            value = getattr(self, name)
+            frozen = freeze(value)
+            if frozen is not value:
+                object.__setattr__(self, name, frozen)
 
     @property
     def native_indices(self) -> tuple[int, ...] | None:
@@ -54,7 +57,8 @@ class Message:
         metadata = {key: value for key, value in self.metadata.items() if key != NATIVE_INDICES}
         if indices is not None:
             metadata[NATIVE_INDICES] = FrozenList(indices)
-        return replace(self, metadata=metadata)
+        kept = FrozenDict(metadata)  # its values are frozen already
+        return Message(self.role, self.content, kept, self.multipart_content, self.tool_result)
 
     def __copy__(self) -> Message:
         return self
