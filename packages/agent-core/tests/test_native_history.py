@@ -349,6 +349,16 @@ def test_a_fork_costs_no_hash_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hashes.during(lambda: core.fork_session(session, CONFIG, upto_index=39)) == 0
 
 
+def test_a_session_with_another_title_or_id_need_not_be_checked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    core, _, _ = talk(script=["x"])
+    session = session_of(core, 50).with_metadata({"title": "T"}).with_id("t")
+    hashes = CountedHashes(monkeypatch)
+
+    assert hashes.during(partial(core.add_message, session, "user", "new", config=CONFIG)) == 3
+
+
 def test_a_session_from_elsewhere_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     core, _, _ = talk(script=["x"])
     session = Session.from_dict(session_of(core, 50).to_dict())
@@ -551,10 +561,6 @@ def test_reasoning_belongs_to_the_answer_that_it_led_to() -> None:
     assert [m.native_indices for m in session.messages] == [(0,), (1, 2)]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="pipeline/chain.py: items that read as no message are left to nobody when history is read anew",
-)
 def test_reasoning_belongs_to_its_answer_also_where_a_plugin_changed_earlier_history() -> None:
     core = AgentCore()
     core.register_provider(ReasoningFirst(["x"]))

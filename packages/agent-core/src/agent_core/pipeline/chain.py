@@ -128,7 +128,22 @@ def _groups_of_messages(
     sizes = [1] * len(native) if alone is None else [len(made) for made in alone]
     if sum(sizes) != len(messages):
         return [None] * len(messages)
-    return [(index,) for index, size in enumerate(sizes) for _ in range(size)]
+    return _with_unread(sizes)
+
+
+def _with_unread(sizes: list[int]) -> Groups:
+    """Return the item of each message, with those before it that read as nothing, such as reasoning."""
+    groups: Groups = []
+    unread: tuple[int, ...] = ()
+    for index, size in enumerate(sizes):
+        if size == 0:
+            unread = (*unread, index)
+            continue
+        groups += [(*unread, index), *[(index,)] * (size - 1)]
+        unread = ()
+    if unread and groups:
+        groups[-1] = (*(groups[-1] or ()), *unread)
+    return groups
 
 
 def _one_by_one(convert: Callable[[FrozenList], FrozenList], items: FrozenList) -> list[FrozenList] | None:

@@ -1,0 +1,192 @@
+"""One answer of Chat Completions, as it arrives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_provider_kit.chat.chunks import DONE, Chunk, TextChunk
+from agent_provider_kit.chat.content import ContentPieces
+from agent_provider_kit.chat.endings import ending_of, is_broken_off
+from agent_provider_kit.chat.merging import merge
+from agent_provider_kit.chat.messages import REASONING_FIELDS
+from agent_provider_kit.chat.tool_calls import ToolCallPieces, shown, split_usable
+from agent_provider_kit.chat.usage import read_usage, usage_in
+from agent_provider_kit.failures import StreamCutOff, StreamMalformed, failure_in_reply
+
+if TYPE_CHECKING:
+    from agent_provider_kit.endings import Ending
+    from agent_provider_kit.failures import Exchange
+
+Dicts = list[dict[str, Any]]
+
+_TEXTS = frozenset({"refusal", *REASONING_FIELDS})
+_MERGED_BY_HAND = frozenset({"role", "content", "tool_calls"})
+_TOLD = {"id": "response_id", "model": "model", "service_tier": "service_tier"}
+_OF_THE_CHUNK = frozenset({"object", "created", "choices", "usage", "error", "obfuscation", *_TOLD})
+_CUT_SHORT = (None, "length", "filtered")
+
+
+class ChatReply:
+    """Collects the pieces of an answer and makes the assistant's message of them."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._content = ContentPieces()
+        self._add_text = self._content.add_text
+        self._refusal: list[str] = []
+        self._reasoning: dict[str, list[str]] = {}
+        self._calls = ToolCallPieces()
+        self._extra: dict[str, Any] = {}
+        self._about: dict[str, Any] = {}
+        self._fields: dict[str, Any] = {}
+        self._logprobs: dict[str, Any] = {}
+        self._finish: str | None = None
+        self._done = False
+
+    def add(self, event: Chunk) -> Dicts:
+        """Take one chunk and return what it shows."""
+        if not isinstance(event, TextChunk):
+            return self._add_full(event)
+        text = event.choices[0].delta.content
+        if not text:
+            return []
+        self._add_text(text)
+        return [{"role": "assistant", "content": text}]
+
+    def take(self, body: dict[str, Any]) -> None:
+        """Take an answer that came in one piece."""
+        choices = body.get("choices")
+        if not choices and not body.get("error"):
+            raise self._malformed("an answer without any choice")
+        self._add_full({**body, "choices": [self._as_delta(choice) for choice in self._list(choices)]})
+        self._done = True
+
+    def ended(self) -> bool:
+        """An end was announced; a stream that ends with nothing at all was none."""
+        return self._finish is not None or (self._done and self._has_anything())
+
+    def items(self) -> Dicts:
+        """Return the assistant's message, as it is sent back the next time."""
+        if not self._has_anything() and self._finish is None:
+            return []
+        ending = self._ending()
+        calls, cut_off = split_usable(self._calls.calls(), finished=self._finish_of(ending))
+        content = self._content.whole()
+        item: dict[str, Any] = {"role": "assistant", "content": content if content or not calls else None}
+        item |= {field: "".join(pieces) for field, pieces in self._reasoning.items()}
+        if self._refusal:
+            item["refusal"] = "".join(self._refusal)
+        if calls:
+            item["tool_calls"] = calls
+        about = {
+            **self._about,
+            "finish_reason": self._finish,
+            "ending": ending,
+            "logprobs": self._logprobs or None,
+            "response_fields": self._fields or None,
+            "incomplete_tool_calls": cut_off or None,
+        }
+        return [{**item, **self._extra, "_metadata": {k: v for k, v in about.items() if v is not None}}]
+
+    def _as_delta(self, choice: Any) -> dict[str, Any]:
+        """Return a whole choice as if it were the only piece of itself."""
+        message = self._object(self._object(choice).get("message") or {})
+        calls = [
+            {**self._object(call), "index": n} for n, call in enumerate(self._list(message.get("tool_calls")))
+        ]
+        return {**choice, "delta": {**message, "tool_calls": calls}}
+
+    def _add_full(self, chunk: dict[str, Any]) -> Dicts:
+        if chunk is DONE:
+            self._done = True
+            return []
+        if chunk.get("error"):
+            raise failure_in_reply(self._exchange, chunk["error"])
+        self._remember(chunk)
+        partials: Dicts = []
+        for choice in self._list(chunk.get("choices")):
+            if not self._object(choice).get("index"):  # others are answers to the same question
+                partials += self._add_choice(choice)
+        return partials
+
+    def _add_choice(self, choice: dict[str, Any]) -> Dicts:
+        if choice.get("logprobs"):
+            merge(self._logprobs, self._object(choice["logprobs"]))
+        partials = self._add_delta(self._object(choice.get("delta") or {}))
+        finish = choice.get("finish_reason")
+        if finish:
+            if is_broken_off(str(finish)):
+                raise StreamCutOff(self._exchange, f"{self._exchange.host} broke the answer off: {finish}")
+            self._finish = str(finish)
+        return partials
+
+    def _add_delta(self, delta: dict[str, Any]) -> Dicts:
+        partials = [*self._add_reasoning(delta), *self._add_content(delta.get("content"))]
+        refusal = delta.get("refusal")
+        if refusal and isinstance(refusal, str):
+            self._refusal.append(refusal)
+            partials.append({"role": "assistant", "content": "", "refusal": refusal})
+        calls = self._list(delta.get("tool_calls"))
+        for piece in calls:
+            number = self._calls.add(self._object(piece))
+            partials.append({"role": "assistant", "content": "", "tool_call": shown(piece, number)})
+        merge(self._extra, {key: value for key, value in delta.items() if _is_unknown(key, value)})
+        return partials
+
+    def _add_content(self, content: Any) -> Dicts:
+        if not content:
+            return []
+        if isinstance(content, str):
+            self._add_text(content)
+            return [{"role": "assistant", "content": content}]
+        return self._content.add_parts([self._object(part) for part in self._list(content)])
+
+    def _add_reasoning(self, delta: dict[str, Any]) -> Dicts:
+        partials: Dicts = []
+        for field in REASONING_FIELDS:
+            thought = delta.get(field)
+            if thought and isinstance(thought, str):
+                self._reasoning.setdefault(field, []).append(thought)
+                if not partials:  # some servers send the same under both names
+                    partials.append({"role": "assistant", "content": "", "reasoning": thought})
+        return partials
+
+    def _remember(self, chunk: dict[str, Any]) -> None:
+        for key, value in chunk.items():
+            if key in _TOLD:
+                if value:
+                    self._about.setdefault(_TOLD[key], value)
+            elif key not in _OF_THE_CHUNK and value is not None:
+                self._fields[key] = value
+        usage = usage_in(chunk)
+        if usage is not None:
+            self._about["usage"] = read_usage(usage)
+
+    def _has_anything(self) -> bool:
+        return bool(self._content or self._calls or self._reasoning or self._refusal or self._extra)
+
+    def _ending(self) -> Ending | None:
+        if self._finish is None:
+            return "complete" if self._done else None
+        return "refusal" if self._refusal else ending_of(self._finish)
+
+    def _finish_of(self, ending: Ending | None) -> bool:
+        return self._finish is not None and ending not in _CUT_SHORT
+
+    def _object(self, value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self._malformed("something else where an object belongs")
+        return value
+
+    def _list(self, value: Any) -> list[Any]:
+        if value is not None and not isinstance(value, list):
+            raise self._malformed("something else where a list belongs")
+        return value or []
+
+    def _malformed(self, what: str) -> StreamMalformed:
+        return StreamMalformed(self._exchange, f"{self._exchange.host} sent {what}")
+
+
+def _is_unknown(key: str, value: Any) -> bool:
+    """Say whether only the server understands a field, which is then kept for it."""
+    return key not in _MERGED_BY_HAND and not (key in _TEXTS and isinstance(value, str))

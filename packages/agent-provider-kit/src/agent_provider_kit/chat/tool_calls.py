@@ -1,0 +1,135 @@
+"""Putting tool calls together from the pieces in which servers send them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import orjson
+
+_BODIES = ("function", "custom")
+_INPUTS = ("arguments", "input")
+
+
+class ToolCallPieces:
+    """Collects the pieces of tool calls.
+
+    Servers differ: pieces with an index, whole calls without one, one index for several calls, no
+    ids, the same id twice, another id in each piece. What comes out has one entry per call, each with
+    an id of its own.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[dict[str, Any]] = []
+        self._by_index: dict[int, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def add(self, piece: dict[str, Any]) -> int:
+        """Add a piece and return the number of the call that it belongs to."""
+        number = self._number(piece)
+        call = self._calls[number]
+        for key, value in piece.items():
+            if key in _BODIES and isinstance(value, dict):
+                _merge(call.setdefault(key, {}), value)
+            elif key == "id":
+                call[key] = call.get(key) or value
+            elif key != "index" and value is not None:
+                call[key] = value
+        return number
+
+    def calls(self) -> list[dict[str, Any]]:
+        """Return all calls, each with an id of its own, which stays the same."""
+        seen: set[str] = set()
+        for call in self._calls:
+            own = call.get("id")
+            if not isinstance(own, str) or not own or own in seen:
+                own = call["id"] = f"call_{uuid4().hex}"
+            seen.add(own)
+        return [_complete(call) for call in self._calls]
+
+    def _number(self, piece: dict[str, Any]) -> int:
+        index = piece.get("index")
+        known = self._by_index.get(index) if isinstance(index, int) else self._without_index(piece.get("id"))
+        if known is None or _begins_another(self._calls[known], piece):
+            self._calls.append({})
+            known = len(self._calls) - 1
+        if isinstance(index, int):
+            self._by_index[index] = known
+        return known
+
+    def _without_index(self, call_id: Any) -> int | None:
+        """A piece without an index goes on with the call of its id, or else with the last one."""
+        if not call_id:
+            return len(self._calls) - 1 if self._calls else None
+        same = (n for n in reversed(range(len(self._calls))) if self._calls[n].get("id") == call_id)
+        return next(same, None)
+
+
+def shown(piece: dict[str, Any], number: int) -> dict[str, Any]:
+    """Return a piece as partial messages carry it."""
+    body = _body(piece)
+    told = {"index": number, "id": piece.get("id"), "name": body.get("name")}
+    told |= {field: _text(body[field]) for field in _INPUTS if body.get(field) is not None}
+    return {key: value for key, value in told.items() if value is not None}
+
+
+def split_usable(
+    calls: list[dict[str, Any]], *, finished: bool
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the calls that can be run, and those that were cut off.
+
+    Only an answer that did not finish can cut arguments off; what else is wrong with them is told to
+    the model when the call is run. A call of nothing cannot be run at all.
+    """
+    usable = [bool(_body(call).get("name")) and (finished or _is_whole(call)) for call in calls]
+    return (
+        [call for call, ok in zip(calls, usable, strict=True) if ok],
+        [call for call, ok in zip(calls, usable, strict=True) if not ok],
+    )
+
+
+def _begins_another(call: dict[str, Any], piece: dict[str, Any]) -> bool:
+    """Say whether a piece that seems to go on with a call begins another: only one with a name can."""
+    name, had = _body(piece).get("name"), _body(call).get("name")
+    if not name or not had:
+        return False
+    own, other = call.get("id"), piece.get("id")
+    if name != had or (own and other and own != other):
+        return True
+    return _is_whole(call) and any(_body(piece).get(field) for field in _INPUTS)
+
+
+def _body(call: dict[str, Any]) -> dict[str, Any]:
+    found = (call[key] for key in _BODIES if isinstance(call.get(key), dict))
+    return next(found, {})
+
+
+def _is_whole(call: dict[str, Any]) -> bool:
+    function = call.get("function")
+    if not isinstance(function, dict):
+        return False  # freeform text has no end of its own
+    try:
+        return isinstance(orjson.loads(function.get("arguments") or ""), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _merge(into: dict[str, Any], piece: dict[str, Any]) -> None:
+    for key, value in piece.items():
+        if key in _INPUTS and value is not None:
+            into[key] = into.get(key, "") + _text(value)
+        elif value is not None:
+            into[key] = into.get(key) or value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _complete(call: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(call.get("function"), dict):
+        call = {**call, "function": {"arguments": "", **call["function"]}}
+    kind = "custom" if "custom" in call and "function" not in call else "function"
+    return {"type": kind, **call}

@@ -1,0 +1,343 @@
+"""What providers over HTTP have in common; a provider adds its wire format.
+
+A provider of this kind writes only awaitable forms: synchronous callers are served by the core's
+background loop. Per request there is one `Reply`, which takes what arrives and knows at the end whether
+the answer was complete.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import orjson
+
+from agent_core import Batch
+from agent_core.io import run_awaitable
+from agent_provider_kit.failures import (
+    Exchange,
+    NotTheProvider,
+    ProviderFailure,
+    StreamCutOff,
+    StreamMalformed,
+    Unreachable,
+    failure_of_reply,
+    looks_like_html,
+)
+from agent_provider_kit.keys import ApiKey, find_key
+from agent_provider_kit.redaction import SECRET_HEADERS
+from agent_provider_kit.running import RunningRequests
+from agent_provider_kit.sse import SseDecoder, SseError, SseEvent
+from agent_provider_kit.transport import HttpRequest, HttpResponse, Timeouts, Transport, default_transport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+Dicts = list[dict[str, Any]]
+State = dict[str, Any]
+_OK = 200
+
+COMMON_SETTINGS: dict[str, dict[str, Any]] = {
+    "model": {"type": "string", "description": "The model's name at the provider."},
+    "api_key": {
+        "type": "string",
+        "secret": True,
+        "description": "The API key; better kept in the environment.",
+    },
+    "api_key_origin": {"type": "string", "description": "Where `api_key` came from, for error messages."},
+    "base_url": {"type": "string", "description": "Where the provider's API is."},
+    "extra_headers": {"type": "object", "description": "More HTTP headers."},
+    "extra_body": {"type": "object", "description": "More fields for the request body."},
+    "connect_timeout": {"type": "number", "default": 15.0, "description": "Seconds until connected."},
+    "first_byte_timeout": {
+        "type": "number",
+        "default": 300.0,
+        "description": "Seconds until the reply begins.",
+    },
+    "idle_timeout": {"type": "number", "default": 120.0, "description": "Seconds without news in a reply."},
+    "capabilities": {"type": "array", "description": "Tags to assume instead of the provider's usual ones."},
+    "discover_models": {"type": "boolean", "default": False, "description": "Ask the server for its models."},
+}
+
+
+class Reply(Protocol):
+    """One answer in the making."""
+
+    def add(self, event: Any) -> Dicts:
+        """Take one decoded event of a stream and return the partial messages that it brings."""
+        ...
+
+    def take(self, body: dict[str, Any]) -> None:
+        """Take an answer that came in one piece."""
+        ...
+
+    def ended(self) -> bool:
+        """Say whether the provider told how the answer ended."""
+        ...
+
+    def items(self) -> Dicts:
+        """Return the native items of the answer as far as it has come."""
+        ...
+
+
+class HttpProvider:
+    """Base of providers over HTTP.
+
+    Attributes:
+        default_base_url: Used where the configuration has none.
+        key_variables: Environment variables that may hold the key.
+        settings: The provider's own configuration keys, beside `COMMON_SETTINGS`.
+        default_tags: Capabilities that its models usually have.
+    """
+
+    name: str
+    version = "0.1.0"
+    accepts_unlisted_models = True
+    default_base_url: ClassVar[str] = ""
+    key_variables: ClassVar[tuple[str, ...]] = ()
+    settings: ClassVar[dict[str, dict[str, Any]]] = {}
+    default_tags: ClassVar[tuple[str, ...]] = ("tools",)
+
+    def __init__(self, transport: Callable[[], Transport] = default_transport) -> None:
+        self._transport = transport
+        self._running = RunningRequests()
+
+    # What a provider adds
+
+    def endpoint(self, config: Mapping[str, Any], *, stream: bool) -> str:
+        """Return the address of the API, below the base address."""
+        raise NotImplementedError
+
+    def auth_headers(self, config: Mapping[str, Any], key: ApiKey) -> dict[str, str]:
+        """Return the headers that carry the key."""
+        raise NotImplementedError
+
+    def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> dict[str, Any]:
+        """Return the body of a request."""
+        raise NotImplementedError
+
+    def new_reply(self, state: State, exchange: Exchange) -> Reply:
+        """Return an empty answer."""
+        raise NotImplementedError
+
+    def decode(self, event: SseEvent) -> Any:
+        """Return the decoded event, or something empty for one that means nothing.
+
+        Raises:
+            ValueError: If it makes no sense.
+        """
+        raise NotImplementedError
+
+    def read_models(self, body: dict[str, Any]) -> Dicts:
+        """Return the models out of the server's list."""
+        return [dict(model) for model in body.get("data") or [] if isinstance(model, dict)]
+
+    def models_endpoint(self) -> str:
+        """Return the address of the list of models, below the base address."""
+        return "/models"
+
+    # The hooks
+
+    def get_config_schema(self) -> dict[str, Any]:
+        """Return the configuration keys of the provider."""
+        return {**COMMON_SETTINGS, **self.settings}
+
+    def get_tags(self, config: dict[str, Any]) -> list[str]:
+        """Return what the model can do, as far as the configuration or the provider's habit tells."""
+        return list(config.get("capabilities") or self.default_tags)
+
+    def get_models(self, config: dict[str, Any]) -> Dicts:
+        """Return the server's models if `discover_models` is set, else the configured one."""
+        if not config.get("discover_models"):
+            return [{"id": config["model"]}] if config.get("model") else []
+        return run_awaitable(lambda: self._discover(config))
+
+    def init(self, config: dict[str, Any]) -> State:
+        """Return the state of a request."""
+        state: State = {"config": config, "tools": config.get("tools") or []}
+        state["reply"] = self.new_reply(state, self._exchange(config, "stream_api"))
+        return state
+
+    async def call_api_async(
+        self, native_messages: Dicts, state: State, request_id: str | None = None
+    ) -> tuple[Dicts, Dicts, Dicts, State]:
+        """Ask for the answer in one piece."""
+        exchange = self._exchange(state["config"], "call_api")
+        reply = state["reply"] = self.new_reply(state, exchange)
+        with self._running.watch(request_id) as running:
+            response = await running.reach(self._send(native_messages, state, exchange, stream=False))
+            reply.take(await self._read_json(response, exchange))
+        return [], [], native_messages, state
+
+    async def stream_api_async(
+        self, native_messages: Dicts, state: State, request_id: str | None = None
+    ) -> AsyncIterator[Batch]:
+        """Ask for the answer in pieces; each read of the socket gives one batch of decoded events."""
+        exchange = self._exchange(state["config"], "stream_api")
+        reply: Reply = state["reply"]
+        decoder, broken = SseDecoder(), None
+        with self._running.watch(request_id) as running:
+            response = await running.reach(self._send(native_messages, state, exchange, stream=True))
+            try:
+                async with aclosing(response.chunks()) as pieces:
+                    async for piece in pieces:
+                        batch, nonsense = self._decode(decoder.feed(piece), exchange)
+                        yield batch
+                        # What was yielded has been processed by now, so the reply knows how it stands.
+                        if nonsense is not None and not reply.ended():
+                            raise nonsense
+            except SseError as error:
+                raise StreamMalformed(exchange, str(error)) from error
+            except OSError as error:
+                broken = error
+            batch, _half_an_event = self._decode(decoder.finish(), exchange)
+            yield batch
+            if not reply.ended():
+                self._settle(reply, decoder.stray, exchange, broken)
+
+    def process_chunk(
+        self, chunk: Any, native_messages: Dicts, state: State
+    ) -> tuple[Dicts, Dicts, Dicts, State]:
+        """Add one event to the reply."""
+        return state["reply"].add(chunk), [], native_messages, state
+
+    def finalize(self, native_messages: Dicts, state: State) -> tuple[Dicts, Dicts, State]:
+        """Return the reply's items, complete or not."""
+        items = state["reply"].items()
+        return items, [*native_messages, *items], state
+
+    def cancel_request(self, request_id: str) -> None:
+        """End a request that is under way and close its connection."""
+        self._running.cancel(request_id)
+
+    # Behind the hooks
+
+    def _exchange(self, config: Mapping[str, Any], hook: str) -> Exchange:
+        key = find_key(config, *self.key_variables)
+        return Exchange(self.name, hook, self._base_url(config), key, _secrets(config))
+
+    def _base_url(self, config: Mapping[str, Any]) -> str:
+        return str(config.get("base_url") or self.default_base_url).rstrip("/")
+
+    async def _send(
+        self, native_messages: Dicts, state: State, exchange: Exchange, *, stream: bool
+    ) -> HttpResponse:
+        config = state["config"]
+        body = {
+            **self.request_body(native_messages, state, stream=stream),
+            **(config.get("extra_body") or {}),
+        }
+        request = HttpRequest(
+            "POST",
+            exchange.url + self.endpoint(config, stream=stream),
+            {"Content-Type": "application/json", **self._headers(config, exchange.key)},
+            orjson.dumps(body),
+            timeouts(config),
+        )
+        return await self._accept(await self._reach(request, exchange), exchange)
+
+    async def _reach(self, request: HttpRequest, exchange: Exchange) -> HttpResponse:
+        try:
+            return await self._transport().send(request)
+        except OSError as error:  # TimeoutError and ConnectionError are OSErrors
+            raise Unreachable(exchange, f"cannot reach {exchange.host}: {error}") from error
+
+    async def _accept(self, response: HttpResponse, exchange: Exchange) -> HttpResponse:
+        """Return the response if it is the provider's answer, and raise what else it means."""
+        if response.status != _OK:
+            raise failure_of_reply(exchange, response.status, response.headers, await _read(response))
+        if "html" in response.headers.get("Content-Type", "").lower():
+            response.close()
+            raise NotTheProvider(exchange, f"{exchange.host} sent a web page", status=response.status)
+        return response
+
+    def _headers(self, config: Mapping[str, Any], key: ApiKey) -> dict[str, str]:
+        auth = self.auth_headers(config, key) if key.value else {}
+        return {"User-Agent": "agent-platform", **auth, **(config.get("extra_headers") or {})}
+
+    def _decode(self, events: list[SseEvent], exchange: Exchange) -> tuple[Batch, StreamMalformed | None]:
+        """Return the decoded events up to the first that makes no sense, and what to say about that."""
+        batch = Batch()
+        try:
+            batch.extend(filter(None, map(self.decode, events)))
+        except ValueError as error:
+            nonsense = StreamMalformed(
+                exchange, f"{exchange.host} sent an event that makes no sense: {error}"
+            )
+            nonsense.__cause__ = error
+            return batch, nonsense
+        return batch, None
+
+    def _settle(self, reply: Reply, stray: bytes, exchange: Exchange, broken: OSError | None) -> None:
+        """Make sense of a stream that told no end: perhaps it was none."""
+        if looks_like_html(stray):
+            raise NotTheProvider(exchange, f"{exchange.host} sent a web page")
+        if broken is not None:
+            raise StreamCutOff(exchange, f"the stream from {exchange.host} broke: {broken}") from broken
+        whole = _json_object(stray)
+        if whole is None:
+            raise StreamCutOff(
+                exchange,
+                f"{exchange.host} ended the stream without saying how the answer ends",
+                provider_message=stray.decode("utf-8", "replace"),
+            )
+        reply.take(whole)  # the server does not stream, or has an error to tell
+
+    async def _read_json(self, response: HttpResponse, exchange: Exchange) -> dict[str, Any]:
+        try:
+            body = await response.read()
+        except OSError as error:
+            raise StreamCutOff(exchange, f"the reply of {exchange.host} broke off: {error}") from error
+        parsed = _json_object(body)
+        if parsed is None:
+            raise StreamMalformed(exchange, f"{exchange.host} answered with something that is no JSON object")
+        return parsed
+
+    async def _discover(self, config: Mapping[str, Any]) -> Dicts:
+        exchange = self._exchange(config, "get_models")
+        request = HttpRequest(
+            "GET",
+            exchange.url + self.models_endpoint(),
+            self._headers(config, exchange.key),
+            None,
+            timeouts(config),
+        )
+        response = await self._accept(await self._reach(request, exchange), exchange)
+        return self.read_models(await self._read_json(response, exchange))
+
+
+def timeouts(config: Mapping[str, Any]) -> Timeouts:
+    """Return the patience that the configuration has at each stage."""
+    usual = Timeouts()
+    return Timeouts(
+        config.get("connect_timeout", usual.connect),
+        config.get("first_byte_timeout", usual.first_byte),
+        config.get("idle_timeout", usual.idle),
+    )
+
+
+def _secrets(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what else is secret beside the key: a token that a header of the configuration carries."""
+    headers = config.get("extra_headers")
+    if not headers:
+        return ()
+    values = [str(value) for name, value in headers.items() if name.lower() in SECRET_HEADERS]
+    return tuple(value.rpartition(" ")[2] for value in values)
+
+
+def _json_object(body: bytes) -> dict[str, Any] | None:
+    try:
+        parsed = orjson.loads(body)
+    except ValueError:
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+async def _read(response: HttpResponse) -> bytes:
+    try:
+        return await response.read()
+    except OSError:
+        return b""
+
+
+__all__ = ["COMMON_SETTINGS", "HttpProvider", "ProviderFailure", "Reply", "timeouts"]

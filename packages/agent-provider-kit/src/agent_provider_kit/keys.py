@@ -1,0 +1,34 @@
+"""API keys that know where they came from, and never show themselves."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ApiKey(NamedTuple):
+    """A key and its origin, for example ``config['api_key']`` or ``environment OPENAI_API_KEY``."""
+
+    value: str
+    origin: str
+
+    def __repr__(self) -> str:
+        return f"ApiKey(from {self.origin})"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+def find_key(config: Mapping[str, Any], *variables: str) -> ApiKey:
+    """Return the configured key, or the first that the environment has; an empty one if there is none."""
+    configured = config.get("api_key")
+    if configured is not None:
+        return ApiKey(str(configured).strip(), str(config.get("api_key_origin") or "config['api_key']"))
+    for variable in variables:
+        value = os.environ.get(variable, "").strip()  # a file's last newline often comes along
+        if value:
+            return ApiKey(value, f"environment {variable}")
+    return ApiKey("", "nowhere")

@@ -1,0 +1,80 @@
+"""How a request leaves the process: a small interface, so that what is behind it can be exchanged.
+
+A transport lives on an event loop and keeps its connections for that loop. Callers without a loop of
+their own are served by the core's background loop, so they share one pool too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+
+class Timeouts(NamedTuple):
+    """Seconds of patience at each stage; None waits for ever.
+
+    Attributes:
+        connect: Until a connection stands.
+        first_byte: Until the reply begins.
+        idle: Between two pieces of the reply.
+    """
+
+    connect: float | None = 15.0
+    first_byte: float | None = 300.0
+    idle: float | None = 120.0
+
+
+class HttpRequest(NamedTuple):
+    """A request, ready to be sent."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None = None
+    timeouts: Timeouts = Timeouts()
+
+
+class HttpResponse(Protocol):
+    """A reply whose headers are here and whose body is still to come."""
+
+    status: int
+    headers: Mapping[str, str]
+
+    async def read(self) -> bytes:
+        """Return the whole body."""
+        ...
+
+    def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body as it arrives, one piece per read of the socket.
+
+        Raises:
+            ConnectionError: If the other side hangs up; what had arrived is yielded before.
+            TimeoutError: If nothing arrives for too long.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the connection at once unless the body was read to its end. From the loop's thread."""
+        ...
+
+
+class Transport(Protocol):
+    """Sends requests."""
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        """Send the request and return when the reply's headers are here.
+
+        Raises:
+            ConnectionError: If the other side cannot be reached or hangs up.
+            TimeoutError: If it takes too long; the message says which stage.
+        """
+        ...
+
+
+def default_transport() -> Transport:
+    """Return the transport of this process; the HTTP client is imported now, at first use."""
+    from agent_provider_kit.aiohttp_transport import shared_transport
+
+    return shared_transport()

@@ -1,0 +1,38 @@
+"""What several test files share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_provider_kit import ApiKey, Exchange
+from agent_provider_kit.testing.fixtures import scripted_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["scripted_server"]
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither keys nor proxies of whoever runs the tests."""
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy") or name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    """An event loop that is closed in order after the test."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture
+def exchange() -> Exchange:
+    """A conversation with a provider, for errors to speak of."""
+    return Exchange("acme", "stream_api", "https://api.acme.test/v1", ApiKey("sk-very-secret", "a drawer"))

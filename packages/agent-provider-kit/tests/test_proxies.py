@@ -1,0 +1,159 @@
+"""Proxies that the environment names, with a small real one."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import socketserver
+import threading
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from agent_provider_kit import HttpRequest
+from agent_provider_kit.aiohttp_transport import AiohttpTransport
+from agent_provider_kit.proxies import proxy_for
+from agent_provider_kit.testing import ScriptedServer, json_reply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class TinyProxy(socketserver.ThreadingTCPServer):
+    """Passes requests for whole addresses on, and tunnels for CONNECT."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Passing)
+        self.seen: list[str] = []
+        self.address = f"127.0.0.1:{self.server_address[1]}"
+
+
+class _Passing(socketserver.StreamRequestHandler):
+    server: TinyProxy
+
+    def handle(self) -> None:
+        head = b"".join(iter(self.rfile.readline, b"\r\n"))
+        first, _, headers = head.partition(b"\r\n")
+        method, target, version = first.decode().split(" ")
+        self.server.seen.append(head.decode())
+        parts = urlsplit(target if "://" in target else f"//{target}")
+        with socket.create_connection((parts.hostname, parts.port)) as beyond:
+            if method == "CONNECT":
+                self.wfile.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+            else:
+                path = f"{method} {parts.path or '/'} {version}\r\n".encode()
+                beyond.sendall(path + headers + b"\r\n")
+            there = threading.Thread(target=_pump, args=(self.connection, beyond), daemon=True)
+            there.start()
+            _pump(beyond, self.connection)
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    try:
+        while data := source.recv(65536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # one side has gone, so the other may
+
+
+@pytest.fixture
+def proxy() -> Iterator[TinyProxy]:
+    with TinyProxy() as proxy:
+        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield proxy
+        proxy.shutdown()
+        thread.join()
+
+
+def fetch(server: ScriptedServer) -> bytes:
+    async def send() -> bytes:
+        response = await AiohttpTransport().send(HttpRequest("GET", f"{server.url}/v1/models", {}))
+        return await response.read()
+
+    return asyncio.run(send())
+
+
+@pytest.mark.parametrize("variable", ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"])
+def test_a_proxy_of_the_environment_is_gone_through(
+    scripted_server: ScriptedServer, proxy: TinyProxy, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    scripted_server.play(json_reply({"ok": True}))
+    monkeypatch.setenv(variable, f"http://{proxy.address}")
+
+    assert fetch(scripted_server) == b'{"ok":true}'
+    assert scripted_server.request.path == "/v1/models"
+    assert [head.split(" ")[1] for head in proxy.seen] == [f"{scripted_server.url}/v1/models"]
+
+
+def test_the_name_and_password_of_a_proxy_are_told_to_it_alone(
+    scripted_server: ScriptedServer, proxy: TinyProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted_server.play(json_reply({}))
+    monkeypatch.setenv("http_proxy", f"http://user:word@{proxy.address}")
+
+    fetch(scripted_server)
+
+    assert "proxy-authorization: basic dxnlcjp3b3jk" in proxy.seen[0].lower()
+
+
+def test_a_proxy_may_be_named_without_its_scheme(
+    scripted_server: ScriptedServer, proxy: TinyProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted_server.play(json_reply({}))
+    monkeypatch.setenv("http_proxy", proxy.address)
+
+    fetch(scripted_server)
+
+    assert len(proxy.seen) == 1
+
+
+def test_hosts_in_no_proxy_are_reached_directly(
+    scripted_server: ScriptedServer, proxy: TinyProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted_server.play(json_reply({}))
+    monkeypatch.setenv("http_proxy", f"http://{proxy.address}")
+    monkeypatch.setenv("no_proxy", "example.test,127.0.0.1")
+
+    fetch(scripted_server)
+
+    assert proxy.seen == []
+
+
+@pytest.mark.parametrize(
+    ("url", "environment", "expected"),
+    [
+        ("https://a.test/", {}, None),
+        ("https://a.test/", {"HTTP_PROXY": "http://p.test"}, None),
+        ("https://a.test/", {"HTTPS_PROXY": "http://p.test"}, "http://p.test"),
+        ("https://a.test/", {"HTTPS_PROXY": "https://p.test:3128"}, "https://p.test:3128"),
+        ("https://a.test/", {"https_proxy": "http://low.test", "HTTPS_PROXY": "http://up.test"}, "http://low.test"),
+        ("https://a.test/", {"ALL_PROXY": "http://p.test"}, "http://p.test"),
+        ("https://a.test/", {"ALL_PROXY": "http://p.test", "NO_PROXY": "*"}, None),
+        ("https://a.test/", {"ALL_PROXY": "http://p.test", "NO_PROXY": ".test"}, None),
+        ("https://a.test:444/", {"ALL_PROXY": "http://p.test", "NO_PROXY": "a.test:443"}, "http://p.test"),
+        ("https://a.test/", {"ALL_PROXY": "socks5://p.test", "HTTPS_PROXY": "http://p.test"}, "http://p.test"),
+        ("https://a.test/", {"ALL_PROXY": "socks5://p.test", "NO_PROXY": "a.test"}, None),
+    ],
+)
+def test_which_proxy_is_meant(
+    monkeypatch: pytest.MonkeyPatch, url: str, environment: dict[str, str], expected: str | None
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    assert proxy_for(url) == expected
+
+
+def test_a_proxy_of_another_kind_is_refused_without_showing_its_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://user:word@p.test:1080")
+
+    with pytest.raises(ConnectionError, match=r"socks5://p\.test:1080 is no HTTP proxy: name one in HTTPS_PROXY"):
+        proxy_for("https://a.test/")

@@ -1,0 +1,135 @@
+"""The Messages API, of Anthropic and of servers that imitate it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from agent_provider_kit import HttpProvider, RequestRefused
+from anthropic_provider.caching import with_marks
+from anthropic_provider.events import StreamEvent, decode_event
+from anthropic_provider.messages import to_item, to_messages
+from anthropic_provider.models import read_model
+from anthropic_provider.options import SETTINGS, options, tool_options
+from anthropic_provider.repair import repair_items, validate_items
+from anthropic_provider.reply import MessageReply
+from anthropic_provider.sending import compose
+from anthropic_provider.thinking import is_about_thinking, refused_blocks, wants_the_error, without_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent_provider_kit import ApiKey, Exchange, HttpResponse, SseEvent
+
+Dicts = list[dict[str, Any]]
+State = dict[str, Any]
+
+DROPPED_THINKING = "dropped_thinking"
+"""Where the session's metadata tells of thinking that had to be left out, and the state of it meanwhile."""
+
+
+class AnthropicProvider(HttpProvider):
+    """Speaks the Messages API: thinking, tools, server tools, prompt caching."""
+
+    name = "anthropic"
+    default_base_url = "https://api.anthropic.com"
+    key_variables = ("ANTHROPIC_API_KEY",)
+    default_tags = ("streaming", "tools", "parallel_tools", "vision", "reasoning", "prompt_cache")
+    tool_schema_formats = ("anthropic.tool",)
+    settings: ClassVar[dict[str, dict[str, Any]]] = SETTINGS
+
+    def to_native_messages(self, messages: Dicts) -> Dicts:
+        """Return one item per message."""
+        return [to_item(message) for message in messages]
+
+    def from_native_messages(self, native_messages: Dicts) -> Dicts:
+        """Return the messages of each item, which is nearly always one."""
+        return [message for item in native_messages for message in to_messages(item)]
+
+    def validate_native(self, native_messages: Dicts) -> list[str]:
+        """Return what the API would not accept about these items."""
+        return validate_items(native_messages)
+
+    def repair_native(self, native_messages: Dicts) -> tuple[Dicts, list[str]]:
+        """Return items that the API accepts, and what had to be changed."""
+        return repair_items(native_messages)
+
+    def endpoint(self, config: Mapping[str, Any], *, stream: bool) -> str:  # noqa: ARG002
+        """Return the one address there is."""
+        return "/v1/messages"
+
+    def models_endpoint(self) -> str:
+        """Return the address of the list of models, all on one page."""
+        return "/v1/models?limit=1000"
+
+    def read_models(self, body: dict[str, Any]) -> Dicts:
+        """Return the models with names and capability tags."""
+        return [read_model(model) for model in super().read_models(body)]
+
+    def auth_headers(self, config: Mapping[str, Any], key: ApiKey) -> dict[str, str]:  # noqa: ARG002
+        """Return the key in the API's own header."""
+        return {"x-api-key": key.value}
+
+    def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> dict[str, Any]:
+        """Return the body of a request."""
+        config = state["config"]
+        system, messages = compose(native_messages)
+        body: dict[str, Any] = {"model": config.get("model"), **options(config)}
+        if system is not None:
+            body["system"] = system
+        body |= {**tool_options(config, state["tools"]), "messages": messages}
+        if stream:
+            body["stream"] = True
+        return with_marks(body, config["cache"]) if config.get("cache") else body
+
+    def new_reply(self, state: State, exchange: Exchange) -> MessageReply:  # noqa: ARG002
+        """Return an empty answer."""
+        return MessageReply(exchange)
+
+    def decode(self, event: SseEvent) -> StreamEvent | None:
+        """Return one event of a stream."""
+        return decode_event(event)
+
+    def finalize(self, native_messages: Dicts, state: State) -> tuple[Dicts, Dicts, State]:
+        """Return the reply's items; thinking that the API refused is put aside in what came before."""
+        if DROPPED_THINKING in state:
+            native_messages = without_blocks(native_messages, *state[DROPPED_THINKING])
+        return super().finalize(native_messages, state)
+
+    async def _send(
+        self, native_messages: Dicts, state: State, exchange: Exchange, *, stream: bool
+    ) -> HttpResponse:
+        """Send a request, once more without the thinking that the API does not take back."""
+        try:
+            return await super()._send(native_messages, state, exchange, stream=stream)
+        except RequestRefused as refusal:
+            complaint = refusal.provider_message
+            if not is_about_thinking(complaint) or wants_the_error(state["config"]):
+                raise
+            refused = refused_blocks(native_messages, complaint)
+            if not refused:
+                raise
+        lighter = without_blocks(native_messages, refused, complaint)
+        response = await super()._send(lighter, state, exchange, stream=stream)
+        self._report_dropped(state, refused, complaint)
+        return response
+
+    def _report_dropped(self, state: State, refused: list[tuple[int, int]], complaint: str) -> None:
+        state[DROPPED_THINKING] = (refused, complaint)
+        told = {
+            "reason": complaint,
+            "blocks": len(refused),
+            "native_indices": sorted({index for index, _number in refused}),
+        }
+        patch = state.get("session_metadata_patch") or {}
+        state["session_metadata_patch"] = {**patch, DROPPED_THINKING: told}
+
+    def _headers(self, config: Mapping[str, Any], key: ApiKey) -> dict[str, str]:
+        betas = ",".join(config.get("betas") or ())
+        return {
+            "anthropic-version": config.get("api_version") or SETTINGS["api_version"]["default"],
+            **({"anthropic-beta": betas} if betas else {}),
+            **super()._headers(config, key),
+        }
+
+    def _base_url(self, config: Mapping[str, Any]) -> str:
+        return super()._base_url(config).removesuffix("/v1")

@@ -1,0 +1,183 @@
+"""A real model without a key: small, in this process, and honest about it."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from agent_provider_kit import ApiKey, Exchange, RequestRefused
+from agent_provider_kit.chat import ChatReply, repair_items, to_item, to_message, validate_items
+from local_llama_provider.engine import ENGINES, EngineSettings
+from local_llama_provider.tool_choice import answer_format, as_spoken, instructions, read_answer
+from local_llama_provider.weights import FILE_NAME, find_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Dicts = list[dict[str, Any]]
+State = dict[str, Any]
+
+DEMO_MODEL = "smollm2-135m-instruct"
+_EXCHANGE = Exchange("local_llama", "stream_api", "local://this-process", ApiKey("", "nowhere"))
+_SYSTEM = "You are a helpful assistant. Answer briefly, in the language of the question."
+_DEFAULTS = {"temperature": 0.0, "repeat_penalty": 1.05, "max_tokens": 256}
+_SAMPLING = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "seed",
+    "stop",
+    "repeat_penalty",
+    "cache_prompt",
+    "max_tokens",
+)
+
+
+class LocalLlamaProvider:
+    """Runs a GGUF model with llama.cpp in this process; without settings, a small demo model."""
+
+    name = "local_llama"
+    version = "0.1.0"
+    accepts_unlisted_models = True
+    tool_schema_formats = ("openai.chat.function",)
+
+    def __init__(self) -> None:
+        self._stops: dict[str, threading.Event] = {}
+
+    def get_config_schema(self) -> dict[str, Any]:
+        """Return the configuration keys."""
+        return {
+            "model_path": {"type": "string", "description": "A GGUF file of your own."},
+            "context_size": {"type": "integer", "default": 8192, "description": "Tokens that fit in."},
+            "threads": {"type": "integer", "default": 1, "description": "CPU threads to use."},
+            "max_tokens": {"type": "integer", "default": 256, "description": "Longest answer."},
+            "temperature": {"type": "number", "default": 0.0, "description": "Higher is more surprising."},
+            "seed": {"type": "integer", "description": "Makes sampling repeatable."},
+        }
+
+    def get_models(self, config: dict[str, Any]) -> Dicts:
+        """Return the one model that the configuration means."""
+        if config.get("model_path"):
+            return [{"id": config.get("model") or "local", "name": str(config["model_path"])}]
+        note = "A small demo model that runs on this computer. It chats, and it is often wrong."
+        return [{"id": DEMO_MODEL, "name": "SmolLM2 135M (demo model)", "description": note, "demo": True}]
+
+    def get_tags(self, config: dict[str, Any]) -> list[str]:
+        """Say what a local model can do; a demo model says so."""
+        return ["streaming", "tools", "local", *([] if config.get("model_path") else ["demo_model"])]
+
+    def init(self, config: dict[str, Any]) -> State:
+        """Return the state of a request."""
+        return {
+            "config": config,
+            "tools": config.get("tools") or [],
+            "reply": ChatReply(_EXCHANGE),
+            "stopped": threading.Event(),
+        }
+
+    def to_native_messages(self, messages: Dicts) -> Dicts:
+        """Return one item per message."""
+        return [to_item(message) for message in messages]
+
+    def from_native_messages(self, native_messages: Dicts) -> Dicts:
+        """Return one message per item."""
+        return [to_message(item) for item in native_messages]
+
+    def validate_native(self, native_messages: Dicts) -> list[str]:
+        """Return what is wrong with a history."""
+        return validate_items(native_messages)
+
+    def repair_native(self, native_messages: Dicts) -> tuple[Dicts, list[str]]:
+        """Return a history without orphaned calls and results, and what was changed."""
+        return repair_items(native_messages)
+
+    def stream_api(
+        self, native_messages: Dicts, state: State, request_id: str | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the answer chunk by chunk; the first time, say that the model is being loaded."""
+        settings = _settings(state["config"])
+        if not ENGINES.is_loaded(settings):
+            yield {"status": f"Loading {settings.path.name} ..."}
+        engine = ENGINES.get(settings)
+        if request_id is not None:
+            self._stops[request_id] = state["stopped"]
+        try:
+            yield from engine.stream(_body(native_messages, state), state["stopped"])
+        except (ValueError, RuntimeError) as error:
+            raise RequestRefused(
+                _EXCHANGE, "the embedded model refused", provider_message=str(error)
+            ) from error
+        finally:
+            self._stops.pop(request_id or "", None)
+
+    def process_chunk(
+        self, chunk: dict[str, Any], native_messages: Dicts, state: State
+    ) -> tuple[Dicts, Dicts, Dicts, State]:
+        """Add one chunk to the reply; while tools are on, text is held back until it can be read."""
+        if "status" in chunk:
+            return (
+                [{"role": "assistant", "content": "", "status": chunk["status"]}],
+                [],
+                native_messages,
+                state,
+            )
+        shown = state["reply"].add(chunk)
+        return ([] if state["tools"] else shown), [], native_messages, state
+
+    def finalize(self, native_messages: Dicts, state: State) -> tuple[Dicts, Dicts, State]:
+        """Return the answer, a tool call read out of it if there is one."""
+        items = state["reply"].items()
+        if items and state["tools"]:
+            items = [_with_call(items[0])]
+        items = [
+            {**item, "_metadata": {**item["_metadata"], "model": _model_name(state["config"])}}
+            for item in items
+        ]
+        return items, [*native_messages, *items], state
+
+    def cancel_request(self, request_id: str) -> None:
+        """Stop a request at its next token."""
+        stopped = self._stops.get(request_id)
+        if stopped is not None:
+            stopped.set()
+
+
+def _offered(native_messages: Dicts, state: State) -> Dicts:
+    """The demo model would call the same tool for ever: after a result it is asked for its answer."""
+    answered = bool(native_messages) and native_messages[-1]["role"] == "tool"
+    return [] if answered and not state["config"].get("model_path") else state["tools"]
+
+
+def _settings(config: dict[str, Any]) -> EngineSettings:
+    return EngineSettings(
+        find_weights(config), config.get("context_size") or 8192, config.get("threads") or 1
+    )
+
+
+def _body(native_messages: Dicts, state: State) -> dict[str, Any]:
+    config, tools = state["config"], state["tools"]
+    body: dict[str, Any] = {**_DEFAULTS, "stream_options": {"include_usage": True}}
+    body |= {key: config[key] for key in _SAMPLING if config.get(key) is not None}
+    spoken = [as_spoken(item) for item in native_messages]
+    if not any(item["role"] == "system" for item in spoken):
+        # Without any instruction so small a model loses itself.
+        spoken = [{"role": "system", "content": _SYSTEM}, *spoken]
+    if tools:
+        tools = _offered(native_messages, state)
+        body["response_format"] = answer_format(tools)
+        spoken = [{"role": "system", "content": instructions(tools)}, *spoken]
+    return {**body, "messages": spoken}
+
+
+def _with_call(item: dict[str, Any]) -> dict[str, Any]:
+    text, call = read_answer(item.get("content") or "")
+    if call is None:
+        return {**item, "content": text}
+    about = {**item["_metadata"], "ending": "tool_calls"}
+    call_id = f"call_{about.get('response_id', 'local')}"
+    return {**item, "content": None, "tool_calls": [{"id": call_id, **call}], "_metadata": about}
+
+
+def _model_name(config: dict[str, Any]) -> str:
+    return config.get("model") or (DEMO_MODEL if not config.get("model_path") else FILE_NAME)

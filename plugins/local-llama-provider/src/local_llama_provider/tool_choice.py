@@ -1,0 +1,78 @@
+"""Tool calls by a model that was never taught any: its answer is held to a JSON Schema.
+
+The schema has one branch per tool and one for a plain answer, so whatever the model says is well formed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+Dicts = list[dict[str, Any]]
+
+
+def answer_format(tools: Dicts) -> dict[str, Any]:
+    """Return the `response_format` that lets the model answer or call one of the tools."""
+    branches = [_object({"answer": {"type": "string"}}), *(_branch(tool["function"]) for tool in tools)]
+    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": {"oneOf": branches}}}
+
+
+def instructions(tools: Dicts) -> str:
+    """Return what the model is told about the tools."""
+    if not tools:
+        return 'Reply with JSON only: {"answer": "..."}.'
+    listed = "\n".join(_describe(tool["function"]) for tool in tools)
+    return (
+        'Reply with JSON only. To answer: {"answer": "..."}. '
+        f'To use a tool: {{"name": "...", "arguments": {{...}}}}. Tools:\n{listed}'
+    )
+
+
+def read_answer(text: str) -> tuple[str, dict[str, Any] | None]:
+    """Return the plain answer, or the call that the model wants to make."""
+    try:
+        said = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text, None
+    if isinstance(said, dict) and isinstance(said.get("name"), str):
+        arguments = orjson.dumps(said.get("arguments") or {}).decode()
+        return "", {"type": "function", "function": {"name": said["name"], "arguments": arguments}}
+    return str(said.get("answer", text)) if isinstance(said, dict) else text, None
+
+
+def as_spoken(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item of the history in words that the model's template knows."""
+    if item["role"] == "tool":
+        return {"role": "user", "content": f"Result of the tool: {item.get('content')}"}
+    calls = item.get("tool_calls")
+    if calls:
+        function = calls[0].get("function") or {}
+        said = f'{{"name": "{function.get("name")}", "arguments": {function.get("arguments") or "{}"}}}'
+        return {"role": "assistant", "content": said}
+    return {"role": item["role"], "content": _text(item.get("content"))}
+
+
+def _branch(function: dict[str, Any]) -> dict[str, Any]:
+    parameters = function.get("parameters") or {"type": "object"}
+    return _object({"name": {"const": function["name"]}, "arguments": parameters})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _describe(function: dict[str, Any]) -> str:
+    parameters = orjson.dumps((function.get("parameters") or {}).get("properties") or {}).decode()
+    return f"- {function['name']}: {function.get('description', '')} Arguments: {parameters}"
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content if isinstance(part, dict))
+    return content or ""
