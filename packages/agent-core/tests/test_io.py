@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import agent_core.io
+import agent_core.io.pumps
 from agent_core import Batch, Cancellation, RequestCancelled
 from agent_core.io import AsyncIO, SyncIO, run_awaitable
 from agent_core.steps import CloseStream, OpenStream, Run, Step, Work
@@ -446,7 +446,7 @@ class TestGivingUp:
         assert left
 
     def test_a_stream_that_refuses_to_end_is_left_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(agent_core.io, "_PATIENCE", 0.01)
+        monkeypatch.setattr(agent_core.io.pumps, "PATIENCE", 0.01)
         started, let_go, ended = threading.Event(), threading.Event(), threading.Event()
 
         async def stubborn() -> AsyncIterator[str]:

@@ -1,0 +1,44 @@
+"""Threads that are kept for the next piece of work: starting one costs more than most tools do."""
+
+from __future__ import annotations
+
+import os
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_KEPT = 16  # threads that may wait for work; more are started when needed and end afterwards
+
+
+class _Worker:
+    """A thread that does one piece of work at a time. One that hangs is simply never idle again."""
+
+    def __init__(self) -> None:
+        self.work: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        threading.Thread(target=self._live, name="agent-core-worker", daemon=True).start()
+
+    def _live(self) -> None:
+        while True:
+            self.work.get()()
+            with _lock:
+                if len(_idle) >= _KEPT:
+                    return
+                _idle.append(self)
+
+
+_lock = threading.Lock()
+_idle: list[_Worker] = []
+
+
+def run_in_worker(work: Callable[[], object]) -> None:
+    """Start *work*, which must not raise, in a thread that nothing else uses meanwhile."""
+    with _lock:
+        worker = _idle.pop() if _idle else None
+    (worker or _Worker()).work.put(work)
+
+
+# A child process has none of its parent's threads.
+os.register_at_fork(after_in_child=_idle.clear)
