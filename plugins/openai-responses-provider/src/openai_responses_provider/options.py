@@ -1,0 +1,110 @@
+"""Settings as fields of a request's body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Config = Mapping[str, Any]
+
+ENCRYPTED = "reasoning.encrypted_content"
+_WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-")  # these refuse to be asked for encrypted reasoning
+
+SENT_AS_THEY_ARE: dict[str, dict[str, Any]] = {
+    "temperature": {"type": "number"},
+    "top_p": {"type": "number"},
+    "top_logprobs": {"type": "integer"},
+    "max_output_tokens": {"type": "integer", "description": "The longest answer, thinking included."},
+    "max_tool_calls": {"type": "integer", "description": "How often built-in tools may be used."},
+    "truncation": {"type": "string", "description": "What to do about a conversation that is too long."},
+    "service_tier": {"type": "string"},
+    "prompt_cache_key": {"type": "string", "description": "Keeps requests with one beginning together."},
+    "prompt_cache_retention": {"type": "string"},
+    "safety_identifier": {"type": "string"},
+    "user": {"type": "string"},
+    "moderation": {"type": "object"},
+    "context_management": {"type": "any", "description": "What the provider may compact."},
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    **SENT_AS_THEY_ARE,
+    "instructions": {"type": "string", "description": "What the model is told before everything else."},
+    "system_role": {
+        "type": "string",
+        "enum": ["system", "developer", "instructions"],
+        "default": "system",
+        "description": "How system messages are sent: by which role, or as the top-level instructions.",
+    },
+    "store": {
+        "type": "boolean",
+        "default": False,
+        "description": "Whether the provider keeps the answer; nothing here depends on it.",
+    },
+    "encrypted_reasoning": {
+        "type": "boolean",
+        "description": "Ask for encrypted reasoning; by default whenever the model may think.",
+    },
+    "include": {"type": "array", "description": "What else the answer shall contain."},
+    "item_ids": {
+        "type": "string",
+        "enum": ["keep", "omit"],
+        "default": "keep",
+        "description": "Whether items are sent back with the ids that the provider gave them.",
+    },
+    "reasoning_effort": {"type": "string", "description": "How long the model thinks."},
+    "reasoning_summary": {"type": "string", "description": "auto, concise or detailed, to see its thoughts."},
+    "reasoning": {"type": "object", "description": "The whole field, for what has no setting of its own."},
+    "text_format": {"type": "object", "description": "The format of a structured answer."},
+    "verbosity": {"type": "string", "description": "low, medium or high."},
+    "text": {"type": "object", "description": "The whole field, for what has no setting of its own."},
+    "builtin_tools": {"type": "array", "description": "Tools that the provider runs: web search and others."},
+    "tool_choice": {"type": "any", "description": "As the API takes it, or the name of one of our tools."},
+    "parallel_tool_calls": {"type": "boolean", "description": "False for one call at a time."},
+}
+
+
+def options(config: Config) -> dict[str, Any]:
+    """Return the fields that do not depend on the conversation."""
+    body = {key: config[key] for key in SENT_AS_THEY_ARE if config.get(key) is not None}
+    body["store"] = bool(config.get("store", False))
+    nested = {
+        "reasoning": _nested(config, "reasoning", effort="reasoning_effort", summary="reasoning_summary"),
+        "text": _nested(config, "text", format="text_format", verbosity="verbosity"),
+    }
+    if config.get("instructions"):
+        body["instructions"] = config["instructions"]
+    return body | {key: value for key, value in nested.items() if value}
+
+
+def included(config: Config, *, encrypted: bool) -> list[str]:
+    """Return what the answer shall contain beside the usual."""
+    wanted = list(config.get("include") or ())
+    return [*wanted, ENCRYPTED] if encrypted and ENCRYPTED not in wanted else wanted
+
+
+def wants_encrypted(config: Config) -> bool:
+    """Whether to ask for encrypted reasoning: models that do not think refuse the question."""
+    told = config.get("encrypted_reasoning")
+    return not str(config.get("model")).startswith(_WITHOUT_REASONING) if told is None else bool(told)
+
+
+def tool_options(config: Config, tools: list[Any]) -> dict[str, Any]:
+    """Return the fields about tools; without tools there must be none."""
+    offered = [*tools, *(config.get("builtin_tools") or ())]
+    if not offered:
+        return {}
+    fields: dict[str, Any] = {"tools": offered}
+    if config.get("tool_choice") is not None:
+        fields["tool_choice"] = _tool_choice(config["tool_choice"], tools)
+    if config.get("parallel_tool_calls") is not None:
+        fields["parallel_tool_calls"] = config["parallel_tool_calls"]
+    return fields
+
+
+def _nested(config: Config, field: str, **settings: str) -> dict[str, Any]:
+    told = {name: config[key] for name, key in settings.items() if config.get(key) is not None}
+    return {**(config.get(field) or {}), **told}
+
+
+def _tool_choice(choice: Any, tools: list[Any]) -> Any:
+    named = [tool for tool in tools if tool.get("name") == choice]
+    return {"type": named[0].get("type", "function"), "name": choice} if named else choice
