@@ -252,9 +252,15 @@ class ToolPlugin(BasePlugin, Protocol):
 
     Attributes:
         timeout: After how many seconds a call is given up, for all tools or by name.
+        stateless: True if it needs no state and always offers the same; it is asked only once then.
+        streams: False if its `stream_tool` is not to be used.
+        is_async: True if `execute_tool` or `stream_tool` is async without looking so.
     """
 
     timeout: float | dict[str, float] | None = None
+    stateless: bool = False
+    streams: bool = True
+    is_async: bool = False
 
     def init(self, *, config: Config, context: Context) -> State:
         """Return the state with which the plugin's tools run."""

@@ -36,6 +36,7 @@ class FunctionTool(Generic[P, R]):
     """
 
     version = "1"
+    stateless = True
 
     def __init__(
         self,

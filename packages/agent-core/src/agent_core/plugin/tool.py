@@ -48,7 +48,11 @@ class ToolInvocation:
 
 
 class ToolWrapper(PluginWrapper):
-    """A plugin that runs tools for the model."""
+    """A plugin that runs tools for the model.
+
+    Attributes:
+        stateless: True if it needs no state and always offers the same, so that it is asked only once.
+    """
 
     kind = "tool"
     hooks: ClassVar[tuple[HookSpec, ...]] = (
@@ -71,6 +75,7 @@ class ToolWrapper(PluginWrapper):
         super().__init__(plugin)
         if not self.has("get_tool_schemas") or not any(self.has(name) for name in RUN_HOOKS):
             raise RegistrationError(self.name, "a tool plugin needs get_tool_schemas and execute_tool")
+        self.stateless = getattr(self.plugin, "stateless", False) is True
         self._streams = getattr(self.plugin, "streams", True) is not False
         self._is_async = getattr(self.plugin, "is_async", False) is True or self._is_written_async()
         _check_timeout(self.name, getattr(self.plugin, "timeout", None))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from agent_core.config import names
 from agent_core.errors import AgentError, ArgumentError, PluginError, ToolIdConflictError
@@ -16,10 +17,13 @@ from agent_core.plugin.hooks import calling
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agent_core.interop import ToolInteropRegistry
+    from agent_core.interop import ToolInteropRegistry, ToolInteropTarget
     from agent_core.plugin.feature import FeatureWrapper
     from agent_core.plugin.tool import ToolWrapper
     from agent_core.resolve import Resolution
+
+
+_REMEMBERED_SCHEMAS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +66,54 @@ def gather_tools(resolution: Resolution, context: Any = None) -> ToolTable:
     interop = _added_interop(resolution)
     bound: dict[str, ToolBinding] = {}
     for plugin in resolution.tools:
-        state = plugin.init(resolution.config, context)
-        for schema in plugin.get_tool_schemas(state, context):
-            _bind(
-                bound, ToolBinding(_describe(plugin, schema, interop or _standard_interop()), plugin, state)
-            )
+        for binding in _offered(plugin, resolution, context, interop):
+            _bind(bound, binding)
     available = tuple(binding.descriptor for binding in bound.values())
     effective = _apply_features(resolution, _allowed(available, resolution.config), context, interop)
     bindings = {
         tool.name: ToolBinding(tool, bound[tool.name].plugin, bound[tool.name].state) for tool in effective
     }
     return ToolTable(available=available, effective=effective, bindings=bindings, own_interop=interop)
+
+
+_converted: dict[tuple[int, tuple[str, ...]], tuple[dict[str, Any], FrozenDict]] = {}
+
+
+def _convert(
+    table: ToolTable, schema: dict[str, Any], target: ToolInteropTarget, formats: tuple[str, ...]
+) -> FrozenDict:
+    """Return a schema in one of the formats; a frozen one in the standard formats is converted once."""
+    key = (id(schema), formats)
+    known = _converted.get(key) if table.own_interop is None else None
+    if known is not None and known[0] is schema:
+        return known[1]
+    made: FrozenDict = freeze(
+        table.interop.convert_tool_schema(schema, target=target, target_formats=formats)
+    )
+    if table.own_interop is None and isinstance(schema, FrozenDict) and len(_converted) < _REMEMBERED_SCHEMAS:
+        _converted[key] = (schema, made)  # beside its schema, so that nobody else gets its id
+    return made
+
+
+_offers: WeakKeyDictionary[ToolWrapper, tuple[ToolBinding, ...]] = WeakKeyDictionary()
+
+
+def _offered(
+    plugin: ToolWrapper, resolution: Resolution, context: Any, added: ToolInteropRegistry | None
+) -> tuple[ToolBinding, ...]:
+    """Return the plugin's tools; one without state that always offers the same is asked once."""
+    known = _offers.get(plugin) if added is None else None
+    if known is not None:
+        return known
+    state = plugin.init(resolution.config, context)
+    interop = added or _standard_interop()
+    offered = tuple(
+        ToolBinding(_describe(plugin, schema, interop), plugin, state)
+        for schema in plugin.get_tool_schemas(state, context)
+    )
+    if plugin.stateless and added is None:
+        _offers[plugin] = offered
+    return offered
 
 
 def provider_schemas(resolution: Resolution, table: ToolTable) -> FrozenList:
@@ -84,10 +125,7 @@ def provider_schemas(resolution: Resolution, table: ToolTable) -> FrozenList:
 
     target = ToolInteropTarget(resolution.provider.name)
     try:
-        return FrozenList(
-            freeze(table.interop.convert_tool_schema(schema, target=target, target_formats=list(formats)))
-            for schema in table.schemas()
-        )
+        return FrozenList(_convert(table, schema, target, formats) for schema in table.schemas())
     except ArgumentError as error:
         raise PluginError(resolution.provider.name, "tool_schema_formats", str(error)) from error
 
