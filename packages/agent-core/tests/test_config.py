@@ -259,3 +259,31 @@ def test_keys_are_equal_exactly_where_plain_configurations_are(
 ) -> None:
     assert (config_key(first) == config_key(second)) == (exact(first) == exact(second))
     assert config_key(first) == config_key(dict(reversed(first.items())))
+
+
+class Described:
+    """A feature that says which keys it reads."""
+
+    name = "described"
+    version = "1"
+
+    def get_config_schema(self) -> dict[str, Any]:
+        return {"temperature": {"type": "number"}}
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"temprature": 1}, ["config['temprature'] is not known: did you mean 'temperature'?"]),
+        ({"exclude_tools": []}, ["config['exclude_tools'] is not known: did you mean 'excluded_tools'?"]),
+        ({"temperature": 1, "excluded_tools": [], "something_else_altogether": 1}, []),
+    ],
+)
+def test_a_key_that_looks_like_a_known_one_is_reported_with_it(
+    config: dict[str, Any], expected: list[str]
+) -> None:
+    core = AgentCore()
+    core.register_provider(EchoProvider)
+    core.register_feature(Described)
+
+    assert core.check_config(config) == expected

@@ -89,6 +89,7 @@ CONTRACT = {
         "context=None, tool_result=None)"
     ),
     "apply_feature_completion": "(config, text, completion)",
+    "check_config": "(config)",
     "core_messages_to_native": "(core_messages, config, *, context=None)",
     "create_session": "(session_id=None)",
     "discover_and_register": "(modules)",

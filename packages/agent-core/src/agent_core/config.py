@@ -22,6 +22,10 @@ _NAME_LISTS = (
 )
 
 
+CORE_KEYS = (*_NAME_LISTS, "provider", "model", "tools", "tool_timeout", "tool_timeouts")
+"""The keys that the core itself reads; all others are plugins'."""
+
+
 def read_config(config: Any) -> FrozenDict:
     """Return the configuration, frozen, after checking the keys that belong to the core.
 

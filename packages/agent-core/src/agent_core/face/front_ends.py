@@ -25,6 +25,14 @@ class FrontEnds(CoreBase):
         """Return for every registered plugin whether it is on, why, and in which round that was decided."""
         return [decision.to_dict() for decision in self._resolve(config).decisions]
 
+    def check_config(self, config: dict[str, Any]) -> list[str]:
+        """Return what the configuration's author should know: keys misspelt, plugins that are not there.
+
+        Raises:
+            ResolveError: If a request with it could not even begin.
+        """
+        return list(self._resolve(config).warnings)
+
     def get_config_schema(self) -> Dicts:
         """Return a descriptor for every configuration key of every registered plugin."""
         return ui.config_schema(self._registry)

@@ -10,7 +10,7 @@ from agent_core.plugin.feature import FeatureWrapper
 from agent_core.plugin.provider import BoundProvider
 from agent_core.plugin.tool import ToolWrapper
 from agent_core.resolve.enable import Decision, Settled, admit, settle
-from agent_core.resolve.lookup import check_model, check_names, discover_models, select_provider
+from agent_core.resolve.lookup import check_keys, check_model, check_names, discover_models, select_provider
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -72,7 +72,7 @@ def resolve(
         provider_optional: Whether it will do if none is registered; tools can run without.
     """
     provider = select_provider(registry, config, optional=provider_optional)
-    warnings = check_names(registry, config, required)
+    warnings = [*check_names(registry, config, required), *check_keys(registry, config)]
     offered = (*provider.extensions, *registry.features, *registry.tools)
     candidates, refused = admit(offered, config, required)
     snapshot = discover_models(provider, candidates, config, cache)

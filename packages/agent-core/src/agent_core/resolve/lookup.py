@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_core.config import as_key, config_key, names
+from agent_core.config import CORE_KEYS, as_key, config_key, names
 from agent_core.errors import (
     ModelNotFoundError,
     NoProviderError,
@@ -66,6 +66,21 @@ def check_names(registry: Registry, config: FrozenDict, required: Iterable[str] 
                 raise PluginNotFoundError(name, known, where=f" ({where})")
     absent = [name for name in names(config, "disabled_plugins") if name not in known]
     return [f"config['disabled_plugins'] names {name!r}, which is not registered" for name in absent]
+
+
+def check_keys(registry: Registry, config: FrozenDict) -> list[str]:
+    """Return a warning for each key that no plugin knows and that looks like one that some plugin does.
+
+    Plugins need not describe their keys, so a key that resembles none may well be meant.
+    """
+    known = {*CORE_KEYS, *(key for plugin in registry for key in plugin.get_config_schema())}
+    unknown = [key for key in config if key not in known]
+    if not unknown:
+        return []
+    from difflib import get_close_matches
+
+    close = {key: get_close_matches(key, known, n=1, cutoff=0.8) for key in unknown}
+    return [f"config[{key!r}] is not known: did you mean {near[0]!r}?" for key, near in close.items() if near]
 
 
 def discover_models(

@@ -1,0 +1,142 @@
+"""Settings as fields of a request's body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Config = Mapping[str, Any]
+
+# Setting, field of generationConfig, and what the setting is.
+_GENERATION: dict[str, tuple[str, dict[str, Any]]] = {
+    "temperature": ("temperature", {"type": "number"}),
+    "top_p": ("topP", {"type": "number"}),
+    "top_k": ("topK", {"type": "integer"}),
+    "max_output_tokens": (
+        "maxOutputTokens",
+        {"type": "integer", "description": "The longest answer, thoughts included."},
+    ),
+    "stop_sequences": ("stopSequences", {"type": "array"}),
+    "seed": ("seed", {"type": "integer"}),
+    "presence_penalty": ("presencePenalty", {"type": "number"}),
+    "frequency_penalty": ("frequencyPenalty", {"type": "number"}),
+    "response_mime_type": ("responseMimeType", {"type": "string"}),
+    "response_json_schema": (
+        "responseJsonSchema",
+        {"type": "object", "description": "JSON Schema of a structured answer."},
+    ),
+    "response_schema": (
+        "responseSchema",
+        {"type": "object", "description": "The same in the API's older dialect."},
+    ),
+    "response_modalities": ("responseModalities", {"type": "array"}),
+    "media_resolution": ("mediaResolution", {"type": "string"}),
+    "speech_config": ("speechConfig", {"type": "object"}),
+    "image_config": ("imageConfig", {"type": "object"}),
+}
+_BODY: dict[str, tuple[str, dict[str, Any]]] = {
+    "cached_content": (
+        "cachedContent",
+        {"type": "string", "description": "The name of cached content to go on from."},
+    ),
+    "service_tier": ("serviceTier", {"type": "string"}),
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    **{name: described for name, (_field, described) in (*_GENERATION.items(), *_BODY.items())},
+    "api_version": {
+        "type": "string",
+        "default": "v1beta",
+        "description": "v1beta, or v1, which is stable and knows fewer fields.",
+    },
+    "thinking": {
+        "type": "any",
+        "description": 'As the API takes it, or a level ("low", "high"), a budget of tokens, or false.',
+    },
+    "include_thoughts": {"type": "boolean", "description": "Ask for summaries of what the model thinks."},
+    "generation_config": {"type": "object", "description": "More fields of generationConfig, as they are."},
+    "tool_choice": {
+        "type": "any",
+        "description": '"auto", "any", "none", "validated", the name of a tool, or a list of names.',
+    },
+    "tool_config": {"type": "object", "description": "More fields of toolConfig, as they are."},
+    "server_tools": {
+        "type": "array",
+        "description": 'Tools that the provider runs, such as {"googleSearch": {}}.',
+    },
+    "safety_settings": {
+        "type": "any",
+        "description": "As the API takes them, or a threshold for each category.",
+    },
+}
+_MODES = {"auto": "AUTO", "any": "ANY", "required": "ANY", "none": "NONE", "validated": "VALIDATED"}
+
+
+def options(config: Config) -> dict[str, Any]:
+    """Return the fields that depend on neither conversation nor tools."""
+    body = _fields(config, _BODY)
+    generation = _fields(config, _GENERATION)
+    thinking = read_thinking(config)
+    if thinking:
+        generation["thinkingConfig"] = thinking
+    generation |= config.get("generation_config") or {}
+    if "responseJsonSchema" in generation or "responseSchema" in generation:
+        generation.setdefault("responseMimeType", "application/json")  # a schema is refused without it
+    if generation:
+        body["generationConfig"] = generation
+    if config.get("safety_settings"):
+        body["safetySettings"] = read_safety(config["safety_settings"])
+    return body
+
+
+def tool_options(config: Config, declarations: list[Any]) -> dict[str, Any]:
+    """Return the fields about tools; without tools there are none."""
+    tools = [*(config.get("server_tools") or ())]
+    if declarations:
+        tools.insert(0, {"functionDeclarations": declarations})
+    if not tools:
+        return {}
+    choice = {} if config.get("tool_choice") is None else read_tool_choice(config["tool_choice"])
+    chosen = {**choice, **(config.get("tool_config") or {})}
+    return {"tools": tools, **({"toolConfig": chosen} if chosen else {})}
+
+
+def read_thinking(config: Config) -> dict[str, Any]:
+    """Return the `thinkingConfig` that the settings mean; empty for what the model does by itself."""
+    setting = config.get("thinking")
+    thinking = _thinking(setting)
+    if config.get("include_thoughts") is not None:
+        thinking["includeThoughts"] = config["include_thoughts"]
+    return thinking
+
+
+def read_tool_choice(setting: Any) -> dict[str, Any]:
+    """Return the `toolConfig` that a choice means."""
+    if isinstance(setting, Mapping):
+        return {"functionCallingConfig": dict(setting)}
+    names = [setting] if isinstance(setting, str) else list(setting)
+    mode = _MODES.get(str(setting).lower())
+    chosen = {"mode": mode} if mode else {"mode": "ANY", "allowedFunctionNames": names}
+    return {"functionCallingConfig": chosen}
+
+
+def read_safety(setting: Any) -> list[dict[str, Any]]:
+    """Return the `safetySettings` that a setting means."""
+    if isinstance(setting, Mapping):
+        return [{"category": category, "threshold": setting[category]} for category in setting]
+    return list(setting)
+
+
+def _thinking(setting: Any) -> dict[str, Any]:
+    if setting is None:
+        return {}
+    if isinstance(setting, Mapping):
+        return dict(setting)
+    if isinstance(setting, bool):
+        return {"includeThoughts": True} if setting else {"thinkingBudget": 0}
+    return {"thinkingBudget": setting} if isinstance(setting, int) else {"thinkingLevel": str(setting)}
+
+
+def _fields(config: Config, table: dict[str, tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    return {
+        field: config[name] for name, (field, _described) in table.items() if config.get(name) is not None
+    }
