@@ -74,7 +74,7 @@ def check_keys(registry: Registry, config: FrozenDict) -> list[str]:
     Plugins need not describe their keys, so a key that resembles none may well be meant.
     """
     known = {*CORE_KEYS, *(key for plugin in registry for key in plugin.get_config_schema())}
-    unknown = [key for key in config if key not in known]
+    unknown = [key for key in config if isinstance(key, str) and key not in known]
     if not unknown:
         return []
     from difflib import get_close_matches

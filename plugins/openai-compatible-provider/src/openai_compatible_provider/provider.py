@@ -1,0 +1,114 @@
+"""Chat Completions, of OpenAI and of the many servers that imitate it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from agent_provider_kit import HttpProvider
+from agent_provider_kit.chat import (
+    REASONING_FIELDS,
+    ChatReply,
+    Chunk,
+    decode_chunk,
+    repair_items,
+    to_item,
+    to_message,
+    validate_items,
+    without_internal,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent_provider_kit import ApiKey, Exchange, SseEvent
+
+Dicts = list[dict[str, Any]]
+State = dict[str, Any]
+
+_BODY_SETTINGS: dict[str, dict[str, Any]] = {
+    "temperature": {"type": "number"},
+    "top_p": {"type": "number"},
+    "max_tokens": {"type": "integer"},
+    "max_completion_tokens": {"type": "integer"},
+    "stop": {"type": "array"},
+    "seed": {"type": "integer"},
+    "presence_penalty": {"type": "number"},
+    "frequency_penalty": {"type": "number"},
+    "reasoning_effort": {"type": "string"},
+    "response_format": {"type": "object"},
+    "tool_choice": {"type": "any"},
+    "parallel_tool_calls": {"type": "boolean"},
+    "service_tier": {"type": "string"},
+    "prompt_cache_key": {"type": "string"},
+    "user": {"type": "string"},
+}
+
+
+class OpenAICompatibleProvider(HttpProvider):
+    """Speaks Chat Completions with OpenAI, Ollama, LM Studio, llama.cpp, vLLM, OpenRouter and others."""
+
+    name = "openai_compatible"
+    default_base_url = "https://api.openai.com/v1"
+    key_variables = ("OPENAI_API_KEY",)
+    default_tags = ("streaming", "tools", "parallel_tools", "vision", "structured_output", "prompt_cache")
+    tool_schema_formats = ("openai.chat.function", "openai.chat.custom")
+    settings: ClassVar[dict[str, dict[str, Any]]] = {
+        **_BODY_SETTINGS,
+        "stream_usage": {
+            "type": "boolean",
+            "default": True,
+            "description": "Ask for token counts in streams.",
+        },
+        "send_reasoning": {"type": "boolean", "default": True, "description": "Send earlier reasoning back."},
+    }
+
+    def to_native_messages(self, messages: Dicts) -> Dicts:
+        """Return one item per message."""
+        return [to_item(message) for message in messages]
+
+    def from_native_messages(self, native_messages: Dicts) -> Dicts:
+        """Return one message per item."""
+        return [to_message(item) for item in native_messages]
+
+    def validate_native(self, native_messages: Dicts) -> list[str]:
+        """Return what a server would not accept about these items."""
+        return validate_items(native_messages)
+
+    def repair_native(self, native_messages: Dicts) -> tuple[Dicts, list[str]]:
+        """Return items that a server accepts, and what had to be changed."""
+        return repair_items(native_messages)
+
+    def endpoint(self, config: Mapping[str, Any], *, stream: bool) -> str:  # noqa: ARG002
+        """Return the one address there is."""
+        return "/chat/completions"
+
+    def auth_headers(self, config: Mapping[str, Any], key: ApiKey) -> dict[str, str]:  # noqa: ARG002
+        """Return the key as a bearer token."""
+        return {"Authorization": f"Bearer {key.value}"}
+
+    def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> dict[str, Any]:
+        """Return the body of a request."""
+        config = state["config"]
+        body: dict[str, Any] = {"model": config.get("model"), "messages": self._sent(native_messages, config)}
+        body |= {key: config[key] for key in _BODY_SETTINGS if config.get(key) is not None}
+        if state["tools"]:
+            body["tools"] = state["tools"]
+        if stream:
+            body["stream"] = True
+            if config.get("stream_usage", True):
+                body["stream_options"] = {"include_usage": True}
+        return body
+
+    def new_reply(self, state: State, exchange: Exchange) -> ChatReply:  # noqa: ARG002
+        """Return an empty answer."""
+        return ChatReply(exchange)
+
+    def decode(self, event: SseEvent) -> Chunk | None:
+        """Return one chunk of a stream."""
+        return decode_chunk(event.data)
+
+    def _sent(self, native_messages: Dicts, config: Mapping[str, Any]) -> Dicts:
+        items = [without_internal(item) for item in native_messages]
+        if config.get("send_reasoning", True):
+            return items
+        return [{key: value for key, value in item.items() if key not in REASONING_FIELDS} for item in items]
