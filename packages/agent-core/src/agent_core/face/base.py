@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from agent_core.config import ConfigKey, config_key, read_config
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _REGISTERED_KINDS = ("providers", "features", "tools")
 _REMEMBERED_CONFIGS = 128
+_LONGEST_TOOL_NAME = 64
 _log = get_logger("core")
 
 
@@ -36,9 +38,11 @@ class CoreBase:
     """Registered plugins, and the decision which of them a configuration means."""
 
     def __init__(self, model_cache: ModelDiscoveryCache | None = None) -> None:
-        self._registry = Registry()
+        self._registered = Registry()
+        self._functions: dict[str, FunctionType] = {}
         self._model_cache = ModelDiscoveryCache() if model_cache is None else model_cache
         self._lock = threading.Lock()
+        self._names: frozenset[str] = frozenset()
         self._resolutions: dict[tuple[ConfigKey, bool], Resolution] = {}
 
     def register_provider(self, plugin_class: object, extensions: Sequence[object] | None = None) -> None:
@@ -68,7 +72,8 @@ class CoreBase:
             RegistrationError: If its name is taken, or a hook has a signature that is not documented.
             PluginError: If the class cannot be instantiated.
         """
-        self._register(_tool_wrapper(plugin_class))
+        if not self._defer(plugin_class):
+            self._register(_tool_wrapper(plugin_class))
 
     def discover_and_register(self, modules: list[str]) -> dict[str, list[str]]:
         """Register the plugins that the given modules define, telling kinds by their methods.
@@ -129,9 +134,33 @@ class CoreBase:
         """Add all of them, or none."""
         self._change_registry(lambda registry: registry.with_plugins(wrappers))
 
+    def _defer(self, function: object) -> bool:
+        """Note a plain function, to be wrapped when the registry is first looked at.
+
+        Programs register many and use few at once. Nothing can go wrong later: a function with an
+        ordinary name that is not taken always makes a tool.
+        """
+        if not isinstance(function, FunctionType) or not function.__name__.isidentifier():
+            return False
+        name = function.__name__
+        with self._lock:
+            if name in self._functions or name in self._names or len(name) > _LONGEST_TOOL_NAME:
+                return False
+            self._functions[name] = function
+        return True
+
+    @property
+    def _registry(self) -> Registry:
+        if self._functions:
+            self._change_registry(lambda registry: registry)
+        return self._registered
+
     def _change_registry(self, change: Callable[[Registry], Registry]) -> None:
         with self._lock:
-            self._registry = change(self._registry)
+            waiting = [_tool_wrapper(function) for function in self._functions.values()]
+            self._registered = change(self._registered.with_plugins(waiting))
+            self._names = frozenset(self._registered.names())
+            self._functions = {}
             self._resolutions = {}
 
     def _register_found(self, found: InstalledPlugin) -> InstalledPlugin:
