@@ -132,12 +132,20 @@ def test_hosts_in_no_proxy_are_reached_directly(
         ("https://a.test/", {"HTTP_PROXY": "http://p.test"}, None),
         ("https://a.test/", {"HTTPS_PROXY": "http://p.test"}, "http://p.test"),
         ("https://a.test/", {"HTTPS_PROXY": "https://p.test:3128"}, "https://p.test:3128"),
-        ("https://a.test/", {"https_proxy": "http://low.test", "HTTPS_PROXY": "http://up.test"}, "http://low.test"),
+        (
+            "https://a.test/",
+            {"https_proxy": "http://low.test", "HTTPS_PROXY": "http://up.test"},
+            "http://low.test",
+        ),
         ("https://a.test/", {"ALL_PROXY": "http://p.test"}, "http://p.test"),
         ("https://a.test/", {"ALL_PROXY": "http://p.test", "NO_PROXY": "*"}, None),
         ("https://a.test/", {"ALL_PROXY": "http://p.test", "NO_PROXY": ".test"}, None),
         ("https://a.test:444/", {"ALL_PROXY": "http://p.test", "NO_PROXY": "a.test:443"}, "http://p.test"),
-        ("https://a.test/", {"ALL_PROXY": "socks5://p.test", "HTTPS_PROXY": "http://p.test"}, "http://p.test"),
+        (
+            "https://a.test/",
+            {"ALL_PROXY": "socks5://p.test", "HTTPS_PROXY": "http://p.test"},
+            "http://p.test",
+        ),
         ("https://a.test/", {"ALL_PROXY": "socks5://p.test", "NO_PROXY": "a.test"}, None),
     ],
 )
@@ -155,5 +163,7 @@ def test_a_proxy_of_another_kind_is_refused_without_showing_its_password(
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks5://user:word@p.test:1080")
 
-    with pytest.raises(ConnectionError, match=r"socks5://p\.test:1080 is no HTTP proxy: name one in HTTPS_PROXY"):
+    with pytest.raises(
+        ConnectionError, match=r"socks5://p\.test:1080 is no HTTP proxy: name one in HTTPS_PROXY"
+    ):
         proxy_for("https://a.test/")

@@ -153,16 +153,14 @@ def test_an_event_of_endless_lines_is_bounded() -> None:
     decoder = SseDecoder(largest=100)
 
     with pytest.raises(SseError, match="larger than 100 bytes"):
-        for _ in range(50):
-            decoder.feed(b"data: four\n")
+        [decoder.feed(b"data: four\n") for _ in range(50)]
 
 
 def test_a_page_in_place_of_events_is_bounded() -> None:
     decoder = SseDecoder(largest=100)
 
     with pytest.raises(SseError, match="larger than 100 bytes"):
-        for _ in range(50):
-            decoder.feed(b"<p>text</p>\n\n")
+        [decoder.feed(b"<p>text</p>\n\n") for _ in range(50)]
 
 
 def test_a_long_stream_of_small_events_is_not_bounded() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import pairwise
 
 from hypothesis import example, given, settings, strategies as st
 
@@ -63,7 +64,7 @@ def simply(stream: bytes) -> list[SseEvent]:
 
 def pieces_of(stream: bytes, places: list[int]) -> list[bytes]:
     borders = [0, *sorted(min(place, len(stream)) for place in places), len(stream)]
-    return [stream[start:end] for start, end in zip(borders, borders[1:], strict=False)]
+    return [stream[start:end] for start, end in pairwise(borders)]
 
 
 def decode(pieces: list[bytes]) -> list[SseEvent]:
@@ -101,7 +102,11 @@ def test_no_event_waits_for_the_end_of_the_stream_after_its_blank_line(
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.sampled_from([b"", b"start"]), st.text(alphabet="aé🙂 {}:\"", max_size=8)), max_size=8))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([b"", b"start"]), st.text(alphabet='aé🙂 {}:"', max_size=8)), max_size=8
+    )
+)
 def test_events_that_are_written_plainly_come_back(events: list[tuple[bytes, str]]) -> None:
     written = [SseEvent(text.encode(), name) for name, text in events]
     stream = b"".join(

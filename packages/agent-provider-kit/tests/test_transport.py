@@ -13,7 +13,7 @@ import pytest
 
 from agent_core.io import run_awaitable
 from agent_provider_kit import HttpRequest, Timeouts, default_transport
-from agent_provider_kit.aiohttp_transport import AiohttpTransport
+from agent_provider_kit.aiohttp_transport import AiohttpResponse, AiohttpTransport
 from agent_provider_kit.testing import ScriptedServer, ServerReply, json_reply, redirect, sse_reply
 
 if TYPE_CHECKING:
@@ -30,6 +30,11 @@ def get(server: ScriptedServer, timeouts: Timeouts | None = None) -> HttpRequest
 async def fetch(transport: AiohttpTransport, request: HttpRequest) -> bytes:
     response = await transport.send(request)
     return await response.read()
+
+
+async def read_into(pieces: list[bytes], response: AiohttpResponse) -> None:
+    async for piece in response.chunks():
+        pieces += [piece]
 
 
 @pytest.fixture
@@ -98,7 +103,7 @@ class TestConnections:
 
         assert scripted_server.connections == 3
         scripted_server.wait_until_closed()
-        assert transport._clients == transport._lifetimes == {}
+        assert (transport._clients, transport._lifetimes) == ({}, {})
 
     def test_loops_in_several_threads_do_not_meet(
         self, scripted_server: ScriptedServer, transport: AiohttpTransport
@@ -173,7 +178,12 @@ class TestReplies:
         runner.run(fetch(transport, request))
 
         seen = scripted_server.request
-        assert (seen.method, seen.path, seen.query, seen.json) == ("POST", "/v1/x", {"alt": "sse"}, {"a": [1]})
+        assert (seen.method, seen.path, seen.query, seen.json) == (
+            "POST",
+            "/v1/x",
+            {"alt": "sse"},
+            {"a": [1]},
+        )
         assert {name: seen.headers[name.lower()] for name in headers} == headers
         assert "cookie" not in seen.headers
 
@@ -232,12 +242,11 @@ class TestReplies:
 
         async def read_late() -> list[bytes]:
             response = await transport.send(get(scripted_server))
-            while response._response.content.exception() is None:
-                await asyncio.sleep(0)  # until the client knows that nothing more will come
-            pieces = []
+            while response._response.content.exception() is None:  # noqa: ASYNC110 - nobody would set an event
+                await asyncio.sleep(0)
+            pieces: list[bytes] = []
             with pytest.raises(ConnectionError):
-                async for piece in response.chunks():
-                    pieces.append(piece)
+                await read_into(pieces, response)
             return pieces
 
         assert runner.run(read_late()) == [BODY[:300]]
@@ -309,12 +318,10 @@ class TestPatience:
         self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
     ) -> None:
         scripted_server.play(LONG.stall(200))
-        pieces = []
+        pieces: list[bytes] = []
 
         async def read() -> None:
-            response = await transport.send(get(scripted_server, Timeouts(idle=0.05)))
-            async for piece in response.chunks():
-                pieces.append(piece)
+            await read_into(pieces, await transport.send(get(scripted_server, Timeouts(idle=0.05))))
 
         with pytest.raises(TimeoutError, match=r"nothing arrived for 0\.05 seconds"):
             runner.run(read())

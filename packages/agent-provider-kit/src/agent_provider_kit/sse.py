@@ -6,14 +6,14 @@ them in C. Anything else (lone carriage returns, comments, several data lines) g
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark that some servers begin with
 _IGNORED = (b"", b"id", b"retry")  # comments, and fields that mean nothing for an answer
 _LARGEST_EVENT = 64 * 1024 * 1024
 
 
-class SseEvent(NamedTuple):
+class SseEvent(msgspec.Struct, frozen=True, gc=False):
     """One event: its data, and its name where it has one."""
 
     data: bytes
@@ -56,6 +56,21 @@ class SseDecoder:
         Raises:
             SseError: If an event has become too large.
         """
+        fresh = self._started and not (self._waiting or self._data or self._event)
+        if fresh and piece.endswith(b"\n\n") and b"\r" not in piece:
+            quick = _split_simple(piece[:-2])
+            if quick is not None:
+                return quick
+        return self._feed_any(piece)
+
+    def finish(self) -> list[SseEvent]:
+        """Return what is left when the stream has ended without its last blank line."""
+        lines = self._all_waiting(b"").splitlines()
+        events = [event for line in lines if (event := self._line(line)) is not None]
+        last = self._dispatch()
+        return events if last is None else [*events, last]
+
+    def _feed_any(self, piece: bytes) -> list[SseEvent]:
         if not self._started:
             piece = self._start(piece)
         if b"\n" not in piece and b"\r" not in piece:
@@ -67,13 +82,6 @@ class SseDecoder:
             if quick is not None:
                 return quick
         return self._feed_lines(piece)
-
-    def finish(self) -> list[SseEvent]:
-        """Return what is left when the stream has ended without its last blank line."""
-        lines = self._all_waiting(b"").splitlines()
-        events = [event for line in lines if (event := self._line(line)) is not None]
-        last = self._dispatch()
-        return events if last is None else [*events, last]
 
     def _start(self, piece: bytes) -> bytes:
         piece = self._all_waiting(piece)
@@ -92,8 +100,9 @@ class SseDecoder:
         """Keep a piece without the end of a line; a CR before it has turned out to be one by itself."""
         if piece and self._waiting and self._waiting[-1].endswith(b"\r"):
             return self._feed_lines(self._all_waiting(piece))
-        self._waiting.append(piece)
-        self._grow(len(piece))
+        if piece:
+            self._waiting.append(piece)
+            self._grow(len(piece))
         return []
 
     def _feed_events(self, piece: bytes) -> list[SseEvent] | None:
@@ -146,15 +155,24 @@ class SseDecoder:
 
 
 def _split_simple(piece: bytes) -> list[SseEvent] | None:
-    """Split a read in which every event is one data line, with or without a name before it."""
+    """Split whole events of one data line each; None if there are others."""
+    if piece.startswith(b"data: "):
+        found = piece[6:].split(b"\n\ndata: ")
+        if piece.count(b"\n") == 2 * (len(found) - 1):  # no newline but those between the events
+            return list(map(SseEvent, found))
+    return _split_named(piece)
+
+
+def _split_named(piece: bytes) -> list[SseEvent] | None:
+    """Split whole events of one data line each, some of them with a name before it."""
     events = []
     for block in piece.split(b"\n\n"):
-        if block.startswith(b"data: ") and b"\n" not in block:
-            events.append(SseEvent(block[6:]))
-        elif block.startswith(b"event: ") and block.count(b"\n") == 1:
-            name, _, data = block.partition(b"\n")
-            if not data.startswith(b"data: "):
-                return None
+        name, _, data = block.rpartition(b"\n")
+        if not data.startswith(b"data: "):
+            return None
+        if not name:
+            events.append(SseEvent(data[6:]))
+        elif name.startswith(b"event: ") and b"\n" not in name:
             events.append(SseEvent(data[6:], name[7:]))
         else:
             return None

@@ -6,7 +6,7 @@ conversation for ever. The pass is deterministic and idempotent, and never drops
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from agent_provider_kit.chat.mending import mend_calls, mend_content
 
@@ -38,41 +38,42 @@ def _is_plain(item: dict[str, Any]) -> bool:
     return content.__class__ is str and content != "" and "tool_calls" not in item and item["role"] != "tool"
 
 
-class _OpenCall(NamedTuple):
-    """A call that waits for its result; the two ids differ if it had none of its own."""
-
-    was: Any
-    call_id: str
-
-
 class _Walk:
-    """Goes through the items once and keeps track of calls that wait for their result."""
+    """Goes through the items once and keeps track of calls that wait for their result.
+
+    Almost all items are good, and there may be thousands of them, at every request: so those pass first.
+    """
 
     def __init__(self) -> None:
         self.items: Dicts = []
         self.report: list[str] = []
-        self._open: list[_OpenCall] = []
+        # The id that a call had, and the one that it has: two if the first could not be used.
+        self._open: list[tuple[Any, str]] = []
 
     def take(self, place: int, item: dict[str, Any]) -> None:
-        item, changes = mend_content(item)
-        self._tell(place, changes)
-        if item.get("role") == "tool":
+        content = item.get("content")
+        if not content or content.__class__ is not str:
+            item, changes = mend_content(item)
+            self._tell(place, changes)
+        role = item.get("role")
+        if role == "tool":
             self._take_result(place, item)
             return
-        self.close_open_calls()
-        if item.get("role") == "assistant":
+        if self._open:
+            self.close_open_calls()
+        if role == "assistant":
             self._take_answer(place, item)
         else:
             self.items.append(item)
 
     def close_open_calls(self) -> None:
         """Answer calls whose result is missing, truthfully."""
-        for call in self._open:
-            self.report.append(f"call {call.call_id!r}: added a result, since there was none")
+        for _was, call_id in self._open:
+            self.report.append(f"call {call_id!r}: added a result, since there was none")
             self.items.append(
                 {
                     "role": "tool",
-                    "tool_call_id": call.call_id,
+                    "tool_call_id": call_id,
                     "content": _INTERRUPTED,
                     "_metadata": {"synthesized": True, "interrupted": True},
                 }
@@ -80,26 +81,36 @@ class _Walk:
         self._open = []
 
     def _take_answer(self, place: int, item: dict[str, Any]) -> None:
-        if not any(value for key, value in item.items() if key not in _SAYS_NOTHING):
+        calls = item.get("tool_calls")
+        if calls:
+            mended, changes = mend_calls(item, len(self.items))
+            self._tell(place, changes)
+            self._open = [
+                (was.get("id"), now["id"]) for was, now in zip(calls, mended["tool_calls"], strict=True)
+            ]
+            self.items.append(mended)
+        elif item.get("content") or any(value for key, value in item.items() if key not in _SAYS_NOTHING):
+            self.items.append(item)
+        else:
             self._tell(place, ["left out an assistant message that says nothing"])
-            return
-        mended, changes = mend_calls(item, len(self.items))
-        self._tell(place, changes)
-        self.items.append(mended)
-        calls = zip(item.get("tool_calls") or [], mended.get("tool_calls") or [], strict=True)
-        self._open = [_OpenCall(was.get("id"), now["id"]) for was, now in calls]
 
     def _take_result(self, place: int, item: dict[str, Any]) -> None:
         wanted = item.get("tool_call_id")
-        call = next((call for call in self._open if call.was == wanted or not (call.was or wanted)), None)
-        if call is None:
+        call_id = self._answered(wanted)
+        if call_id is None:
             self._tell(place, [f"left out a result that answers no call ({wanted!r})"])
             return
-        self._open.remove(call)
-        if call.call_id != wanted:
-            self._tell(place, [f"gave the result the id of its call, {call.call_id!r}"])
-            item = {**item, "tool_call_id": call.call_id}
+        if call_id != wanted:
+            self._tell(place, [f"gave the result the id of its call, {call_id!r}"])
+            item = {**item, "tool_call_id": call_id}
         self.items.append(item)
+
+    def _answered(self, wanted: Any) -> str | None:
+        """Return the id of the call that a result answers, which waits no longer."""
+        for number, (was, _) in enumerate(self._open):
+            if was == wanted or not (was or wanted):
+                return self._open.pop(number)[1]
+        return None
 
     def _tell(self, place: int, changes: list[str]) -> None:
         self.report += [f"item {place}: {change}" for change in changes]

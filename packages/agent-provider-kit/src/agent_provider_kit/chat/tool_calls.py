@@ -31,8 +31,8 @@ class ToolCallPieces:
         number = self._number(piece)
         call = self._calls[number]
         for key, value in piece.items():
-            if key in _BODIES and isinstance(value, dict):
-                _merge(call.setdefault(key, {}), value)
+            if key in _BODIES:
+                _merge(call.setdefault(key, {}), value if isinstance(value, dict) else {})
             elif key == "id":
                 call[key] = call.get(key) or value
             elif key != "index" and value is not None:
@@ -70,7 +70,7 @@ class ToolCallPieces:
 def shown(piece: dict[str, Any], number: int) -> dict[str, Any]:
     """Return a piece as partial messages carry it."""
     body = _body(piece)
-    told = {"index": number, "id": piece.get("id"), "name": body.get("name")}
+    told = {"index": number, "id": piece.get("id"), "name": _name(piece)}
     told |= {field: _text(body[field]) for field in _INPUTS if body.get(field) is not None}
     return {key: value for key, value in told.items() if value is not None}
 
@@ -83,7 +83,7 @@ def split_usable(
     Only an answer that did not finish can cut arguments off; what else is wrong with them is told to
     the model when the call is run. A call of nothing cannot be run at all.
     """
-    usable = [bool(_body(call).get("name")) and (finished or _is_whole(call)) for call in calls]
+    usable = [_name(call) is not None and (finished or _is_whole(call)) for call in calls]
     return (
         [call for call, ok in zip(calls, usable, strict=True) if ok],
         [call for call, ok in zip(calls, usable, strict=True) if not ok],
@@ -92,8 +92,8 @@ def split_usable(
 
 def _begins_another(call: dict[str, Any], piece: dict[str, Any]) -> bool:
     """Say whether a piece that seems to go on with a call begins another: only one with a name can."""
-    name, had = _body(piece).get("name"), _body(call).get("name")
-    if not name or not had:
+    name, had = _name(piece), _name(call)
+    if name is None or had is None:
         return False
     own, other = call.get("id"), piece.get("id")
     if name != had or (own and other and own != other):
@@ -104,6 +104,11 @@ def _begins_another(call: dict[str, Any], piece: dict[str, Any]) -> bool:
 def _body(call: dict[str, Any]) -> dict[str, Any]:
     found = (call[key] for key in _BODIES if isinstance(call.get(key), dict))
     return next(found, {})
+
+
+def _name(call: dict[str, Any]) -> str | None:
+    name = _body(call).get("name")
+    return name if name and isinstance(name, str) else None
 
 
 def _is_whole(call: dict[str, Any]) -> bool:
