@@ -19,6 +19,7 @@ State = dict[str, Any]
 
 DEMO_MODEL = "smollm2-135m-instruct"
 _EXCHANGE = Exchange("local_llama", "stream_api", "local://this-process", ApiKey("", "nowhere"))
+_MEANINGLESS = frozenset({"response_id", "response_fields"})
 _SYSTEM = "You are a helpful assistant. Answer briefly, in the language of the question."
 _DEFAULTS = {"temperature": 0.0, "repeat_penalty": 1.05, "max_tokens": 256}
 _SAMPLING = (
@@ -127,13 +128,9 @@ class LocalLlamaProvider:
 
     def finalize(self, native_messages: Dicts, state: State) -> tuple[Dicts, Dicts, State]:
         """Return the answer, a tool call read out of it if there is one."""
-        items = state["reply"].items()
+        items = [_own(item, state["config"]) for item in state["reply"].items()]
         if items and state["tools"]:
-            items = [_with_call(items[0])]
-        items = [
-            {**item, "_metadata": {**item["_metadata"], "model": _model_name(state["config"])}}
-            for item in items
-        ]
+            items = [_with_call(items[0], f"call_{len(native_messages)}")]
         return items, [*native_messages, *items], state
 
     def cancel_request(self, request_id: str) -> None:
@@ -170,12 +167,17 @@ def _body(native_messages: Dicts, state: State) -> dict[str, Any]:
     return {**body, "messages": spoken}
 
 
-def _with_call(item: dict[str, Any]) -> dict[str, Any]:
+def _own(item: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+    """Return the engine's item under the model's name; its own id and timings mean nothing to anybody."""
+    about = {key: value for key, value in item["_metadata"].items() if key not in _MEANINGLESS}
+    return {**item, "_metadata": {**about, "model": _model_name(config)}}
+
+
+def _with_call(item: dict[str, Any], call_id: str) -> dict[str, Any]:
     text, call = read_answer(item.get("content") or "")
     if call is None:
         return {**item, "content": text}
     about = {**item["_metadata"], "ending": "tool_calls"}
-    call_id = f"call_{about.get('response_id', 'local')}"
     return {**item, "content": None, "tool_calls": [{"id": call_id, **call}], "_metadata": about}
 
 
