@@ -101,8 +101,13 @@ class ScriptedServer:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(_PATIENCE)
+        self.close()
+
+    def close(self) -> None:
+        """Stop, closing every connection; nobody is there then. Doing it again does nothing."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(_PATIENCE)
 
     @property
     def url(self) -> str:
