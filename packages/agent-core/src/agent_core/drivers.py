@@ -70,13 +70,14 @@ class EventStream(Generic[R]):
 
 
 def _drive(flow: Flow[R], io: SyncIO, outcome: _Outcome[R]) -> Generator[Any, None, None]:
-    resume: Any = flow.send
+    send = flow.send  # looked up once: this runs for every chunk
+    resume: Any = send
     value: Any = None
     try:
         while True:
             step = resume(value)
             kind = step.__class__
-            resume, value = flow.send, None
+            resume, value = send, None
             try:
                 if kind is Read:  # the hot path: one step per chunk
                     yield from step.events
@@ -130,13 +131,14 @@ class AsyncEventStream(Generic[R]):
 
 
 async def _drive_async(flow: Flow[R], io: AsyncIO, outcome: _Outcome[R]) -> AsyncGenerator[Any, None]:
-    resume: Any = flow.send
+    send = flow.send  # looked up once: this runs for every chunk
+    resume: Any = send
     value: Any = None
     try:
         while True:
             step = resume(value)
             kind = step.__class__
-            resume, value = flow.send, None
+            resume, value = send, None
             try:
                 if kind is Read or kind is Emit:
                     for event in step.events:

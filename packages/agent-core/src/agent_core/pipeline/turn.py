@@ -146,8 +146,9 @@ def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draf
     state = draft.state
     collected: list[Any] = []
     show = request.stream
-    who, hook = provider.name, "stream_api"
-    asked = (provider.name, "process_chunk")
+    name = who = provider.name
+    hook = "stream_api"
+    asked = (name, "process_chunk")
     try:
         watch.check()
         work = provider.provider.stream_work(native, state, request.request_id)
@@ -160,7 +161,7 @@ def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draf
                 partials, finals, native, state = process(chunk, native, state)
                 for who, extend in extensions:  # noqa: B007 - names the culprit if it raises
                     partials, finals, native, state = extend(chunk, partials, finals, native, state)
-                who = provider.name
+                who = name
                 if finals:
                     collected += finals
                 if show:
