@@ -283,6 +283,15 @@ class TestFailing:
         with pytest.raises(Overloaded, match="busy"):
             stream(core, asked, config)
 
+    def test_an_error_that_breaks_off_is_still_that_error(
+        self, core: AgentCore, asked: Session, config: dict[str, Any], scripted_server: ScriptedServer
+    ) -> None:
+        scripted_server.play(error_reply(503, "busy").cut(5))
+
+        with pytest.raises(Overloaded, match="answered 503") as failed:
+            core.send_request(asked, config)
+        assert failed.value.request_id == "req_scripted"
+
     def test_text_in_place_of_events_is_quoted(
         self, core: AgentCore, asked: Session, config: dict[str, Any], scripted_server: ScriptedServer
     ) -> None:

@@ -376,3 +376,20 @@ def test_cancelling_a_task_closes_the_socket(
         await asyncio.to_thread(scripted_server.wait_until_hung_up)
 
     runner.run(cancel())
+
+
+def test_threads_that_come_at_the_same_time_get_the_same_transport() -> None:
+    together = threading.Barrier(8)
+    found: list[object] = []
+
+    def come() -> None:
+        together.wait()
+        found.append(default_transport())
+
+    threads = [threading.Thread(target=come) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(set(map(id, found))) == 1

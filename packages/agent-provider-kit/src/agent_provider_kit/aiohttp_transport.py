@@ -190,7 +190,9 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-@cache
+_shared = AiohttpTransport()  # made here, since threads may come for it at the same time
+
+
 def shared_transport() -> AiohttpTransport:
     """Return the one transport of this process."""
-    return AiohttpTransport()
+    return _shared

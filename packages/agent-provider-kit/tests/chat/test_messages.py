@@ -110,12 +110,14 @@ def test_parts_are_readable_and_kept() -> None:
         {"type": "text", "text": "Hi "},
         {"type": "text", "text": "you"},
         {"type": "text", "text": None},
+        {"type": "thinking", "thinking": "..."},
+        {"type": "thinking", "thinking": None},
     ]
     message = to_message({"role": "assistant", "content": parts})
 
     assert message["content"] == "Hi you"
     assert message["multipartContent"] == parts
-    assert message["metadata"] == {"reasoning": "hm"}
+    assert message["metadata"] == {"reasoning": "hm..."}
 
 
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])

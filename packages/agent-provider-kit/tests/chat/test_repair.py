@@ -154,6 +154,12 @@ def test_the_same_id_twice_becomes_two() -> None:
     ]
 
 
+def test_an_id_that_is_made_up_is_not_one_that_is_taken() -> None:
+    items, _ = repair_items([calling("call_0_1", None), result("call_0_1"), result(None)])
+
+    assert [call["id"] for call in items[0]["tool_calls"]] == ["call_0_1", "call_0_1_"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "readable"),
     [

@@ -421,6 +421,13 @@ def test_both_forms_of_an_answer_give_the_same_item(scripted: Any) -> None:
     assert replay(scripted.stream).items() == whole.items()
 
 
+parts = st.fixed_dictionaries(
+    {"type": st.sampled_from(["text", "thinking", "image"])},
+    optional={
+        "text": st.text(max_size=2) | st.none() | st.integers(),
+        "thinking": st.text() | st.lists(st.none()),
+    },
+)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
@@ -442,7 +449,11 @@ call_pieces = st.lists(
     | json_values,
     max_size=3,
 )
-deltas = st.dictionaries(fields, json_values, max_size=4) | st.fixed_dictionaries({"tool_calls": call_pieces})
+deltas = st.one_of(
+    st.dictionaries(fields, json_values, max_size=4),
+    st.fixed_dictionaries({"tool_calls": call_pieces}),
+    st.fixed_dictionaries({"content": st.lists(parts, max_size=3)}),
+)
 chunks = st.fixed_dictionaries(
     {"choices": st.lists(st.fixed_dictionaries({"delta": deltas}, optional={"finish_reason": json_values}))},
     optional={"usage": json_values, "error": json_values, "id": json_values, "y": json_values},

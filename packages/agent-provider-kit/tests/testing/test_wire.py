@@ -128,6 +128,23 @@ def test_generated_content_says_the_same_in_both_forms() -> None:
     assert (reply.stream or b"").endswith(b"\r\n\r\n")
 
 
+def test_a_signature_without_a_call_comes_after_the_text() -> None:
+    reply = gemini_reply("Hi", signature="sig")
+
+    assert orjson.loads(reply.body)["candidates"][0]["content"]["parts"] == [
+        {"text": "Hi", "thoughtSignature": "sig"}
+    ]
+    assert events(reply)[-1]["candidates"][0]["content"]["parts"] == [{"text": "", "thoughtSignature": "sig"}]
+
+
+@pytest.mark.parametrize("builder", [chat_reply, responses_reply, anthropic_reply, gemini_reply])
+def test_counts_can_be_left_out(builder: Any) -> None:
+    reply = builder("Hi", usage=None)
+
+    assert not orjson.loads(reply.body).get("usage") and b"usageMetadata" not in reply.body
+    assert b"_tokens" not in reply.stream and b"TokenCount" not in reply.stream
+
+
 def test_lists_of_models_are_as_providers_send_them() -> None:
     assert [m["id"] for m in orjson.loads(chat_models("a", "b").body)["data"]] == ["a", "b"]
     assert orjson.loads(anthropic_models("a", "b").body)["last_id"] == "b"

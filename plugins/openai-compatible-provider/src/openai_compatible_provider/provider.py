@@ -89,8 +89,8 @@ class OpenAICompatibleProvider(HttpProvider):
     def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> dict[str, Any]:
         """Return the body of a request."""
         config = state["config"]
-        body: dict[str, Any] = {"model": config.get("model"), "messages": self._sent(native_messages, config)}
-        body |= {key: config[key] for key in _BODY_SETTINGS if config.get(key) is not None}
+        body: dict[str, Any] = {"messages": self._sent(native_messages, config)}
+        body |= {key: config[key] for key in ("model", *_BODY_SETTINGS) if config.get(key) is not None}
         if state["tools"]:
             body["tools"] = state["tools"]
         if stream:

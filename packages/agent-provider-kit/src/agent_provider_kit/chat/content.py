@@ -29,7 +29,7 @@ class ContentPieces:
         self._close_text()
         for part in parts:
             last = self._parts[-1] if self._parts else {}
-            if part.get("type") == "text" and last.keys() == part.keys() == {"type", "text"}:
+            if _is_plain(last) and _is_plain(part):
                 self._parts[-1] = {**last, "text": last["text"] + part["text"]}
             else:
                 self._parts.append(part)
@@ -49,17 +49,26 @@ class ContentPieces:
             self.add_parts([{"type": "text", "text": text}])
 
 
+def text_of(part: Any) -> str:
+    """Return the words of a part, or nothing if it has none."""
+    text = part.get("text") if isinstance(part, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def thinking_of(part: Any) -> str:
+    """Return the words of a thinking part, or nothing if it is another."""
+    thinking = part.get("thinking") if isinstance(part, dict) and part.get("type") == "thinking" else None
+    if isinstance(thinking, list):
+        return "".join(map(text_of, thinking))
+    return thinking if isinstance(thinking, str) else ""
+
+
+def _is_plain(part: dict[str, Any]) -> bool:
+    return part.keys() == {"type", "text"} and part["type"] == "text" and isinstance(part["text"], str)
+
+
 def _shown(part: dict[str, Any]) -> dict[str, Any] | None:
-    if part.get("type") == "text" and part.get("text"):
-        return {"role": "assistant", "content": part["text"]}
+    if text := text_of(part):
+        return {"role": "assistant", "content": text}
     thought = thinking_of(part)
     return {"role": "assistant", "content": "", "reasoning": thought} if thought else None
-
-
-def thinking_of(part: dict[str, Any]) -> str:
-    """Return the words of a thinking part, or nothing if it is another."""
-    thinking = part.get("thinking") if part.get("type") == "thinking" else None
-    if isinstance(thinking, str):
-        return thinking
-    pieces = thinking if isinstance(thinking, list) else []
-    return "".join(piece.get("text", "") for piece in pieces if isinstance(piece, dict))

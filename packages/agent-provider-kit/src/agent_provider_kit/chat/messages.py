@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent_core.interop import OPENAI_CHAT_FUNCTION_FORMAT_ID, ToolInteropRegistry, ToolInteropTarget
-from agent_provider_kit.chat.content import thinking_of
+from agent_provider_kit.chat.content import text_of, thinking_of
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 _CALL_FORMATS = (OPENAI_CHAT_FUNCTION_FORMAT_ID, "openai.chat.custom")
@@ -50,7 +50,7 @@ def reasoning_of(item: dict[str, Any]) -> str:
     content = item.get("content")
     if named or not isinstance(content, list):
         return named
-    return "".join(thinking_of(part) for part in content if isinstance(part, dict))
+    return "".join(map(thinking_of, content))
 
 
 def _metadata(item: dict[str, Any]) -> dict[str, Any]:
@@ -93,6 +93,5 @@ def _file(part: dict[str, Any]) -> dict[str, Any]:
 
 def _text(content: Any) -> str:
     if isinstance(content, list):
-        texts = (part.get("text") for part in content if isinstance(part, dict))
-        return "".join(text for text in texts if isinstance(text, str))
+        return "".join(map(text_of, content))
     return content if isinstance(content, str) else ""
