@@ -1,4 +1,4 @@
-"""Every byte position of two streams as the end of what arrives.
+"""Every byte position of five streams as the end of what arrives.
 
 Wherever a stream ends, the truth is told about how: a success only if the provider said so, and never a
 tool call whose arguments were not complete.
@@ -34,6 +34,22 @@ SEARCHING = anthropic_reply(
     ],
     stop_reason="pause_turn",
 )
+SAYING = anthropic_reply("Tea 🍵 is a drink, not a meal.")
+CALLING = anthropic_reply(
+    "Let me see.",
+    tool_calls=[
+        ToolCall("look_up", {"word": "thé"}),
+        ToolCall("look_up", {"word": "", "deep": {"a": [1, 2]}}),
+    ],
+)
+STOPPED = anthropic_reply("Tea is", reasoning="Hm.", stop_reason="max_tokens")
+STREAMS = {
+    "thinking": THINKING,
+    "searching": SEARCHING,
+    "saying": SAYING,
+    "calling": CALLING,
+    "stopped": STOPPED,
+}
 Dicts = list[dict[str, Any]]
 
 
@@ -71,7 +87,7 @@ class Asking:
         return found
 
 
-@pytest.mark.parametrize("reply", [THINKING, SEARCHING], ids=["thinking", "searching"])
+@pytest.mark.parametrize("reply", STREAMS.values(), ids=STREAMS)
 def test_a_stream_cut_anywhere_tells_the_truth(reply: ServerReply) -> None:
     stream = reply.stream or b""
     told_at = stream.index(b"event: message_stop") - 2
@@ -102,7 +118,7 @@ def check(whole: dict[str, Any], messages: Dicts, shown: str, *, failed: bool) -
 
 
 @pytest.mark.parametrize("size", [1, 7])
-@pytest.mark.parametrize("reply", [THINKING, SEARCHING], ids=["thinking", "searching"])
+@pytest.mark.parametrize("reply", STREAMS.values(), ids=STREAMS)
 def test_the_borders_between_reads_do_not_matter(reply: ServerReply, size: int) -> None:
     everything = len(reply.stream or b"")
     with answering(reply) as server:
