@@ -16,6 +16,7 @@ TOP := $(wildcard conftest.py tests benchmarks)
 
 LOCKED := .venv/.locked
 READY := .venv/.ready
+PEERS := raw_aiohttp,openai_agents,agno,strands
 RUN := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -62,7 +63,9 @@ bench: $(READY) ## run every benchmarks/bench_*.py
 
 bench-peers: $(READY) ## run the peers' benchmark on us (needs its harness beside the clone)
 	@test -f ../shared/bench/run.py || { echo "The harness is not here: ../shared/bench/run.py" >&2; exit 1; }
-	@.venv/bin/python ../shared/bench/run.py --project . --drivers openai_agents,agno,strands --k 5 $(ARGS)
+	@.venv/bin/python ../shared/bench/run.py --drivers $(PEERS) --create-venvs
+	@.venv/bin/python ../shared/bench/run.py --project . --drivers $(PEERS) --k 5 --out .bench $(ARGS)
+	@cat "$$(ls -t .bench/*.md | head -n 1)"
 
 lock: .uv/$(UV_VERSION) ## write requirements.lock anew (ARGS=--upgrade moves every version)
 	@.uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --all-extras \
