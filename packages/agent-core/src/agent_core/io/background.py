@@ -60,8 +60,11 @@ class _BackgroundLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="agent-core-loop", daemon=True).start()
-                atexit.register(_end_loop, self._loop)
+                thread = threading.Thread(
+                    target=_live, args=(self._loop,), name="agent-core-loop", daemon=True
+                )
+                thread.start()
+                atexit.register(_end, self._loop, thread)
         if asyncio._get_running_loop() is self._loop:  # noqa: SLF001 - get_running_loop would raise
             raise RuntimeError(
                 "a plugin that runs on the background loop must not wait for it: "
@@ -70,14 +73,22 @@ class _BackgroundLoop:
         return self._loop
 
 
-def _end_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """Close what lives on the loop, such as pools of connections, before the process ends."""
+def _live(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    """Close what lives on the loop, such as pools of connections, and the loop, before the process ends."""
     import asyncio
 
     closing = asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop)
     with suppress(Exception):
         closing.result(PATIENCE)
     loop.call_soon_threadsafe(loop.stop)
+    thread.join(PATIENCE)
 
 
 background = _BackgroundLoop()
