@@ -6,11 +6,11 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agent_core.errors import ProviderError, RegistrationError
+from agent_core.errors import RegistrationError
 from agent_core.frozen import FrozenDict, FrozenList, freeze
 from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
 from agent_core.plugin.extension import ExtensionWrapper
-from agent_core.plugin.hooks import Adapter, HookSpec, calling, expect_strings, expect_tuple
+from agent_core.plugin.hooks import Adapter, HookSpec, expect_strings, expect_tuple
 from agent_core.steps import Work
 
 if TYPE_CHECKING:
@@ -200,10 +200,6 @@ class BoundProvider:
         assert first is not None
         found = ((extension.name, extension.hook("process_chunk")) for extension in self.extensions)
         return first, tuple((name, hook) for name, hook in found if hook is not None)
-
-    def calling_api(self, hook: str) -> calling:
-        """Name whatever the provider raises while it talks to its model."""
-        return calling(self.name, hook, ProviderError)
 
 
 def _read_formats(name: str, plugin: Any) -> tuple[str, ...]:
