@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         SessionFormatError,
         ToolError,
         ToolIdConflictError,
+        ToolSuspended,
         UnknownActionError,
     )
     from agent_core.events import Event, FinalEvent, PartialEvent
@@ -108,6 +109,7 @@ __all__ = [
     "ToolIdConflictError",
     "ToolInteropRegistry",
     "ToolInteropTarget",
+    "ToolSuspended",
     "UnknownActionError",
     "build_context",
     "find_installed",
@@ -149,6 +151,7 @@ _HOMES = {
         "SessionFormatError",
         "ToolError",
         "ToolIdConflictError",
+        "ToolSuspended",
         "UnknownActionError",
     ),
     "agent_core.events": ("Event", "FinalEvent", "PartialEvent"),

@@ -17,6 +17,7 @@
     ├── RegistrationError              a plugin cannot be registered (also ValueError)
     │   └── DuplicatePluginError       its name is taken
     ├── ToolError                      a tool call cannot be run
+    │   └── ToolSuspended              … before somebody has decided or answered something
     ├── ActionError                    an action cannot be run
     │   ├── UnknownActionError         (also KeyError)
     │   └── ActionInputError           (also ValueError)
@@ -159,6 +160,47 @@ class ToolError(AgentError):
         self.tool = tool
         self.problem = problem
         super().__init__(f"Tool {tool!r}: {problem}")
+
+
+class ToolSuspended(ToolError):  # noqa: N818 - a signal to the layers above
+    """Raised by a tool that cannot go on before somebody decided or answered something.
+
+    A runtime above the core ends the run and resumes it when the decision is there. The core alone
+    has nobody to ask: it answers the model that the call waits for a decision that cannot be had.
+
+    Args:
+        message: What is asked, for the person who decides.
+        action: A word for programs, such as "approve" or "answer".
+        parameters: What a front end needs to ask well.
+        response_schema: A JSON Schema that the answer must fit.
+        mode: What becomes of the decision: "pass_decision" runs the call again with the decision in
+            the tool's context under "decision", "use_decision" takes its value as the call's result,
+            "replay" simply runs the call again.
+        data: What the tool wants to find again, in its context under "suspended"; JSON data.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        action: str = "answer",
+        parameters: dict[str, Any] | None = None,
+        response_schema: dict[str, Any] | None = None,
+        mode: str = "pass_decision",
+        data: dict[str, Any] | None = None,
+    ) -> None:
+        self.suspension = {
+            "message": message,
+            "action": action,
+            "parameters": parameters or {},
+            "response_schema": response_schema,
+            "mode": mode,
+            "data": data or {},
+        }
+        super().__init__(None, f"it waits for a decision: {message}")
+
+    def __str__(self) -> str:
+        return f"the call waits for a decision: {self.suspension['message']}"
 
 
 class ActionError(AgentError):

@@ -75,6 +75,14 @@ class CoreBase:
         if not self._defer(plugin_class):
             self._register(_tool_wrapper(plugin_class))
 
+    def register_wrapped(self, *wrappers: PluginWrapper) -> None:
+        """Register plugins that are wrapped already, all or none, for layers that build many cores of them.
+
+        Raises:
+            DuplicatePluginError: If a name is taken.
+        """
+        self._register(*wrappers)
+
     def discover_and_register(self, modules: list[str]) -> dict[str, list[str]]:
         """Register the plugins that the given modules define, telling kinds by their methods.
 

@@ -11,6 +11,9 @@ from agent_core.pipeline.request import Request
 from agent_core.pipeline.turn import request_turn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from agent_core.messages import Message
     from agent_core.pipeline.finish import TurnResult
     from agent_core.session import Session
     from agent_core.steps import Flow
@@ -121,8 +124,14 @@ class Requests(CoreBase):
         request_id: str | None = None,
         cancellation: Any | None = None,
         context: dict[str, Any] | None = None,
+        transform: Callable[[Sequence[Message]], Sequence[Message]] | None = None,
     ) -> Flow[TurnResult]:
-        """Return one question to the model as a flow, for layers that drive flows of their own."""
+        """Return one question to the model as a flow, for layers that drive flows of their own.
+
+        Args:
+            transform: Gets the session's messages and returns those to send, others among them if
+                need be. The session keeps all of its own and none of the others.
+        """
         check_session(session)
         resolution = yield from self._resolving(config)
         request = Request(
@@ -134,6 +143,7 @@ class Requests(CoreBase):
             stream=stream,
             cancellation=cancellation,
             extra=check_context(context),
+            transform=transform,
         )
         return (yield from request_turn(request))
 

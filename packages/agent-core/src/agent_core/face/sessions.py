@@ -74,6 +74,17 @@ class Sessions(CoreBase):
         editor = self._editor("add_message", session, config, context)
         return editor.append(message) if at == len(session.messages) else editor.insert(message, at)
 
+    def append_messages(self, session: Session, messages: Sequence[Message]) -> Session:
+        """Return the session with messages at its end; the next request gives them their native form.
+
+        Costs the same at any length of the session, and no plugin is asked.
+        """
+        for message in messages:
+            if not isinstance(message, Message):
+                raise ArgumentTypeError(f"messages must be Message objects, not {type(message).__name__}")
+        fresh = [message.with_native_indices(None) for message in messages]
+        return edit.extend(check_session(session), fresh) if fresh else session
+
     def modify_message(
         self,
         session: Session,

@@ -111,6 +111,14 @@ class ToolCalls(CoreBase):
 
         return (yield from run_tool_calls(host, tool_calls))
 
+    def tool_host(self, config: dict[str, Any]) -> Flow[ToolHost]:
+        """Return, as a flow, what a batch of calls runs with, for layers that run calls one by one.
+
+        See `agent_core.pipeline.tools.run_tool_call`. Tools get their state once for all calls of it.
+        """
+        resolution = yield from self._resolving(config, provider_optional=True)
+        return self._tool_host(resolution, None, None)
+
     def format_tool_call_preview(self, tool_call: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
         """Return the call's id and one line that tells a person what it will do."""
         host = self._tool_host(self._resolve(config, provider_optional=True), None, None)

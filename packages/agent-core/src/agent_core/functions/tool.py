@@ -165,18 +165,29 @@ class FunctionTool(Generic[P, R]):
         positional, named = self._plan.bind(arguments, lent)
         return self.__wrapped__(*positional, **named)
 
+    def renamed(self, name: str) -> FunctionTool[P, R]:
+        """Return the same tool under another name.
+
+        Raises:
+            RegistrationError: If the name is not one that every provider accepts.
+        """
+        return self._again(self.__wrapped__, name)
+
     def _bound(self, function: Callable[..., R]) -> FunctionTool[..., R]:
-        bound: FunctionTool[..., R] = FunctionTool(
+        bound: FunctionTool[..., R] = self._again(function, self.name)
+        bound._plans = self._bound_plans  # one schema for all instances of the class
+        return bound
+
+    def _again(self, function: Callable[..., R], name: str) -> FunctionTool[Any, R]:
+        return FunctionTool(
             function,
-            name=self.name,
+            name=name,
             description=self._description,
             timeout=self.timeout,
             parallel=self.parallel,
             idempotent=self.idempotent,
             tags=self.tags,
         )
-        bound._plans = self._bound_plans  # one schema for all instances of the class
-        return bound
 
 
 @overload

@@ -222,6 +222,12 @@ class Editor:
         return set_aside(self.session, native)
 
 
+def extend(session: Session, messages: Sequence[Message]) -> Session:
+    """Return the session with messages at its end that have no native form yet."""
+    native, _problem = read_native(session)
+    return _with_messages(session, session.history.extend(messages), native)
+
+
 def join(prefix: Session, suffix: Session, request: Request | None) -> Session:
     """Return both conversations one after the other, under the first one's id and metadata."""
     editor = Editor(prefix, "join_sessions", request)

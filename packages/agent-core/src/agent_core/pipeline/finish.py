@@ -51,7 +51,7 @@ class TurnResult:
 
 def finish(request: Request, draft: Draft) -> Flow[TurnResult]:
     """Finalize the turn, let actions adjust it, and return the new session."""
-    draft = _finalize(request, draft)
+    draft = _behind_what_is_kept(_finalize(request, draft))
     finals = _readable_finals(request, draft)
     unadjusted = ResponseOutcome(finals, draft.native, {}, [])
     try:
@@ -83,6 +83,15 @@ def _finalize(request: Request, draft: Draft) -> Draft:
         # A provider that leaves its finals out of the history still wants them back next time.
         native = FrozenList([*native, *finals])
     return replace(draft, finals=finals, native=native, state=state)
+
+
+def _behind_what_is_kept(draft: Draft) -> Draft:
+    """Return the draft with what the turn added behind the whole history, if only a part was sent."""
+    if not draft.chosen:
+        return draft
+    kept = draft.before.items.to_list()
+    native = FrozenList([*kept, *draft.native[draft.baseline :]])
+    return replace(draft, native=native, baseline=len(kept))
 
 
 def _readable_finals(request: Request, draft: Draft) -> list[FrozenDict]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core.frozen import FrozenDict, FrozenList
 from agent_core.pipeline import chain
 from agent_core.pipeline.native_view import native_view, rebuilt
+from agent_core.pipeline.sending import chosen_items
 from agent_core.resolve.tools import gather_tools, provider_schemas
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Draft:
         state: What the plugins share during this request.
         finals: The native messages that this turn has brought so far.
         report: What had to be rebuilt on the way.
+        chosen: True if what is sent was chosen for this request, so that only what the turn adds is kept.
         interrupted: Why the turn ended early, or None.
     """
 
@@ -39,12 +41,15 @@ class Draft:
     context: Any
     finals: FrozenList
     report: FrozenDict | None
+    chosen: bool = False
     interrupted: str | None = None
 
     @property
     def restructured(self) -> bool:
         """True if a plugin changed native history itself, not only added to its end."""
         kept = len(self.before.items)
+        if self.chosen:
+            return False
         return self.baseline != kept or self.native[:kept] != self.before.items
 
 
@@ -58,7 +63,11 @@ def prepare(request: Request) -> Draft:
     config = FrozenDict({**resolution.config, "tools": provider_schemas(resolution, tools)})
     state = chain.init_state(resolution, config, context)
     view = native_view(request, state, context)
-    native, state = chain.initialize(resolution, FrozenList(view.native.items.to_list()), state, context)
+    if request.transform is None:
+        sent = FrozenList(view.native.items.to_list())
+    else:
+        sent = chosen_items(request, view, state, context)
+    native, state = chain.initialize(resolution, sent, state, context)
     native, repairs = resolution.provider.provider.repair_native(native, context)
     return Draft(
         session=view.session,
@@ -68,6 +77,7 @@ def prepare(request: Request) -> Draft:
         state=state,
         context=context,
         finals=FrozenList(),
+        chosen=request.transform is not None,
         report=_repaired(request, repairs) if repairs else view.report,
     )
 

@@ -9,8 +9,9 @@ from agent_core.context import Context, build_context
 from agent_core.frozen import FrozenDict, FrozenList
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from agent_core.messages import Message
     from agent_core.resolve import Resolution
     from agent_core.resolve.tools import ToolTable
     from agent_core.session import Session
@@ -24,6 +25,7 @@ class Request:
         core: The `AgentCore`, for plugins that need its operations.
         operation: The public method behind this request, for reports.
         extra: The caller's own context.
+        transform: Chooses what of the conversation is sent; None sends all of it.
     """
 
     core: Any
@@ -34,6 +36,7 @@ class Request:
     stream: bool = False
     cancellation: Any = None
     extra: Mapping[str, Any] | None = None
+    transform: Callable[[Sequence[Message]], Sequence[Message]] | None = None
 
     def needs_context(self) -> bool:
         """Say whether any plugin of this request looks at its context; making it costs a little."""

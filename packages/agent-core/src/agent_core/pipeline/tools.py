@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_core.cancellation import Cancellation
-from agent_core.errors import RequestCancelled, ToolError
+from agent_core.errors import RequestCancelled, ToolError, ToolSuspended
 from agent_core.log import get_logger
 from agent_core.pipeline.arguments import Problem
 from agent_core.pipeline.tool_calls import (
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 INTERRUPTED = "interrupted"
+SUSPENDED = "suspended"
 _log = get_logger("tools")
 
 
@@ -115,7 +116,10 @@ def _run(host: ToolHost, ready: ReadyCall) -> Flow[dict[str, Any]]:
     except TimeoutError:
         failure = Problem("timeout", _too_late(host, ready))
     except Exception as error:  # noqa: BLE001  # a stranger's tool may raise anything; the model is told
-        failure = Problem("exception", said(error.error if isinstance(error, ToolRaised) else error))
+        raised = error.error if isinstance(error, ToolRaised) else error
+        if isinstance(raised, ToolSuspended):
+            return error_message({**metadata, SUSPENDED: raised.suspension}, SUSPENDED, said(raised))
+        failure = Problem("exception", said(raised))
     if failure is not None:
         _log.warning(
             "tool_failed", tool=ready.call.tool_name, plugin=ready.binding.plugin.name, **failure._asdict()
