@@ -479,3 +479,16 @@ def test_threads_that_append_to_one_base_never_see_each_other() -> None:
     assert base == shared
     for worker, history in enumerate(grown):
         assert history == shared + [(worker, number) for number in range(2000)]
+
+
+@given(st.lists(st.integers(), max_size=200), st.lists(st.integers(), max_size=80), st.integers(0, 200))
+def test_the_shared_beginning_is_that_of_the_same_objects(
+    first: list[int], added: list[int], at: int
+) -> None:
+    old = History([object() for _ in first])
+    kept = old.prefix(min(at, len(old)))
+    new = kept.extend([object() for _ in added])
+
+    assert old.shared_length(new) == new.shared_length(old) == len(kept)
+    assert old.shared_length(old) == len(old)
+    assert old.shared_length(History(old.to_list())) == len(old)

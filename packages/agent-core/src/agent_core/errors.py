@@ -162,7 +162,7 @@ class ToolError(AgentError):
         super().__init__(f"Tool {tool!r}: {problem}")
 
 
-class ToolSuspended(ToolError):  # noqa: N818 - a signal to the layers above
+class ToolSuspended(ToolError):
     """Raised by a tool that cannot go on before somebody decided or answered something.
 
     A runtime above the core ends the run and resumes it when the decision is there. The core alone

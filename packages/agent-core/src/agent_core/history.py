@@ -102,6 +102,24 @@ class History(Sequence[T]):
                 node = node[digit]
         return History._made(length, _trimmed((*reversed(cut), *levels[height + 1 :])))
 
+    def shared_length(self, other: History[T]) -> int:
+        """Return how long the beginning is whose items are the same objects in both histories.
+
+        Where the two share structure, as versions of one conversation do, whole nodes are compared.
+        """
+        same = 0
+        for mine, theirs in zip(self._leaves(), other._leaves(), strict=False):
+            if mine is theirs:
+                same += len(mine)
+                continue
+            for one, another in zip(mine, theirs, strict=False):
+                if one is not another:
+                    return same
+                same += 1
+            if len(mine) != len(theirs):
+                return same
+        return same
+
     def replace(self, index: SupportsIndex, item: T) -> History[T]:
         """Return this history with *item* at *index* in place of the one there.
 

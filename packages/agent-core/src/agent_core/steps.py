@@ -115,3 +115,20 @@ def ask(step: Step[R]) -> Flow[R]:
 def run_blocking(function: Callable[[], R]) -> Flow[R]:
     """Run plugin code that may be slow: inline when synchronous, in a worker thread otherwise."""
     return ask(Run(Work(blocking=function)))
+
+
+def with_events(flow: Flow[R], change: Callable[[list[Any]], list[Any]]) -> Flow[R]:
+    """Run a flow with other events in place of its own; everything else passes through."""
+    resume: Callable[[Any], Step[Any]] = flow.send
+    value: Any = None
+    while True:
+        try:
+            step = resume(value)
+        except StopIteration as done:
+            return cast("R", done.value)
+        if isinstance(step, (Read, Emit)) and step.events:
+            step.events = change(step.events)
+        try:
+            resume, value = flow.send, (yield step)
+        except BaseException as error:  # noqa: BLE001 - passed on to the flow, whatever it is
+            resume, value = flow.throw, error

@@ -20,7 +20,7 @@ from agent_core.frozen import FrozenDict, freeze, thaw
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Owner = Literal["provider_extension", "feature"]
+Owner = Literal["provider_extension", "feature", "application"]
 
 STANDARD_LIFECYCLES: Final = (
     "session_create",

@@ -136,16 +136,22 @@ def preview_call(host: ToolHost, call: Any) -> dict[str, Any]:
     binding = host.table.bindings.get(inspected.tool_name)
     if binding is None:
         return {"id": inspected.call_id, "preview": ""}
-    told = invocation(host, ReadyCall(_as_the_tool_wants(host, inspected, binding), binding))
+    ready = ReadyCall(_as_the_tool_wants(host, inspected, binding), binding)
+    return {"id": inspected.call_id, "preview": preview_ready(host, ready)}
+
+
+def preview_ready(host: ToolHost, ready: ReadyCall) -> str:
+    """Return one line about a call whose tool is known."""
+    told = invocation(host, ready)
     try:
         # A hook expects arguments; a text that is none is better shown than explained.
-        broken = inspected.problem is not None
-        line = default_preview(told) if broken else binding.plugin.format_tool_call_preview(told)
+        broken = ready.call.problem is not None
+        line = default_preview(told) if broken else ready.binding.plugin.format_tool_call_preview(told)
     except AgentError as error:
-        _log.warning("preview_failed", tool=inspected.tool_name, error=str(error))
+        _log.warning("preview_failed", tool=ready.call.tool_name, error=str(error))
         line = ""
     # A person decides by this line, and most of it is what a model wrote.
-    return {"id": inspected.call_id, "preview": clean(line)}
+    return clean(line)
 
 
 def _as_the_tool_wants(host: ToolHost, call: InspectedCall, binding: ToolBinding) -> InspectedCall:

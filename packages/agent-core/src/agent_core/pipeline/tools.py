@@ -64,6 +64,13 @@ def run_tool_call(host: ToolHost, call: Any) -> Flow[dict[str, Any]]:
     return (yield from _run(host, ready))
 
 
+def run_ready_call(host: ToolHost, ready: ReadyCall) -> Flow[dict[str, Any]]:
+    """Do what `run_tool_call` does, with a call that was looked at before."""
+    if host.is_cancelled:
+        return _not_run(host, ready.call.raw)
+    return (yield from _run(host, ready))
+
+
 def stream_tool_items(host: ToolHost, call: Any) -> Flow[None]:
     """Emit what the tool itself yields, without making a message of it.
 

@@ -1,0 +1,219 @@
+"""An agent as a tool: the task goes down, the answer comes up, and so do progress and usage.
+
+A delegate runs in the same process, as a run of its own: cancellation, the time that is left and the
+budgets of the run above hold for it, and what it uses is counted there. One that waits for a decision
+makes the call above wait, and goes on when that call does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from agent_core import AsyncEventStream, EventStream, Session, ToolSuspended
+from agent_runtime.errors import DelegateCycle
+from agent_runtime.results import RunResult, Usage
+from agent_runtime.runs import RunRequest, RunScope
+from agent_runtime.suspension import Decision, read_saved_run
+
+if TYPE_CHECKING:
+    from agent_core.steps import Flow
+    from agent_runtime.clock import Clock
+    from agent_runtime.registries import RegistrySet
+    from agent_runtime.specs import AgentSpec
+
+MOST_DEPTH = 8
+"""How many agents may stand in one line of delegation."""
+
+_LONGEST_NAME = 64
+_LONGEST_DESCRIPTION = 1000
+_GOOD_ENDS = ("natural_end", "stop_on_tool", "content_match")
+
+RunChild = Callable[[RunRequest], "Flow[RunResult]"]
+
+
+def tool_name(agent_id: str) -> str:
+    """Return the name of the tool that stands for an agent: letters, digits, `_` and `-` only."""
+    return f"delegate_{re.sub(r'[^A-Za-z0-9_-]', '_', agent_id)}"[:_LONGEST_NAME]
+
+
+def schema_of(name: str, spec: AgentSpec) -> dict[str, Any]:
+    """Return what the model sees of a delegate."""
+    first_line = next((line.strip() for line in spec.system_prompt.splitlines() if line.strip()), "")
+    about = spec.description or first_line or f"The agent {spec.id}."
+    return {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": f"Hand a task to another agent and get its answer. {about}"[:_LONGEST_DESCRIPTION],
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "prompt": {
+                        "type": "string",
+                        "description": "The whole task; the agent knows nothing else of this conversation.",
+                    }
+                },
+                "required": ["prompt"],
+                "additionalProperties": False,
+            },
+        },
+    }
+
+
+def check_delegation(registries: RegistrySet, agent_id: str) -> None:
+    """Follow all delegations from an agent.
+
+    Raises:
+        DelegateCycle: If one leads back to where it came from, or they go too deep.
+    """
+    _follow(registries, agent_id, (agent_id,), {})
+
+
+def _follow(registries: RegistrySet, root: str, path: tuple[str, ...], depths: dict[str, int]) -> int:
+    """Return how deep it goes below the last of *path*, itself counted; *depths* has what is known."""
+    spec, deepest = registries.agents.get(path[-1]), 1
+    for delegate in () if spec is None else spec.delegates:
+        way = (*path, delegate)
+        if delegate in path:
+            raise DelegateCycle(root, way)
+        if len(way) > MOST_DEPTH:
+            raise DelegateCycle(root, way, problem=f"its delegates go deeper than {MOST_DEPTH}")
+        # Many ways may lead to one agent: it is followed again only to show one that is too deep.
+        if len(path) + depths.get(delegate, MOST_DEPTH) > MOST_DEPTH:
+            depths[delegate] = _follow(registries, root, way, depths)
+        deepest = max(deepest, 1 + depths[delegate])
+    return deepest
+
+
+class DelegateTool:
+    """The tool that stands for an agent of the same runtime."""
+
+    version = "1"
+    parallel = True
+    stateless = True
+    takes_refusals = True  # what is refused is a call of the delegate, which goes on without it
+
+    def __init__(self, name: str, spec: AgentSpec, run_child: RunChild, clock: Clock) -> None:
+        self.name = name
+        self.spec = spec
+        self._run_child = run_child
+        self._clock = clock
+        self._schemas = [schema_of(name, spec)]
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        """Return the one tool."""
+        return self._schemas
+
+    def stream_tool(
+        self,
+        tool_name: str,  # noqa: ARG002 - the hook's signature; there is one tool and no state
+        arguments: Mapping[str, Any],
+        state: Mapping[str, Any] | None = None,  # noqa: ARG002 - as above
+        *,
+        cancellation: Any = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Run the agent and yield its events as parts, and last its answer."""
+        call = _Call(self.spec.id, arguments, context or {}, cancellation, self._clock)
+        with EventStream(self._run_child(call.request)) as stream:
+            for event in stream:
+                yield {"part": _shown(event)}
+        yield call.result(stream.result)
+
+    async def stream_tool_async(
+        self,
+        tool_name: str,  # noqa: ARG002 - see stream_tool
+        arguments: Mapping[str, Any],
+        state: Mapping[str, Any] | None = None,  # noqa: ARG002 - as above
+        *,
+        cancellation: Any = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Do what `stream_tool` does, on the running event loop."""
+        call = _Call(self.spec.id, arguments, context or {}, cancellation, self._clock)
+        async with AsyncEventStream(self._run_child(call.request)) as stream:
+            async for event in stream:
+                yield {"part": _shown(event)}
+        yield call.result(stream.result)
+
+
+class _Call:
+    """One call of a delegate: the run that it asks for, and what its outcome means to the run above."""
+
+    def __init__(
+        self,
+        agent_id: str,
+        arguments: Mapping[str, Any],
+        context: Mapping[str, Any],
+        token: Any,
+        clock: Clock,
+    ) -> None:
+        self._scope: RunScope | None = context.get("run")
+        self._before = Usage()
+        decision, data = context.get("decision"), context.get("suspended") or {}
+        request = RunRequest(agent_id, arguments["prompt"], cancellation=token, run_id=uuid4().hex)
+        if isinstance(decision, Decision) and "session" in data:
+            request = self._resumed(agent_id, decision, data, token)
+        self.request = self._within(request, clock)
+
+    def result(self, result: RunResult | None) -> dict[str, Any]:
+        """Return the tool's result, after telling the run above what was used.
+
+        Raises:
+            ToolSuspended: If the agent waits for a decision.
+        """
+        if result is None:
+            return {"success": False, "error": "the agent was stopped before it could answer"}
+        if self._scope is not None:
+            self._scope.report(result.usage - self._before)
+        if result.suspended:
+            raise _suspended(result)
+        if result.reason.code in _GOOD_ENDS:
+            return {"success": True, "result": result.text}
+        said = f" It had said: {result.text}" if result.text else ""
+        why = result.reason.detail or result.reason.code
+        return {"success": False, "error": f"the agent ended early ({result.reason.code}): {why}.{said}"}
+
+    def _resumed(self, agent_id: str, decision: Decision, data: Mapping[str, Any], token: Any) -> RunRequest:
+        session = Session.from_dict(data["session"])
+        saved = read_saved_run(session)
+        if saved is not None:
+            self._before = Usage.from_dict(saved.usage)
+        decided = replace(decision, target=data["target"])
+        return RunRequest(agent_id, session=session, decisions=[decided], cancellation=token)
+
+    def _within(self, request: RunRequest, clock: Clock) -> RunRequest:
+        """Return the request within the limits of the run above."""
+        scope = self._scope
+        if scope is None:
+            return request
+        return replace(
+            request,
+            parents=scope.parents,
+            stream=scope.stream,
+            cancellation=request.cancellation or scope.cancellation,
+            timeout=None if scope.deadline is None else max(0.001, scope.deadline - clock.now()),
+            token_budget=scope.tokens_left,
+            cost_budget=scope.cost_left,
+        )
+
+
+def _suspended(result: RunResult) -> ToolSuspended:
+    waiting = result.suspended[0]
+    return ToolSuspended(
+        waiting.message,
+        action=waiting.action,
+        parameters={**waiting.parameters, "agent_run": result.run_id},
+        response_schema=None if waiting.response_schema is None else dict(waiting.response_schema),
+        mode="pass_decision",
+        data={"session": result.session.to_dict(), "target": waiting.id},
+    )
+
+
+def _shown(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event of a delegate for watchers of the run above: without whole sessions in it."""
+    return {key: value for key, value in event.items() if key not in ("session", "messages")}

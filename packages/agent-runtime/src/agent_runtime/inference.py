@@ -1,0 +1,212 @@
+"""One question to the model as a part of a run: what is sent, what is shown, what is kept."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from agent_core import AgentError, Message, PluginError
+from agent_core.steps import Flow, with_events
+from agent_runtime.asking import usage_of
+from agent_runtime.commands import Command
+from agent_runtime.defaults.loop_actions import HIDDEN_TOOLS, MESSAGES, OFFERED_TOOLS, OVERRIDES
+from agent_runtime.engine import warn
+from agent_runtime.env import Prompt
+from agent_runtime.executor import Inference
+from agent_runtime.patterns import Glob
+from agent_runtime.phases import Phase
+from agent_runtime.results import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agent_core import ToolDescriptor
+    from agent_core.pipeline.finish import TurnResult
+    from agent_runtime.executor import Answer
+    from agent_runtime.running import Run
+
+_ABSENT = object()
+_SUMMARIES = frozenset({"context.compactions"})
+MOST_COMPACTIONS = 2
+"""How often a run may shorten its conversation because the provider refuses its length."""
+
+
+def infer(run: Run) -> Flow[TurnResult]:
+    """Ask the model, and once more after shortening the conversation if the provider wants it shorter."""
+    _keep_added_messages(run)
+    answer = yield from _ask(run)
+    run.next_request_done()
+    yield from _take(run, answer)
+    return answer.turn
+
+
+def _ask(run: Run) -> Flow[Answer]:
+    while True:
+        try:
+            translation = _Translation(stream=run.request.stream)
+            return (yield from with_events(run.agent.provider.ask(_inference(run)), translation.of_all))
+        except AgentError as error:
+            if not _can_shorten(run, error) or not (yield from _shorten(run, error)):
+                raise
+
+
+def _take(run: Run, answer: Answer) -> Flow[None]:
+    run.session = answer.turn.session
+    run.model = answer.model
+    added = len(answer.turn.messages)
+    run.answer = tuple(run.session.history[len(run.session.history) - added :])
+    run.rounds += 1
+    used = Usage.of_answer(usage_of(answer.turn.messages), answer.model)
+    run.use(used)
+    event = {"type": "usage", "model": answer.model.id, "usage": used.to_dict(), "total": run.usage.to_dict()}
+    yield from run.tell(event)
+
+
+def _inference(run: Run) -> Inference:
+    own = run.session.history.to_list()
+    prompt = _prompt(run, own)
+    return Inference(
+        session=run.session,
+        clock=run.clock,
+        config=_config(run, prompt),
+        transform=None if prompt.messages is own else partial(_chosen, prompt.messages, own),
+        stream=run.request.stream,
+        cancellation=run.token,
+        context=run.context(),
+    )
+
+
+def _chosen(
+    chosen: Sequence[Message], own: Sequence[Message], messages: Sequence[Message]
+) -> Sequence[Message]:
+    """Return the chosen messages with the core's own in place of those of the session.
+
+    The core may have made a message anew, to note its native form; its place is still the same.
+    """
+    place = {id(message): number for number, message in enumerate(own)}
+    return [messages[place[id(one)]] if id(one) in place else one for one in chosen]
+
+
+def _prompt(run: Run, own: Sequence[Message]) -> Prompt:
+    """Return what is sent: the conversation as system prompt, hooks and plugins leave it."""
+    prompt = Prompt(_framed(run, own), _offered(run), {**run.agent.config, **_settings(run)})
+    return _transformed(run, prompt) if run.agent.env.request_transforms else prompt
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    """Return the settings that the request and the hooks want, over those of the agent."""
+    overrides = run.state.read(OVERRIDES)
+    return {**run.request.config, **overrides}
+
+
+def _config(run: Run, prompt: Prompt) -> Mapping[str, Any]:
+    """Return what differs from the agent's own settings: a fallback has others of its own."""
+    settings = _settings(run)
+    before = {**run.agent.config, **settings}
+    changed = {key: value for key, value in prompt.config.items() if before.get(key, _ABSENT) != value}
+    all_of_them = prompt.tools == run.agent.descriptors
+    run.offered = None if all_of_them else [tool.name for tool in prompt.tools]
+    if run.offered is not None:
+        changed["allowed_tools"] = run.offered
+    return {**settings, **changed}
+
+
+def _framed(run: Run, messages: Sequence[Message]) -> Sequence[Message]:
+    """Return the messages with the system prompt before them and what hooks added behind them."""
+    front = [Message("system", run.agent.spec.system_prompt)] if run.agent.spec.system_prompt else []
+    added = [Message(entry["role"], entry["content"]) for entry in run.state.read(MESSAGES)]
+    return [*front, *messages, *added] if front or added else messages
+
+
+def _transformed(run: Run, prompt: Prompt) -> Prompt:
+    view = run.view(Phase.BEFORE_INFERENCE, run.state)
+    for plugin, transform in run.agent.env.request_transforms:
+        try:
+            changed = transform(prompt, view)
+        except Exception as error:
+            raise PluginError(plugin, "request_transform", f"{type(error).__name__}: {error}") from error
+        if not isinstance(changed, Prompt):
+            raise PluginError(plugin, "request_transform", f"must return a Prompt, not {changed!r}")
+        prompt = changed
+    return prompt
+
+
+def _offered(run: Run) -> tuple[ToolDescriptor, ...]:
+    hidden, offered = run.state.read(HIDDEN_TOOLS), run.state.read(OFFERED_TOOLS)
+    if not hidden and not offered:
+        return run.agent.descriptors
+    return tuple(
+        tool
+        for tool in run.agent.descriptors
+        if all(_matches(tool.name, only) for only in offered) and not _matches(tool.name, hidden)
+    )
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(Glob.parse(pattern).matches(name) for pattern in patterns)
+
+
+def _keep_added_messages(run: Run) -> None:
+    """Put what hooks want kept into the session; the rest is only sent."""
+    added = run.state.read(MESSAGES)
+    kept = [Message(entry["role"], entry["content"]) for entry in added if entry["keep"]]
+    if kept:
+        run.append(kept)
+        sent = [entry for entry in added if not entry["keep"]]
+        run.engine.state = run.state.replaced(MESSAGES.name, sent)
+
+
+def _can_shorten(run: Run, error: AgentError) -> bool:
+    wanted = getattr(error, "category", None) == "window"
+    return wanted and run.compactions < MOST_COMPACTIONS and run.engine.can_do("compact")
+
+
+def _shorten(run: Run, error: AgentError) -> Flow[bool]:
+    """Have the conversation summarised, and say whether that changed what is sent."""
+    run.compactions += 1
+    before = run.state
+    yield from warn(f"the conversation is too long for {run.model.id!r} and is summarised: {error}")
+    view = partial(run.view, Phase.BEFORE_INFERENCE)
+    command = Command().schedule("compact", {"force": True})
+    yield from run.engine.do(Phase.BEFORE_INFERENCE, view, command)
+    return any(run.state[key] != before[key] for key in run.state if key in _SUMMARIES)
+
+
+class _Translation:
+    """Turns the core's events of one answer into those of a run."""
+
+    def __init__(self, *, stream: bool) -> None:
+        self._owes_text = stream  # a provider that sends no pieces still has said something in the end
+
+    def of_all(self, events: list[Any]) -> list[Any]:
+        """Return what a run tells of the core's events."""
+        return [told for event in events if (told := self._of(event)) is not None]
+
+    def _of(self, event: Mapping[str, Any]) -> dict[str, Any] | None:
+        if event["type"] == "partial":
+            return self._of_partial(event["message"])
+        if event["type"] == "final":
+            return self._of_final(event["messages"])
+        self._owes_text = self._owes_text or bool(event.get("discarded"))
+        return dict(event)
+
+    def _of_partial(self, message: Mapping[str, Any]) -> dict[str, Any] | None:
+        if text := message.get("content"):
+            self._owes_text = False
+            return {"type": "text", "text": text}
+        if thought := message.get("reasoning"):
+            return {"type": "reasoning", "text": thought}
+        if piece := message.get("tool_call"):
+            return {
+                "type": "tool_call_args",
+                "index": piece.get("index", 0),
+                "call_id": piece.get("id"),
+                "name": piece.get("name"),
+                "arguments": piece.get("arguments") or "",
+            }
+        status = message.get("status")
+        return {"type": "status", "text": str(status)} if status else None
+
+    def _of_final(self, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+        text = "".join(str(message["content"]) for message in messages if message["content"])
+        return {"type": "text", "text": text} if self._owes_text and text else None

@@ -1,0 +1,318 @@
+"""One run from start to end: the phases in order, steps until there is a reason to stop.
+
+Whatever happens in between, a run ends in one place: with RUN_END, a structured reason, and everything
+that it had produced up to then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_core import ArgumentError, Message
+from agent_core.errors import RequestCancelled
+from agent_core.log import get_logger
+from agent_runtime.asking import ask_beside
+from agent_runtime.calls import Calls
+from agent_runtime.defaults.loop_actions import MESSAGES
+from agent_runtime.engine import finish_slowly
+from agent_runtime.errors import DecisionError, describe
+from agent_runtime.inference import infer
+from agent_runtime.phases import Phase
+from agent_runtime.results import Reason, RunResult
+from agent_runtime.running import Run, as_messages
+from agent_runtime.specs import HARD_CAP
+from agent_runtime.suspension import Decision, match_decisions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from agent_core.pipeline.finish import TurnResult
+    from agent_core.steps import Flow
+    from agent_runtime.clock import Clock
+    from agent_runtime.resolved import ResolvedAgent
+    from agent_runtime.runs import RunRequest
+
+NATURAL_END = Reason("natural_end")
+SUSPENDED = Reason("suspended", "the run waits for decisions")
+CANCELLED = Reason("cancelled", "the caller cancelled the run or left")
+MOST_MISTAKES = 3
+MOST_NUDGES = 2
+_CUT_OFF = (
+    "Your last tool call was cut off because the answer became too long, and was not run. "
+    "Make it again in smaller pieces."
+)
+_log = get_logger("runtime")
+
+
+def run_request(agent: ResolvedAgent, request: RunRequest, clock: Clock) -> Flow[RunResult]:
+    """Run an agent, and return what it came to.
+
+    Raises:
+        ArgumentError: If there is nothing to ask the model.
+        DecisionError: If a decision does not fit what the session waits for. Nothing was done then.
+    """
+    run = Run(agent, request, clock, ask_beside)
+    try:
+        given, decided = _asked(run)
+    except Exception:
+        run.end()
+        raise
+    reason, error = CANCELLED, None
+    try:
+        reason = yield from _go(run, given, decided)
+    except RequestCancelled:
+        reason = run.cause or CANCELLED
+    except Exception as failure:  # noqa: BLE001 - whatever it is, what the run produced is kept
+        reason, error = yield from _failed(run, failure)
+    return (yield from _end(run, reason, error))
+
+
+def _asked(run: Run) -> tuple[list[Message], dict[str, Decision]]:
+    """Return the messages and decisions that the run begins with."""
+    decisions = [Decision.from_dict(one) for one in run.request.decisions]
+    decided = match_decisions(run.waiting, decisions)
+    given = as_messages(run.request.messages)
+    _check_something_to_do(run, given, bool(decided))
+    return given, decided
+
+
+def _check_something_to_do(run: Run, given: Sequence[Message], decided: bool) -> None:  # noqa: FBT001
+    if given or decided:
+        return
+    if run.waiting:
+        ids = [waiting.id for waiting in run.waiting]
+        raise DecisionError(
+            f"the run waits for decisions about {ids}: give decisions, or messages to go on without"
+        )
+    last = run.session.messages[-1] if run.session.messages else None
+    if last is None or (last.role == "assistant" and "interrupted" not in last.metadata):
+        raise ArgumentError(
+            "there is nothing to ask: give messages, or a session that ends with an open question"
+        )
+
+
+def _go(run: Run, given: Sequence[Message], decided: dict[str, Decision]) -> Flow[Reason]:
+    yield from run.tell(_run_start(run))
+    yield from _activate(run)
+    yield from run.phase(Phase.RUN_START)
+    if decided:
+        yield from _resume(run, decided)
+    if run.waiting and not given:
+        return SUSPENDED
+    if decided and not given and (stop := run.stop() or _met(run)) is not None:
+        return stop
+    _abandon_waiting(run)
+    if given:
+        run.append(given)
+        yield from run.checkpoint("input")
+    while True:
+        reason = yield from _step(run)
+        if reason is not None:
+            return reason
+
+
+def _step(run: Run) -> Flow[Reason | None]:
+    """Ask the model once and run the calls that it makes; return why the run ends, or None to go on."""
+    if run.round >= HARD_CAP:
+        return Reason("max_rounds", f"no run asks a model more than {HARD_CAP} times")
+    run.check()
+    run.round, run.answer, run.called, run.answered = run.round + 1, (), (), 0
+    before = len(run.session.messages)
+    yield from run.tell({"type": "step_start", "round": run.round})
+    yield from run.phase(Phase.STEP_START)
+    yield from run.phase(Phase.BEFORE_INFERENCE)
+    run.check()
+    if (stop := run.stop()) is not None:
+        return stop
+    turn = yield from infer(run)
+    yield from _answered(run, turn)
+    yield from run.phase(Phase.STEP_END)
+    added = [message.frozen_dict() for message in run.session.history[before:]]
+    yield from run.tell({"type": "step_end", "round": run.round, "messages": added})
+    run.check()
+    return (yield from _what_next(run))
+
+
+def _answered(run: Run, turn: TurnResult) -> Flow[None]:
+    """Do what the model's answer asks for: run its calls, unless the run shall end before."""
+    made = run.agent.core.extract_tool_calls_from_messages(turn.messages)
+    calls = (yield from Calls.of_answer(run, made)) if made else None
+    if calls is not None:
+        calls.note_repeats()
+    try:
+        if turn.interrupted or turn.left:
+            run.leave()
+        run.check()
+        yield from run.phase(Phase.AFTER_INFERENCE)
+        yield from run.checkpoint("answer")
+    except BaseException:
+        if calls is not None:
+            calls.give_up("the run ended before")
+        raise
+    if calls is None:
+        return
+    if (stop := run.stop()) is not None:
+        calls.give_up(f"the run was stopped ({stop.code})")
+        return
+    yield from calls.run()
+
+
+def _what_next(run: Run) -> Flow[Reason | None]:
+    """Return why the run ends after this step, or None if there is more to do."""
+    if run.waiting:
+        return SUSPENDED
+    if (stop := run.stop()) is not None:
+        return stop
+    if run.mistakes >= MOST_MISTAKES:
+        return Reason(
+            "consecutive_errors", f"in {run.mistakes} steps in a row no tool could run what the model called"
+        )
+    came = yield from _take_inbox(run)
+    if run.answered or came:
+        run.nudges = 0
+        return None
+    return None if _is_nudged(run) else NATURAL_END
+
+
+def _take_inbox(run: Run) -> Flow[bool]:
+    """Add what came while the run was busy; say whether anything did."""
+    if run.request.inbox is None:
+        return False
+    messages = as_messages((yield from finish_slowly(run.request.inbox)))
+    if messages:
+        run.append(messages)
+        yield from run.checkpoint("input")
+    return bool(messages)
+
+
+def _is_nudged(run: Run) -> bool:
+    """Say whether the model is to go on although it called nothing: it was cut off, or only paused."""
+    about = run.answer[-1].metadata if run.answer else {}
+    paused, cut_off = about.get("ending") == "paused", bool(about.get("incomplete_tool_calls"))
+    if run.nudges >= MOST_NUDGES or not (paused or cut_off):
+        return False
+    run.nudges += 1
+    if cut_off:
+        note = {"role": "user", "content": _CUT_OFF, "keep": False}
+        run.engine.state = run.state.updated(MESSAGES.name, note)
+    return True
+
+
+def _resume(run: Run, decided: dict[str, Decision]) -> Flow[None]:
+    calls = yield from Calls.resumed(run, decided)
+    yield from calls.run()
+
+
+def _met(run: Run) -> Reason | None:
+    """Return what the agent's stop conditions say after calls that belong to a step which is over."""
+    stops = (condition.after_step(run.stats()) for condition in run.agent.spec.stop_conditions)
+    return next((Reason(*stop) for stop in stops if stop is not None), None)
+
+
+def _abandon_waiting(run: Run) -> None:
+    """Answer calls that still wait although the conversation goes on without a decision."""
+    for waiting in run.waiting:
+        metadata = {"tool_call_id": waiting.call_id, "tool_name": waiting.tool, "error": {"type": "not_run"}}
+        text = "Error: the call was not run: nobody decided about it"
+        run.append([Message("tool", text, metadata)])
+    run.waiting = ()
+
+
+def _activate(run: Run) -> Flow[None]:
+    for plugin in run.agent.env.plugins:
+        hook = getattr(plugin, "on_activate", None)
+        if hook is not None:
+            yield from _lifecycle(run, plugin, "on_activate", hook)
+
+
+def _closing(run: Run, reason: Reason) -> Iterator[Flow[None]]:
+    """Yield what is to be done at the end of a run, one by one; what fails does not spare the rest."""
+    yield run.phase(Phase.RUN_END, reason=reason)
+    for plugin in reversed(run.agent.env.plugins):
+        hook = getattr(plugin, "on_deactivate", None)
+        if hook is not None:
+            yield _lifecycle(run, plugin, "on_deactivate", hook, reason)
+    yield run.checkpoint("end")
+
+
+def _lifecycle(run: Run, plugin: Any, name: str, hook: Any, reason: Reason | None = None) -> Flow[None]:
+    phase = Phase.RUN_START if name == "on_activate" else Phase.RUN_END
+    owner = str(getattr(plugin, "name", type(plugin).__name__))
+    command = yield from run.engine.call(owner, name, hook, run.view(phase, run.state, reason=reason))
+    yield from run.engine.do(phase, lambda state: run.view(phase, state), command)
+
+
+def _failed(run: Run, failure: Exception) -> Flow[tuple[Reason, Exception]]:
+    """Return how a run ends that failed, and keep what the failing request had brought."""
+    partial = getattr(failure, "partial", None)
+    # A question beside the conversation has a session of its own, which is nobody's business here.
+    if partial is not None and partial["session"].session_id == run.session.session_id:
+        run.session = partial["session"]
+        made = run.agent.core.extract_tool_calls_from_messages(partial["messages"])
+        if made:
+            (yield from Calls.of_answer(run, made)).give_up("the answer broke off")
+    _log.warning("run_failed", run_id=run.run_id, agent_id=run.agent.spec.id, error=str(failure))
+    return Reason("error", str(failure)), failure
+
+
+def _end(run: Run, reason: Reason, error: Exception | None) -> Flow[RunResult]:
+    """End the run in the one way there is: RUN_END, plugins let go, everything kept, the last event."""
+    try:
+        for closing in _closing(run, reason):
+            try:
+                yield from closing
+            except RequestCancelled:
+                run.leave()
+            except Exception as failure:  # noqa: BLE001 - the run is over; its result must not be lost
+                reason, error = (reason, error) if error is not None else (yield from _failed(run, failure))
+    finally:
+        run.end()
+    result = _result(run, reason, error)
+    if result.suspended:
+        yield from run.tell({"type": "suspended", "suspensions": [one.to_dict() for one in result.suspended]})
+    if error is not None:
+        yield from run.tell({"type": "error", "error": describe(error)})
+    yield from run.tell(_run_end(run, result))
+    return result
+
+
+def _result(run: Run, reason: Reason, error: Exception | None) -> RunResult:
+    added = run.session.history[run.begun_at :]
+    said = [message for message in added if message.role == "assistant" and message.content]
+    run.use(None)
+    return RunResult(
+        text=str(said[-1].content) if said else "",
+        added=added,
+        session=run.with_state(),
+        reason=reason,
+        usage=run.usage,
+        rounds=run.rounds,
+        run_id=run.run_id,
+        suspended=run.waiting,
+        error=error,
+    )
+
+
+def _run_start(run: Run) -> dict[str, Any]:
+    return {
+        "type": "run_start",
+        "run_id": run.run_id,
+        "agent_id": run.agent.spec.id,
+        "model": run.agent.model.id,
+        "session_id": run.session.session_id,
+        "resumed": run.saved is not None,
+    }
+
+
+def _run_end(run: Run, result: RunResult) -> dict[str, Any]:
+    return {
+        "type": "run_end",
+        "run_id": run.run_id,
+        "agent_id": run.agent.spec.id,
+        "reason": result.reason._asdict(),
+        "text": result.text,
+        "rounds": result.rounds,
+        "usage": result.usage.to_dict(),
+        "session": result.session,
+        "messages": [message.frozen_dict() for message in result.added],
+    }

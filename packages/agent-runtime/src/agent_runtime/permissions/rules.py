@@ -1,0 +1,141 @@
+"""Which rule counts: a deny first, then the most specific of allow and ask, then the default.
+
+Each thing that a call is about is ruled on by itself and the strictest ruling is the call's. So a call
+about several things runs by itself only if every one of them is allowed, by one rule or by several, and
+one thing that is denied denies the call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from agent_runtime import fields
+from agent_runtime.errors import SpecError, nearest
+from agent_runtime.permissions.call_patterns import CallPattern
+from agent_runtime.permissions.subjects import Subjects, read_subjects
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agent_runtime.permissions.call_patterns import Specificity
+    from agent_runtime.phases import CallView
+
+Effect = Literal["allow", "ask", "deny"]
+"""What becomes of a call: it runs, it waits for a person, it does not run."""
+
+EFFECTS: tuple[Effect, ...] = get_args(Effect)
+_FIELDS = (*EFFECTS, "default", "on_ask")
+_STRICTNESS = {effect: place for place, effect in enumerate(EFFECTS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What becomes of the calls that fit a pattern."""
+
+    effect: Effect
+    pattern: CallPattern
+
+    def __post_init__(self) -> None:
+        _check_effect("effect", self.effect)
+        if not isinstance(self.pattern, CallPattern):
+            raise SpecError("a rule needs a pattern read by CallPattern.parse", field="pattern")
+
+    def __str__(self) -> str:
+        return f"{self.effect} {self.pattern.text}"
+
+    @property
+    def precedence(self) -> tuple[bool, Specificity, bool, str]:
+        """Of the rules that match, the one with the greatest counts; the text only settles a draw."""
+        return self.effect == "deny", self.pattern.specificity, self.effect == "ask", self.pattern.text
+
+    def concerns(self, call: CallView) -> bool:
+        """Say whether the tool and the arguments that the pattern names fit."""
+        return self.pattern.fits(call.name, call.arguments, every=self.effect == "allow")
+
+    def is_about(self, subject: str | None, within: Sequence[str]) -> bool:
+        """Say whether the rule is about a subject, or may be for what is inside of it."""
+        glob = self.pattern.subject
+        if glob is None:
+            return True
+        if subject is not None and glob.matches(subject):
+            return True
+        return self.effect != "allow" and any(glob.matches(text) for text in within)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What becomes of a call, by which rule (None: by none), and the same as words."""
+
+    effect: Effect
+    rule: Rule | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """Rules, in no order, and what becomes of a call that no rule is about."""
+
+    rules: tuple[Rule, ...] = ()
+    default: Effect = "ask"
+
+    def __post_init__(self) -> None:
+        _check_effect("default", self.default)
+        object.__setattr__(self, "rules", tuple(self.rules))
+        for rule in self.rules:
+            if not isinstance(rule, Rule):
+                raise SpecError(f"rules must hold rules, not {type(rule).__name__}", field="rules")
+
+    @classmethod
+    def from_section(cls, section: Mapping[str, Any], *, where: str = "permissions") -> Permissions:
+        """Read the rules of a `permissions` section.
+
+        Raises:
+            SpecError: If a pattern cannot be read, a field is unknown, or the default is none of the three.
+        """
+        for key in section:
+            if key not in _FIELDS:
+                raise SpecError(
+                    f"{where} has no field {key!r}: {nearest(key, _FIELDS)}", field=f"{where}.{key}"
+                )
+        rules = [
+            Rule(effect, CallPattern.parse(text, where=f"{where}.{effect}[{place}]"))
+            for effect in EFFECTS
+            for place, text in enumerate(fields.names(f"{where}.{effect}", section.get(effect, ())))
+        ]
+        _check_effect(f"{where}.default", section.get("default", "ask"))
+        return cls(tuple(rules), section.get("default", "ask"))
+
+    def with_rule(self, effect: Effect, pattern: CallPattern | str) -> Permissions:
+        """Return the permissions with one rule more, for whoever grants or takes something away."""
+        read = CallPattern.parse(pattern) if isinstance(pattern, str) else pattern
+        return replace(self, rules=(*self.rules, Rule(effect, read)))
+
+    def decide(self, call: CallView) -> Ruling:
+        """Return what becomes of a call; asking changes nothing."""
+        try:
+            return self._decide(call, read_subjects(call))
+        except RecursionError:
+            return Ruling("deny", None, "the arguments are nested too deep to be looked through")
+
+    def _decide(self, call: CallView, subjects: Subjects) -> Ruling:
+        rules = [rule for rule in self.rules if rule.concerns(call)]
+        rulings = [self._rule_on(rules, subject, subjects.within) for subject in subjects.each or (None,)]
+        ruling = max(rulings, key=lambda one: _STRICTNESS[one.effect])
+        if subjects.problem and ruling.effect == "allow":
+            return Ruling("ask", None, subjects.problem)
+        return ruling
+
+    def _rule_on(self, rules: Sequence[Rule], subject: str | None, within: Sequence[str]) -> Ruling:
+        matching = [rule for rule in rules if rule.is_about(subject, within)]
+        if not matching:
+            return Ruling(self.default, None, f"no rule is about it, and the default is {self.default}")
+        rule = max(matching, key=lambda one: one.precedence)
+        return Ruling(rule.effect, rule, f"it falls under the rule {str(rule)!r}")
+
+
+def _check_effect(where: str, effect: object) -> None:
+    if effect not in EFFECTS:
+        raise SpecError(
+            f"{where} must be allow, ask or deny, not {effect!r}: {nearest(effect, EFFECTS)}", field=where
+        )

@@ -1,0 +1,203 @@
+"""What was declared and registered: five small registries of one kind, and what stands in them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from agent_core import AgentError, ConfigError, FunctionTool, RegistrationError, tool
+from agent_core.frozen import EMPTY, FrozenDict, freeze
+from agent_core.plugin.extension import ExtensionWrapper
+from agent_core.plugin.feature import FeatureWrapper
+from agent_core.plugin.provider import API_HOOKS, ProviderWrapper
+from agent_core.plugin.tool import RUN_HOOKS, ToolWrapper
+
+if TYPE_CHECKING:
+    from agent_core.plugin.base import PluginWrapper
+    from agent_runtime.specs import AgentSpec, ModelSpec
+
+T = TypeVar("T")
+PluginKind = Literal["feature", "tool", "extension"]
+
+
+class DuplicateId(AgentError, ValueError):  # noqa: N818 - reads as what happened
+    """Something of that id is there already; `kind` and `id` say what."""
+
+    def __init__(self, kind: str, id: str) -> None:
+        self.kind = kind
+        self.id = id
+        super().__init__(f"{kind} {id!r} is declared twice: give one of the two another id")
+
+
+class Registry(Generic[T]):
+    """Things by id, in the order in which they came. It may grow and change while runs go on."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.version = 0
+        self._items: Mapping[str, T] = {}
+        self._lock = threading.Lock()
+
+    def add(self, id: str, item: T) -> None:
+        """Add something.
+
+        Raises:
+            DuplicateId: If the id is taken.
+        """
+        with self._lock:
+            if id in self._items:
+                raise DuplicateId(self.kind, id)
+            self._items = {**self._items, id: item}
+            self.version += 1
+
+    def replace(self, id: str, item: T) -> None:
+        """Add something, in the place of what has that id if anything does; runs under way keep theirs."""
+        with self._lock:
+            self._items = {**self._items, id: item}
+            self.version += 1
+
+    def remove(self, id: str) -> None:
+        """Remove something; an id that nothing has is ignored."""
+        with self._lock:
+            self._items = {key: item for key, item in self._items.items() if key != id}
+            self.version += 1
+
+    def get(self, id: str) -> T | None:
+        """Return what has that id, or None."""
+        return self._items.get(id)
+
+    def ids(self) -> list[str]:
+        """Return all ids, in order."""
+        return list(self._items)
+
+    def items(self) -> list[tuple[str, T]]:
+        """Return everything with its id, in order."""
+        return list(self._items.items())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._items
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProviderEntry:
+    """A registered provider: its plugin with extensions, under an id, with its settings."""
+
+    id: str
+    wrapper: ProviderWrapper
+    config: FrozenDict
+
+    @classmethod
+    def of(
+        cls, id: str, plugin: Any, config: Mapping[str, Any] | None, extensions: Sequence[Any]
+    ) -> ProviderEntry:
+        """Wrap a provider class or object.
+
+        Raises:
+            RegistrationError: If it is no provider, or an extension is none.
+            PluginError: If a class cannot be instantiated.
+        """
+        if config is not None and not isinstance(config, Mapping):
+            raise ConfigError(f"the config of provider {id!r} must be a mapping, not {type(config).__name__}")
+        if isinstance(extensions, str) or not isinstance(extensions, Sequence):
+            raise RegistrationError(id, f"extensions must be a list, not {type(extensions).__name__}")
+        wrapper = ProviderWrapper(plugin, tuple(extensions))
+        wrapper.name = id
+        return cls(id, wrapper, freeze(dict(config or EMPTY)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PluginEntry:
+    """A registered plugin of any kind: as the core sees it, under an id."""
+
+    id: str
+    wrapper: PluginWrapper
+    required: bool = False
+
+    @property
+    def plugin(self) -> Any:
+        """The plugin object itself."""
+        return self.wrapper.plugin
+
+    @classmethod
+    def of(cls, id: str, plugin: Any, *, required: bool = False) -> PluginEntry:
+        """Wrap a plugin class or object; what it can do tells its kind.
+
+        One with nothing but `register` is a feature without hooks to the core.
+
+        Raises:
+            RegistrationError: If it is a provider, or no plugin at all.
+        """
+        if any(hasattr(plugin, hook) for hook in API_HOOKS):
+            raise RegistrationError(id, "it is a provider: register it with with_provider()")
+        wrapper: PluginWrapper
+        if hasattr(plugin, "get_tool_schemas") and any(hasattr(plugin, hook) for hook in RUN_HOOKS):
+            wrapper = ToolWrapper(plugin)
+        elif hasattr(plugin, "process_chunk"):
+            wrapper = ExtensionWrapper(plugin)
+        else:
+            wrapper = FeatureWrapper(plugin)
+        wrapper.name = id
+        return cls(id, wrapper, required)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToolEntry:
+    """A registered tool, or a plugin with several, under an id.
+
+    Attributes:
+        owner: Who offers it, in words.
+    """
+
+    id: str
+    wrapper: ToolWrapper
+    owner: str
+
+    @classmethod
+    def of(cls, id: str, given: Any, owner: str, *, name: str | None = None) -> ToolEntry:
+        """Wrap a typed function, which is then called *id*, or a tool plugin class or object.
+
+        Raises:
+            RegistrationError: If it is none of these, or the id is no name for a tool.
+            PluginError: If a class cannot be instantiated.
+        """
+        wrapper = ToolWrapper(_as_tool(id, given))
+        wrapper.name = name or id
+        return cls(id, wrapper, owner)
+
+
+def _as_tool(id: str, given: Any) -> Any:
+    if isinstance(given, FunctionTool):
+        return given if given.name == id else given.renamed(id)
+    if isinstance(given, type) or hasattr(given, "get_tool_schemas"):
+        return given
+    return tool(given, name=id)
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySet:
+    """Everything that agents can be resolved from."""
+
+    agents: Registry[AgentSpec] = field(default_factory=lambda: Registry("agent"))
+    tools: Registry[ToolEntry] = field(default_factory=lambda: Registry("tool"))
+    models: Registry[ModelSpec] = field(default_factory=lambda: Registry("model"))
+    providers: Registry[ProviderEntry] = field(default_factory=lambda: Registry("provider"))
+    plugins: Registry[PluginEntry] = field(default_factory=lambda: Registry("plugin"))
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """Changes whenever anything in any registry does."""
+        return (
+            self.agents.version,
+            self.tools.version,
+            self.models.version,
+            self.providers.version,
+            self.plugins.version,
+        )

@@ -1,0 +1,222 @@
+"""From an agent's id to something that runs, in three stages: lookup, plugins, tools.
+
+`resolve` decides from values alone and returns everything or raises one `ResolveError`. What depends
+only on the registries is decided once and kept until they change; the environment, which a run may
+look at as its own, is made anew each time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+from agent_core import ModelDiscoveryCache
+from agent_core.frozen import FrozenDict, freeze
+from agent_runtime.clock import SYSTEM_CLOCK, Clock
+from agent_runtime.executor import Executor, ProviderExecutor
+from agent_runtime.health import HEALTH, HealthRegistry
+from agent_runtime.resolve.lookup import Found, Target, find_target, look_up
+from agent_runtime.resolve.plugins import (
+    Chain,
+    build_chain,
+    build_core,
+    enable,
+    enabled_entries,
+    place,
+    request_config,
+)
+from agent_runtime.resolve.tools import (
+    add_tool,
+    collect_tools,
+    filter_tools,
+    global_tools,
+    placed_tools,
+    table_of,
+)
+from agent_runtime.resolved import ResolvedAgent
+from agent_runtime.retry import RetryingExecutor
+from agent_runtime.sections import tool_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agent_core import AgentCore, Decision, ToolDescriptor
+    from agent_core.steps import Flow
+    from agent_runtime.env import TaggedTool
+    from agent_runtime.registries import PluginEntry, RegistrySet, ToolEntry
+    from agent_runtime.results import RunResult
+    from agent_runtime.runs import RunRequest
+    from agent_runtime.specs import AgentSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What the registries alone decide about an agent.
+
+    Attributes:
+        version: That of the registries when it was made.
+        entries: The plugins that are on.
+    """
+
+    version: tuple[int, ...]
+    found: Found
+    chain: Chain
+    entries: tuple[PluginEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Equipment:
+    """What an agent runs with, as long as its plugins place the same tools.
+
+    Attributes:
+        placed: The tools that were placed when it was made.
+    """
+
+    plan: _Plan
+    placed: Mapping[str, TaggedTool]
+    core: AgentCore
+    config: FrozenDict
+    provider: Executor
+    models: Mapping[str, ProviderExecutor]
+    descriptors: tuple[ToolDescriptor, ...]
+    tools: Mapping[str, Any]
+    decisions: tuple[Decision, ...]
+    warnings: tuple[str, ...]
+
+
+class Resolver:
+    """Resolves the agents of one set of registries."""
+
+    def __init__(
+        self,
+        registries: RegistrySet,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        health: HealthRegistry = HEALTH,
+    ) -> None:
+        self._registries = registries
+        self._clock = clock
+        self._health = health
+        self._known_models = ModelDiscoveryCache()
+        self._plans: dict[str, _Plan] = {}
+        self._equipment: dict[str, _Equipment] = {}
+
+    def resolve(self, agent_id: str) -> ResolvedAgent:
+        """Return the agent, ready to run.
+
+        Raises:
+            ResolveError: One of its subclasses, if anything about the agent is not as it must be.
+        """
+        plan = self._plan(agent_id)
+        registrar = place(plan.found.spec, plan.entries)
+        equipment = self._equip(plan, registrar.tools)
+        return ResolvedAgent(
+            spec=plan.found.spec,
+            model=plan.found.target.model,
+            provider=equipment.provider,
+            config=equipment.config,
+            env=registrar.env(tuple(entry.plugin for entry in plan.entries)),
+            tools=equipment.tools,
+            decisions=equipment.decisions,
+            warnings=equipment.warnings,
+            core=equipment.core,
+            models=equipment.models,
+            descriptors=equipment.descriptors,
+            tool_settings=tool_settings(plan.found.spec),
+        )
+
+    def _plan(self, agent_id: str) -> _Plan:
+        known, version = self._plans.get(agent_id), self._registries.version
+        if known is not None and known.version == version:
+            return known
+        found = look_up(self._registries, agent_id)
+        chain = build_chain(self._registries, found)
+        core = self._core(found.spec, chain, global_tools(self._registries))
+        config = request_config(chain, found.spec, found.target)
+        resolution = enable(core, found.spec, chain, config)
+        entries = enabled_entries(chain, resolution.decisions)
+        plan = _Plan(version=version, found=found, chain=chain, entries=entries)
+        self._plans[agent_id] = plan
+        return plan
+
+    def _equip(self, plan: _Plan, placed: Mapping[str, TaggedTool]) -> _Equipment:
+        agent_id = plan.found.spec.id
+        known = self._equipment.get(agent_id)
+        if known is not None and known.plan is plan and _same(known.placed, placed):
+            return known
+        equipment = self._equipment[agent_id] = self._equipped(plan, placed)
+        return equipment
+
+    def _equipped(self, plan: _Plan, placed: Mapping[str, TaggedTool]) -> _Equipment:
+        spec = plan.found.spec
+        tools = collect_tools(self._registries, spec, self._run_child, self._clock)
+        for entry in placed_tools(spec, placed):
+            add_tool(spec.id, tools, entry)
+        core = self._core(spec, plan.chain, tools)
+        config = request_config(plan.chain, spec, plan.found.target)
+        filtered = filter_tools(spec, table_of(spec, enable(core, spec, plan.chain, config), tools).available)
+        config["allowed_tools"] = filtered.names
+        resolution = enable(core, spec, plan.chain, config)
+        table = table_of(spec, resolution, tools)
+        return _Equipment(
+            plan=plan,
+            placed=dict(placed),
+            core=core,
+            config=freeze(config),
+            provider=self._executor(core, plan, filtered.names),
+            models=self._models(core, plan, filtered.names),
+            descriptors=table.effective,
+            tools={name: binding.plugin.plugin for name, binding in table.bindings.items()},
+            decisions=resolution.decisions,
+            warnings=(*plan.chain.warnings, *resolution.warnings, *filtered.warnings),
+        )
+
+    def _core(self, spec: AgentSpec, chain: Chain, tools: Sequence[ToolEntry]) -> AgentCore:
+        return build_core(self._registries, spec, chain, tools, self._known_models)
+
+    def _executor(self, core: AgentCore, plan: _Plan, allowed: list[str]) -> Executor:
+        found = plan.found
+        own, *others = (_asking(core, plan, target, allowed) for target in (found.target, *found.fallbacks))
+        if found.retry is None:
+            return own
+        return RetryingExecutor((own, *others), found.retry, self._health)
+
+    def _models(self, core: AgentCore, plan: _Plan, allowed: list[str]) -> dict[str, ProviderExecutor]:
+        """Return an executor for every declared model whose provider is there."""
+        agent_id, known = plan.found.spec.id, self._registries.providers
+        targets = [
+            find_target(self._registries, agent_id, name)
+            for name, model in self._registries.models.items()
+            if model.provider in known
+        ]
+        return {target.model.id: _asking(core, plan, target, allowed) for target in targets}
+
+    def _run_child(self, request: RunRequest) -> Flow[RunResult]:
+        """Run a delegate, resolved when it is called."""
+        from agent_runtime.loop import run_request
+
+        return run_request(self.resolve(request.agent_id), request, self._clock)
+
+
+def _asking(core: AgentCore, plan: _Plan, target: Target, allowed: list[str]) -> ProviderExecutor:
+    config = {**request_config(plan.chain, plan.found.spec, target), "allowed_tools": allowed}
+    return ProviderExecutor(core, target.model, freeze(config))
+
+
+def _same(known: Mapping[str, TaggedTool], placed: Mapping[str, TaggedTool]) -> bool:
+    return known.keys() == placed.keys() and all(_is_same(known[id].tool, placed[id].tool) for id in placed)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Say whether two tools are one; a bound method is another object each time that it is looked up."""
+    return one is other or (isinstance(one, MethodType) and bool(one == other))
+
+
+def resolve(registries: RegistrySet, agent_id: str) -> ResolvedAgent:
+    """Return an agent ready to run, from the registries alone.
+
+    Raises:
+        ResolveError: One of its subclasses, if anything about the agent is not as it must be.
+    """
+    return Resolver(registries).resolve(agent_id)

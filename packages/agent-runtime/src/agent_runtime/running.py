@@ -1,0 +1,353 @@
+"""One run while it goes on: what changes from step to step, and nothing else.
+
+A `Run` belongs to one flow; nobody else ever sees it. What hooks see of it are snapshots.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from agent_core import ArgumentTypeError, Cancellation, Message, Session
+from agent_core.context import Context, build_context
+from agent_core.errors import RequestCancelled
+from agent_core.steps import Emit, Flow, run_blocking
+from agent_runtime.defaults.loop_actions import FOR_NEXT_REQUEST, STOP
+from agent_runtime.engine import Engine, finish_slowly
+from agent_runtime.phases import Phase, PhaseView
+from agent_runtime.policies.conditions import Timeout
+from agent_runtime.policies.stats import RunStats
+from agent_runtime.results import Reason, Usage
+from agent_runtime.runs import Checkpoint, RunInfo, RunRequest, RunScope
+from agent_runtime.state import State
+from agent_runtime.suspension import RUN, STATE, SavedRun, Suspension, read_saved_run
+
+if TYPE_CHECKING:
+    from agent_runtime.clock import Clock
+    from agent_runtime.resolved import ResolvedAgent
+
+
+class Run:
+    """The progress of one run.
+
+    Attributes:
+        saved: The suspended run that this one continues, if it does.
+        session: The session as of now.
+        begun_at: How many messages it had when the run began.
+        usage: What was used up to now, delegates included.
+        offered: The tools that the model was offered in this step, if not all of the agent's.
+        called: The tools that ran in this step.
+        answered: How many calls of this step have their answer, from a tool or not.
+        waiting: The calls that wait for a decision.
+        cancellation: Cancelled when the run shall stop, whoever wants it.
+    """
+
+    def __init__(
+        self, agent: ResolvedAgent, request: RunRequest, clock: Clock, ask: Callable[..., Flow[str]]
+    ) -> None:
+        self.agent = agent
+        self._ask = ask
+        self.request = request
+        self.clock = clock
+        session = agent.core.create_session() if request.session is None else request.session
+        saved = read_saved_run(session)
+        # Only a decision goes on with a run that waits; a new message is a new run.
+        continues = saved is not None and saved.agent_id == agent.spec.id and bool(request.decisions)
+        self.saved = saved if continues else None
+        self.waiting: tuple[Suspension, ...] = () if saved is None else saved.waiting
+        self.run_id = request.run_id or (uuid4().hex if self.saved is None else self.saved.run_id)
+        self.session = _without_run(session)
+        self.begun_at = len(session.messages)
+        self.rounds = 0 if self.saved is None else self.saved.rounds
+        self.round = self.rounds
+        self.usage = Usage() if self.saved is None else Usage.from_dict(self.saved.usage)
+        self.model = agent.model
+        self.offered: list[str] | None = None
+        self.answer: tuple[Message, ...] = ()
+        self.called: tuple[str, ...] = ()
+        self.answered = 0
+        self.errors = 0
+        self.mistakes = 0
+        self.repeats: dict[str, int] = {}
+        self.compactions = 0
+        self.nudges = 0
+        self.cause: Reason | None = None
+        self._began = clock.now() - (0.0 if self.saved is None else self.saved.seconds)
+        self._timeout = self._shortest_timeout()
+        self.cancellation = Cancellation()
+        self.engine = Engine(agent.env, self._first_state(session))
+        self.scope = self._scope()
+        about = {"run": self.scope, "agent_id": agent.spec.id, "trigger_source": "runtime"}
+        self._context = build_context(about, request.context)
+        self._release = self._link()
+
+    @property
+    def token(self) -> Cancellation | None:
+        """The token for requests and tools; None if nobody but the caller's leaving can stop them."""
+        watched = self.request.cancellation is not None or self._timeout is not None
+        return self.cancellation if watched else None
+
+    @property
+    def state(self) -> State:
+        """The state keys as of now."""
+        return self.engine.state
+
+    @property
+    def seconds(self) -> float:
+        """For how long the run has been going."""
+        return self.clock.now() - self._began
+
+    def phase(self, phase: Phase, **about: Any) -> Flow[None]:
+        """Run a phase, if anybody has anything to do in it."""
+        if self.engine.is_idle(phase):
+            return _nothing()
+        return self.engine.run(phase, partial(self.view, phase, **about))
+
+    def view(self, phase: Phase, state: State, **about: Any) -> PhaseView:
+        """Return a snapshot for hooks."""
+        return PhaseView(
+            phase=phase,
+            run=self.info(),
+            spec=self.agent.spec,
+            session=self.session,
+            state=state,
+            messages=self.answer,
+            usage=self.usage,
+            stats=self.stats(),
+            **about,
+        )
+
+    def info(self) -> RunInfo:
+        """Return what hooks may know and ask of the run."""
+        return RunInfo(
+            run_id=self.run_id,
+            agent_id=self.agent.spec.id,
+            round=self.round,
+            parents=self.request.parents,
+            model=self.model,
+            tools=self.agent.descriptors,
+            clock=self.clock,
+            cancellation=self.cancellation,
+            ask=partial(self._ask, self),
+        )
+
+    def stats(self) -> RunStats:
+        """Return how far the run has come, for stop conditions."""
+        repeated = max(self.repeats, key=lambda call: self.repeats[call], default="")
+        return RunStats(
+            rounds=self.rounds,
+            seconds=self.seconds,
+            tokens=self.usage.total_tokens,
+            cost=self.usage.cost,
+            errors=self.errors,
+            text="".join(str(message.content) for message in self.answer),
+            called=self.called,
+            repeats=self.repeats.get(repeated, 0),
+            repeated=repeated.partition("\0")[0],
+        )
+
+    def check(self) -> None:
+        """Leave if the run shall stop."""
+        if self.cancellation.cancelled:
+            raise RequestCancelled
+
+    def leave(self) -> None:
+        """Note that the caller has lost interest; the run ends at the next opportunity."""
+        self._stop_now(Reason("cancelled", "the caller cancelled the run or left"))
+
+    def tell(self, *events: dict[str, Any]) -> Flow[None]:
+        """Show events; that the caller leaves at one of them ends the run later, not here."""
+        try:
+            yield Emit(list(events))
+        except RequestCancelled:
+            self.leave()
+
+    def stop(self) -> Reason | None:
+        """Return why the run shall end after this step, if somebody wants that."""
+        wanted = self.state.read(STOP)
+        if wanted is not None:
+            return Reason(wanted["code"], wanted["detail"])
+        return self._over_budget()
+
+    def append(self, messages: Sequence[Message]) -> None:
+        """Add messages to the session."""
+        self.session = self.agent.core.append_messages(self.session, messages)
+
+    def checkpoint(self, kind: Any, call_id: str | None = None) -> Flow[None]:
+        """Let the caller keep what there is now, before the run goes on."""
+        keep = self.request.checkpoint
+        if keep is None:
+            return
+        keeping = _once(partial(keep, Checkpoint(kind, self.with_state(), call_id)))
+        try:
+            yield from finish_slowly(keeping)
+        except RequestCancelled:
+            # The one under way must not come in behind the next, nor be left out: wait for it.
+            yield from run_blocking(keeping)
+            raise
+
+    def with_state(self) -> Session:
+        """Return the session with the state that outlives the run, and with what the run waits for."""
+        kept = self.state.saved("session")
+        metadata: dict[str, Any] = {}
+        if kept or STATE in self.session.metadata:
+            metadata[STATE] = kept
+        if self.waiting:
+            metadata[RUN] = self._saved().to_dict()
+        return self.session.with_metadata(metadata) if metadata else self.session
+
+    def next_request_done(self) -> None:
+        """Forget what hooks had asked for the request that was just made."""
+        state = self.engine.state
+        for key in FOR_NEXT_REQUEST:
+            if state[key.name] != key.default:
+                state = state.replaced(key.name, key.default)
+        self.engine.state = state
+
+    def use(self, usage: Usage | None) -> None:
+        """Count what was used, with what delegates reported meanwhile."""
+        reported = self.scope.take_reports()
+        if usage is None and reported is None:
+            return
+        self.usage = sum((used for used in (usage, reported) if used is not None), self.usage)
+        self.scope.tokens_left, self.scope.cost_left = self._left()
+
+    def context(self, **more: Any) -> Context:
+        """Return what plugins and tools are told about the run."""
+        return build_context(more, self._context) if more else self._context
+
+    def end(self) -> None:
+        """Let go of the caller's token and of the alarm."""
+        self._release()
+
+    def _first_state(self, session: Session) -> State:
+        kept = session.metadata.get(STATE)
+        own = {} if self.saved is None else self.saved.state
+        return State.restored(self.agent.env.keys, kept if isinstance(kept, Mapping) else {}, own)
+
+    def _saved(self) -> SavedRun:
+        return SavedRun(
+            run_id=self.run_id,
+            agent_id=self.agent.spec.id,
+            rounds=self.rounds,
+            seconds=self.seconds,
+            usage=self.usage.to_dict(),
+            state=self.state.saved("run"),
+            waiting=self.waiting,
+        )
+
+    def _scope(self) -> RunScope:
+        timeout = self._timeout
+        tokens, cost = self._left()
+        return RunScope(
+            run_id=self.run_id,
+            agent_id=self.agent.spec.id,
+            parents=(*self.request.parents, self.agent.spec.id),
+            cancellation=self.cancellation,
+            deadline=None if timeout is None else self.clock.now() + timeout,
+            tokens_left=tokens,
+            cost_left=cost,
+            stream=self.request.stream,
+        )
+
+    def _shortest_timeout(self) -> float | None:
+        """Return the seconds that are left of the request's time, or of the agent's, if that is less."""
+        declared = [one.seconds for one in self.agent.spec.stop_conditions if isinstance(one, Timeout)]
+        limits = [max(0.001, seconds - self.seconds) for seconds in declared]
+        if self.request.timeout is not None:
+            limits.append(self.request.timeout)
+        return min(limits, default=None)
+
+    def _left(self) -> tuple[int | None, float | None]:
+        tokens, cost = self.request.token_budget, self.request.cost_budget
+        return (
+            None if tokens is None else max(0, tokens - self.usage.total_tokens),
+            None if cost is None else max(0.0, cost - self.usage.cost),
+        )
+
+    def _over_budget(self) -> Reason | None:
+        tokens, cost = self._left()
+        if tokens == 0:
+            return Reason("token_budget", f"{self.usage.total_tokens} tokens were used, as many as allowed")
+        if cost == 0.0:
+            return Reason("cost_budget", f"the run cost {self.usage.cost:.4f}, as much as allowed")
+        return None
+
+    def _link(self) -> Callable[[], None]:
+        """Let the caller's token and the run's time limit stop it; return how to undo that."""
+        undo: list[Callable[[], object]] = []
+        outer = self.request.cancellation
+        if outer is not None:
+            key = outer.add_callback(
+                lambda: self._stop_now(Reason("cancelled", "the caller cancelled the run"))
+            )
+            undo.append(partial(outer.remove_callback, key))
+        if (timeout := self._timeout) is not None:
+            why = Reason("timeout", f"the run took longer than {timeout:g} seconds")
+            undo.append(self.clock.call_later(timeout, lambda: self._stop_now(why)))
+        return partial(_do_all, undo)
+
+    def _stop_now(self, reason: Reason) -> None:
+        self.cause = self.cause or reason
+        self.cancellation.cancel()
+
+
+def _without_run(session: Session) -> Session:
+    """Return the session without the run that it waited with; a run that waits again writes its own."""
+    if RUN not in session.metadata:
+        return session
+    kept = {key: value for key, value in session.metadata.items() if key != RUN}
+    return replace(session, metadata=kept).sealed(session.seal)
+
+
+def _do_all(steps: Sequence[Callable[[], object]]) -> None:
+    for step in steps:
+        step()
+
+
+def _once(work: Callable[[], object]) -> Callable[[], object]:
+    """Return *work* such that it is done once, whoever calls it; a second caller waits for the first."""
+    lock, done = threading.Lock(), list[bool]()
+
+    def do() -> object:
+        with lock:
+            if done:
+                return None
+            answer = work()
+            done.append(True)
+            return answer
+
+    return do
+
+
+def _nothing() -> Flow[None]:
+    return
+    yield  # makes it a flow
+
+
+def as_messages(given: Any) -> list[Message]:
+    """Return what a request or an inbox brought as messages: a text is the user's.
+
+    Raises:
+        ArgumentTypeError: If it is neither text, nor message, nor a dict of one.
+    """
+    if given is None:
+        return []
+    items = [given] if isinstance(given, (str, Message, Mapping)) else list(given)
+    return [_as_message(item) for item in items]
+
+
+def _as_message(item: Any) -> Message:
+    if isinstance(item, Message):
+        return item
+    if isinstance(item, str):
+        return Message("user", item)
+    if isinstance(item, Mapping):
+        return Message.from_dict(dict(item))
+    raise ArgumentTypeError(
+        f"messages must be texts, messages or dicts of messages, not {type(item).__name__}"
+    )

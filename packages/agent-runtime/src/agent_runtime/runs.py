@@ -1,0 +1,155 @@
+"""One run: what is asked of it, and what its hooks and tools may know about it."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from agent_core.frozen import EMPTY
+from agent_runtime.results import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from agent_core import CancellationToken, Session, ToolDescriptor
+    from agent_core.steps import Flow
+    from agent_runtime.clock import Clock
+    from agent_runtime.specs import ModelSpec
+    from agent_runtime.suspension import Decision
+
+Input = "str | Message | Mapping[str, Any]"
+
+
+class Checkpoint(NamedTuple):
+    """A moment at which a run can be written down, so that nothing of it is lost.
+
+    Attributes:
+        kind: "input" when the request's messages were added, "answer" when the model answered,
+            "intent" before a tool runs, "result" after it did, "end" when the run is over or waits.
+        session: The session as of then.
+        call_id: The tool call that "intent" and "result" are about.
+    """
+
+    kind: Literal["input", "answer", "intent", "result", "end"]
+    session: Session
+    call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What a run shall do.
+
+    Attributes:
+        agent_id: The agent to run.
+        messages: What to add before the model is asked: a text, a message, or several.
+        session: The conversation so far; a new one by default.
+        decisions: What was decided about the calls that a suspended run waits for.
+        run_id: The run's id; by default a new one, or that of the run that is resumed.
+        config: Settings for this run's requests, over all others.
+        stream: Whether answers are wanted piece by piece.
+        timeout: Seconds after which the run is stopped, whatever it is doing.
+        token_budget: How many tokens it may use.
+        cost_budget: How much it may cost.
+        cancellation: A token by which the caller can take the run back.
+        context: What plugins and tools are told beside what the platform tells them.
+        checkpoint: Called whenever there is something new to keep, before the run goes on.
+        inbox: Asked after each step for messages that came meanwhile; the run goes on with them.
+        parents: The agents that delegated to this one, outermost first.
+    """
+
+    agent_id: str
+    messages: Any = ()
+    session: Session | None = None
+    _: KW_ONLY
+    decisions: Sequence[Decision | Mapping[str, Any]] = ()
+    run_id: str | None = None
+    config: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    stream: bool = True
+    timeout: float | None = None
+    token_budget: int | None = None
+    cost_budget: float | None = None
+    cancellation: CancellationToken | None = None
+    context: Mapping[str, Any] | None = None
+    checkpoint: Callable[[Checkpoint], object] | None = None
+    inbox: Callable[[], Any] | None = None
+    parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo:
+    """Which run this is, and what hooks may ask of it.
+
+    Attributes:
+        run_id: The run's id.
+        agent_id: The agent that runs.
+        round: How often the model has been asked, the current step included; 0 before the first.
+        parents: The agents that delegated to this one, outermost first.
+        model: The model that answers; a fallback while one does.
+        tools: The tools that the model is offered.
+        clock: The run's clock.
+        cancellation: Cancelled when the run shall stop.
+        ask: Asks a model something beside the conversation: ``yield from run.ask(messages, model=None,
+            config={})`` in a hook that is a generator returns the text of the answer.
+    """
+
+    run_id: str
+    agent_id: str
+    round: int
+    parents: tuple[str, ...]
+    model: ModelSpec
+    tools: tuple[ToolDescriptor, ...]
+    clock: Clock
+    cancellation: CancellationToken
+    ask: Callable[..., Flow[str]]
+
+
+class RunScope:
+    """What a tool finds in its context under "run": the run that it works for.
+
+    Delegates hand it on: cancellation, time and budgets go down, usage comes up.
+    """
+
+    __slots__ = (
+        "_used",
+        "agent_id",
+        "cancellation",
+        "cost_left",
+        "deadline",
+        "parents",
+        "run_id",
+        "stream",
+        "tokens_left",
+    )
+
+    def __init__(
+        self,
+        *,
+        run_id: str,
+        agent_id: str,
+        parents: tuple[str, ...],
+        cancellation: CancellationToken,
+        deadline: float | None,
+        tokens_left: int | None,
+        cost_left: float | None,
+        stream: bool,
+    ) -> None:
+        self.run_id = run_id
+        self.agent_id = agent_id
+        self.parents = parents
+        self.cancellation = cancellation
+        self.deadline = deadline
+        self.tokens_left = tokens_left
+        self.cost_left = cost_left
+        self.stream = stream
+        self._used: list[Usage] = []
+
+    def report(self, usage: Usage) -> None:
+        """Say what was used on the run's behalf; it counts for the run's budgets."""
+        self._used.append(usage)
+
+    def take_reports(self) -> Usage | None:
+        """Return the sum of what was reported since the last time; None if nothing was."""
+        if not self._used:
+            return None
+        used, self._used = self._used, []
+        return sum(used, Usage())

@@ -1,0 +1,167 @@
+"""The sections of an agent: who claims which, and whether what stands there fits.
+
+A section belongs to a plugin that declares a schema for it, to a core plugin of that id (its settings),
+or to the runtime itself: `config`, `retry`, `tools`. One that nobody claims is most likely a typing
+mistake, so it is a warning with the nearest name; it may also belong to a layer above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields as dataclass_fields
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agent_core import ConfigError, PluginError
+from agent_core.config import read_config
+from agent_core.encoding import canonical, parse
+from agent_core.frozen import thaw
+from agent_runtime import fields
+from agent_runtime.errors import EnvBuildError, InvalidPluginConfig, SpecError, nearest
+from agent_runtime.resolved import ToolSettings
+from agent_runtime.specs import AgentSpec, RetryPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from agent_runtime.registries import PluginEntry
+
+RUNTIME_SECTIONS = ("config", "retry", "tools")
+_RUNTIME = "runtime"
+
+
+class Claim(NamedTuple):
+    """A section, the plugin that it belongs to, and the JSON Schema that it must fit."""
+
+    plugin: str
+    section: str
+    schema: Mapping[str, Any]
+
+
+def retry_policy(spec: AgentSpec) -> RetryPolicy | None:
+    """Return the agent's retry policy, or None if it has none or one that never does anything."""
+    if "retry" not in spec.sections:
+        return None
+    policy = _read(spec, "retry", lambda data: fields.read(RetryPolicy, data, where="retry"), stage="lookup")
+    return policy if policy.does_something else None
+
+
+def tool_settings(spec: AgentSpec) -> ToolSettings:
+    """Return how the agent's tools run."""
+    return _read(spec, "tools", _tool_settings) if "tools" in spec.sections else ToolSettings()
+
+
+def core_settings(spec: AgentSpec, plugins: Iterable[PluginEntry]) -> dict[str, Any]:
+    """Return the settings that the sections hold for the core and its plugins.
+
+    Raises:
+        InvalidPluginConfig: If one is of the wrong kind, or unknown.
+        EnvBuildError: If a plugin cannot say which settings it has.
+    """
+    settings: dict[str, Any] = {}
+    for entry in plugins:
+        if entry.id in spec.sections and (known := _known_settings(spec, entry)):
+            settings |= _read(spec, entry.id, partial(_keys_of, known), entry.id)
+    settings |= _read(spec, "config", _config)
+    return settings
+
+
+def _known_settings(spec: AgentSpec, entry: PluginEntry) -> Mapping[str, Any]:
+    try:
+        return entry.wrapper.get_config_schema()
+    except PluginError as error:
+        raise EnvBuildError(spec.id, entry.id, f"{error.hook} {error.problem}") from error
+
+
+def _config(data: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = thaw(read_config(fields.mapping("config", data)))
+    return settings
+
+
+def check_sections(spec: AgentSpec, plugins: Sequence[PluginEntry]) -> list[str]:
+    """Check every section that a plugin declares a schema for, and return warnings for unclaimed ones.
+
+    Raises:
+        InvalidPluginConfig: If a section does not fit.
+        EnvBuildError: If a plugin's schema is no schema.
+    """
+    if not spec.sections:
+        return []
+    claims = [claim for entry in plugins for claim in _claims(spec.id, entry)]
+    for claim in claims:
+        if claim.section in spec.sections:
+            _check(spec, claim)
+    known = {*RUNTIME_SECTIONS, "permissions", *(claim.section for claim in claims)}
+    known |= {entry.id for entry in plugins if entry.wrapper.has("get_config_schema")}
+    return [
+        f"section {name!r} of agent {spec.id!r} belongs to no plugin: {nearest(name, sorted(known))}"
+        for name in spec.sections
+        if name not in known
+    ]
+
+
+def _claims(agent_id: str, entry: PluginEntry) -> list[Claim]:
+    declare = getattr(entry.plugin, "config_schemas", None)
+    if declare is None:
+        return []
+    try:
+        pairs = [(str(section), schema) for section, schema in declare()]
+    except Exception as error:
+        raise EnvBuildError(agent_id, entry.id, f"config_schemas failed: {error}") from error
+    return [Claim(entry.id, section, schema) for section, schema in pairs]
+
+
+def _check(spec: AgentSpec, claim: Claim) -> None:
+    try:
+        validator = _validator(canonical(claim.schema))
+    except (ValueError, TypeError) as error:
+        wrong = f"its schema for section {claim.section!r} is not valid: {error}"
+        raise EnvBuildError(spec.id, claim.plugin, wrong) from error
+    problem = next(iter(validator.iter_errors(thaw(spec.sections[claim.section]))), None)
+    if problem is not None:
+        path = ".".join(str(part) for part in problem.instance_path)
+        place = f"{claim.section}.{path}" if path else claim.section
+        raise InvalidPluginConfig(spec.id, claim.plugin, claim.section, f"{place}: {problem.message}")
+
+
+@lru_cache(maxsize=512)
+def _validator(schema: bytes) -> Any:
+    import jsonschema_rs
+
+    return jsonschema_rs.validator_for(parse(schema))
+
+
+def _read(
+    spec: AgentSpec,
+    section: str,
+    read: Callable[[Any], Any],
+    plugin: str = _RUNTIME,
+    stage: str | None = None,
+) -> Any:
+    try:
+        return read(spec.sections.get(section, {}))
+    except ConfigError as error:
+        raise InvalidPluginConfig(spec.id, plugin, section, str(error), stage=stage) from error
+
+
+def _tool_settings(data: Any) -> ToolSettings:
+    settings = fields.read(ToolSettings, data, where="tools")
+    fields.check_number("tools.concurrency", settings.concurrency, least=1, most=256, whole=True)
+    fields.check_number("tools.timeout", settings.timeout, least=0.001, optional=True)
+    for name, seconds in fields.mapping("tools.timeouts", settings.timeouts or {}).items():
+        fields.check_number(f"tools.timeouts.{name}", seconds, least=0.001)
+    return settings
+
+
+def _keys_of(known: Mapping[str, Any], data: Any) -> dict[str, Any]:
+    """Return a core plugin's settings, after a look at their names."""
+    for key in fields.mapping("section", data):
+        if key not in known:
+            raise SpecError(f"there is no setting {key!r}: {nearest(key, known)}", field=key)
+    return dict(thaw(data))
+
+
+SECTION_FIELDS = {
+    "retry": tuple(field.name for field in dataclass_fields(RetryPolicy)),
+    "tools": tuple(field.name for field in dataclass_fields(ToolSettings)),
+}
+"""The fields of the runtime's own sections, for documentation and completion."""

@@ -1,0 +1,269 @@
+"""Declarations: agents, models and their settings as plain data.
+
+A spec says nothing but what somebody wrote down; whether the things that it names exist is decided by
+`agent_runtime.resolve`. Everything here can be written as a dict, and so as TOML, YAML or JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+from agent_core.frozen import EMPTY
+from agent_runtime import fields
+from agent_runtime.errors import SpecError
+from agent_runtime.policies.conditions import StopCondition, read_condition, tool_patterns
+
+HARD_CAP = 1000
+"""The loop asks a model at most so often in one run, whatever a spec says."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model under a name of one's own: which provider, and what the provider calls it.
+
+    Attributes:
+        id: What agents call the model.
+        provider: The id under which the provider is registered.
+        model: The name that the provider's API knows; empty for a provider that has only one.
+        context_window: How many tokens fit into a request and its answer.
+        max_output_tokens: How many tokens an answer may have; kept free in the window.
+        input_price: What a million tokens sent cost.
+        output_price: What a million tokens received cost.
+        cached_input_price: What a million tokens sent cost when the provider had them cached.
+        config: Settings for requests to this model, over those of its provider.
+    """
+
+    id: str
+    provider: str
+    model: str = ""
+    _: KW_ONLY
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    input_price: float | None = None
+    output_price: float | None = None
+    cached_input_price: float | None = None
+    config: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+
+    def __post_init__(self) -> None:
+        fields.check_text("id", self.id, empty=False)
+        fields.check_text("provider", self.provider, empty=False)
+        fields.check_text("model", self.model)
+        for name in ("context_window", "max_output_tokens"):
+            fields.check_number(name, getattr(self, name), least=1, whole=True, optional=True)
+        for name in ("input_price", "output_price", "cached_input_price"):
+            fields.check_number(name, getattr(self, name), optional=True)
+        if self.context_window and self.max_output_tokens and self.max_output_tokens >= self.context_window:
+            raise SpecError("max_output_tokens must be below context_window", field="max_output_tokens")
+        object.__setattr__(self, "config", fields.mapping("config", self.config))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration as plain data."""
+        return fields.write(self)
+
+    @classmethod
+    def from_dict(cls, data: Any) -> ModelSpec:
+        """Read the dict form.
+
+        Raises:
+            SpecError: If a field is missing, unknown or wrong.
+        """
+        return fields.read(cls, data, where="model", outermost=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often, and how long apart, a failing model is asked again.
+
+    Attributes:
+        max_retries: How often a request is repeated that failed before an answer began.
+        stream_retries: How often one is repeated whose answer broke off in the middle.
+        base_delay: The longest first pause in seconds; each next one may be twice as long.
+        max_delay: The longest pause of all.
+        max_retry_after: The longest pause that a server may ask for; above it the failure is reported.
+        deadline: Seconds after which a step is not tried again, whatever is left of the retries.
+        fallback_models: Models to go on with, in order, when the agent's own cannot answer.
+    """
+
+    _: KW_ONLY
+    max_retries: int = 4
+    stream_retries: int = 2
+    base_delay: float = 0.5
+    max_delay: float = 8.0
+    max_retry_after: float = 60.0
+    deadline: float | None = None
+    fallback_models: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        fields.check_number("max_retries", self.max_retries, most=20, whole=True)
+        fields.check_number("stream_retries", self.stream_retries, most=20, whole=True)
+        for name in ("base_delay", "max_delay", "max_retry_after"):
+            fields.check_number(name, getattr(self, name))
+        fields.check_number("deadline", self.deadline, optional=True)
+        object.__setattr__(self, "fallback_models", fields.names("fallback_models", self.fallback_models))
+
+    @property
+    def does_something(self) -> bool:
+        """True if a request can be made more than once."""
+        return bool(self.max_retries or self.stream_retries or self.fallback_models)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the policy as plain data."""
+        return fields.write(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPolicy:
+    """How a conversation is kept within a model's window.
+
+    Attributes:
+        max_tokens: The window to stay in; by default, and at most, the model's own.
+        reserve_tokens: How much of it is kept free for the answer; by default the model's
+            `max_output_tokens`, or an eighth of the window.
+        keep_recent: How many of the last messages are never left out or summarised.
+        compact_at: At which share of the window old messages are replaced by a summary; None: never.
+            False is read as None, for formats that have no null.
+        truncate: Whether the oldest messages are left out of a request that would not fit. The session
+            keeps them all.
+        prompt_cache: Whether providers are asked to cache the part of a prompt that stays the same.
+    """
+
+    _: KW_ONLY
+    max_tokens: int | None = None
+    reserve_tokens: int | None = None
+    keep_recent: int = 10
+    compact_at: float | None = 0.8
+    truncate: bool = True
+    prompt_cache: bool = True
+
+    def __post_init__(self) -> None:
+        if self.compact_at is False:
+            object.__setattr__(self, "compact_at", None)
+        fields.check_number("max_tokens", self.max_tokens, least=1, whole=True, optional=True)
+        fields.check_number("reserve_tokens", self.reserve_tokens, whole=True, optional=True)
+        fields.check_number("keep_recent", self.keep_recent, least=1, whole=True)
+        fields.check_number("compact_at", self.compact_at, least=0.1, most=1, optional=True)
+        fields.check_flag("truncate", self.truncate)
+        fields.check_flag("prompt_cache", self.prompt_cache)
+        if self.max_tokens and self.reserve_tokens and self.reserve_tokens >= self.max_tokens:
+            raise SpecError("reserve_tokens must be below max_tokens", field="reserve_tokens")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the policy as plain data."""
+        return fields.write(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteEndpoint:
+    """Where an agent lives that is not run here.
+
+    Attributes:
+        url: Its A2A address: the server's base, or that of its agent card.
+        token: A bearer token for it.
+        timeout: Seconds for a whole call.
+        max_bytes: How large its answer may be.
+        allow_private: Whether the address may be on this machine or in a private network.
+    """
+
+    url: str
+    _: KW_ONLY
+    token: str | None = field(default=None, repr=False)
+    timeout: float = 300.0
+    max_bytes: int = 1_000_000
+    allow_private: bool = False
+
+    def __post_init__(self) -> None:
+        fields.check_text("url", self.url, empty=False)
+        if not self.url.startswith(("http://", "https://")):
+            raise SpecError(f"url must start with http:// or https://, not {self.url!r}", field="url")
+        if self.token is not None:
+            fields.check_text("token", self.token, empty=False)
+        fields.check_number("timeout", self.timeout, least=0.001)
+        fields.check_number("max_bytes", self.max_bytes, least=1, whole=True)
+        fields.check_flag("allow_private", self.allow_private)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the endpoint as plain data; the token is left out, like every secret."""
+        return {key: value for key, value in fields.write(self).items() if key != "token"}
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """An agent as somebody wrote it down.
+
+    Attributes:
+        id: Its name; a delegate's becomes part of a tool's name.
+        model: The id of a declared model.
+        system_prompt: What the model is told before anything else. It is sent, not stored.
+        description: One sentence for agents that may delegate to this one.
+        max_rounds: How often the model is asked in one run, at most.
+        plugin_ids: The plugins that take part, of any kind, in order.
+        delegates: Agents that this one may hand a task to; each becomes a tool.
+        allowed_tools: Only these tools, by name or pattern; None for all.
+        excluded_tools: Never these, even if allowed.
+        context_policy: How the conversation is kept within the window; None leaves it alone.
+        stop_conditions: When to end a run besides `max_rounds`.
+        endpoint: Where the agent lives, if not here.
+        sections: Settings for plugins and the runtime, by section.
+    """
+
+    id: str
+    model: str = ""
+    _: KW_ONLY
+    system_prompt: str = ""
+    description: str = ""
+    max_rounds: int = 16
+    plugin_ids: tuple[str, ...] = ()
+    delegates: tuple[str, ...] = ()
+    allowed_tools: tuple[str, ...] | None = None
+    excluded_tools: tuple[str, ...] = ()
+    context_policy: ContextPolicy | None = None
+    stop_conditions: tuple[StopCondition, ...] = ()
+    endpoint: RemoteEndpoint | None = None
+    sections: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+
+    def __post_init__(self) -> None:
+        fields.check_text("id", self.id, empty=False)
+        for name in ("model", "system_prompt", "description"):
+            fields.check_text(name, getattr(self, name))
+        fields.check_number("max_rounds", self.max_rounds, least=1, most=HARD_CAP, whole=True)
+        self._set("endpoint", None if self.endpoint is None else _read_endpoint(self.endpoint))
+        if not self.model and self.endpoint is None:
+            raise SpecError(f"agent {self.id!r} needs a model, or an endpoint where it lives", field="model")
+        for name in ("plugin_ids", "delegates"):
+            self._set(name, fields.names(name, getattr(self, name)))
+        if self.allowed_tools is not None:
+            self._set("allowed_tools", tool_patterns("allowed_tools", self.allowed_tools))
+        self._set("excluded_tools", tool_patterns("excluded_tools", self.excluded_tools))
+        if self.context_policy is not None:
+            policy = fields.read(ContextPolicy, self.context_policy, where="context_policy")
+            self._set("context_policy", policy)
+        self._set("stop_conditions", fields.each("stop_conditions", self.stop_conditions, read_condition))
+        self._set("sections", fields.mapping("sections", self.sections))
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """Return one section; missing counts as empty."""
+        found = self.sections.get(name)
+        return found if isinstance(found, Mapping) else EMPTY
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration as plain data, without what is as it is by default and without secrets."""
+        return fields.write(self)
+
+    @classmethod
+    def from_dict(cls, data: Any) -> AgentSpec:
+        """Read the dict form.
+
+        Raises:
+            SpecError: If a field is missing, unknown or wrong.
+        """
+        return fields.read(cls, data, where="agent", outermost=True)
+
+
+def _read_endpoint(value: Any) -> RemoteEndpoint:
+    data = {"url": value} if isinstance(value, str) else value
+    return fields.read(RemoteEndpoint, data, where="endpoint")

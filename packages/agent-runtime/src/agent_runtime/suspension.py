@@ -1,0 +1,187 @@
+"""Runs that wait: what for, what was decided, and how both are kept in the session.
+
+A suspended run holds nothing open. Everything that it needs to go on is in its session's metadata, as
+plain data, so that any process with the same agents can resume it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent_core.frozen import EMPTY, freeze, thaw
+from agent_runtime.errors import DecisionError
+
+if TYPE_CHECKING:
+    from agent_core import Session
+    from agent_runtime.gates import ResumeMode
+
+RUN = "agent_run"
+STATE = "agent_state"
+_MODES = ("replay", "use_decision", "pass_decision")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspension:
+    """One call that waits for a decision.
+
+    Attributes:
+        id: What a decision refers to.
+        call_id: The call that waits, by the model's id.
+        tool: The tool.
+        call: The call as the model sent it.
+        message: What is asked.
+        action: A word for programs: "approve", "answer", or a tool's own.
+        parameters: What a front end needs to ask well.
+        response_schema: What the decision's value must fit.
+        mode: What becomes of the decision.
+        owner: The plugin that asked, or the tool.
+        settled: Who had asked about the call before, and was answered with yes.
+        data: What a tool wants to find again when it goes on.
+    """
+
+    id: str
+    call_id: str
+    tool: str
+    call: Mapping[str, Any]
+    message: str
+    action: str = "approve"
+    parameters: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    response_schema: Mapping[str, Any] | None = None
+    mode: ResumeMode = "replay"
+    owner: str = ""
+    settled: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the suspension as plain data."""
+        return {name: thaw(freeze(getattr(self, name))) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What somebody decided about a suspended call.
+
+    Attributes:
+        target: The id of the suspension, or of the call.
+        approved: False refuses the call; the model reads the reason.
+        value: The answer, where one was asked for.
+        reason: Why, for the model to read; mostly used when refusing.
+    """
+
+    target: str
+    approved: bool = True
+    value: Any = None
+    reason: str = ""
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Decision:
+        """Read the dict form.
+
+        Raises:
+            DecisionError: If it has no target, or a field of another type.
+        """
+        if isinstance(data, Decision):
+            return data
+        if not isinstance(data, Mapping) or not isinstance(data.get("target"), str):
+            raise DecisionError("a decision needs a target, the id of a suspension or of a call")
+        unknown = sorted(set(data) - set(cls.__slots__))
+        if unknown or not isinstance(data.get("approved", True), bool):
+            raise DecisionError(f"a decision has target, approved, value and reason, no {unknown or 'other'}")
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedRun:
+    """A suspended run, as its session keeps it."""
+
+    run_id: str
+    agent_id: str
+    rounds: int
+    seconds: float
+    usage: Mapping[str, Any]
+    state: Mapping[str, Any]
+    waiting: tuple[Suspension, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as plain data."""
+        return {
+            "run_id": self.run_id,
+            "agent_id": self.agent_id,
+            "rounds": self.rounds,
+            "seconds": self.seconds,
+            "usage": thaw(freeze(self.usage)),
+            "state": thaw(freeze(self.state)),
+            "waiting": [suspension.to_dict() for suspension in self.waiting],
+        }
+
+
+def read_saved_run(session: Session | None) -> SavedRun | None:
+    """Return the run that a session waits with, or None; what cannot be read counts as none."""
+    saved = None if session is None else session.metadata.get(RUN)
+    if not isinstance(saved, Mapping):
+        return None
+    try:
+        waiting = tuple(_read_suspension(item) for item in saved["waiting"])
+        return SavedRun(
+            run_id=str(saved["run_id"]),
+            agent_id=str(saved["agent_id"]),
+            rounds=int(saved["rounds"]),
+            seconds=float(saved["seconds"]),
+            usage=dict(saved["usage"]),
+            state=dict(saved["state"]),
+            waiting=waiting,
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def waiting(session: Session) -> tuple[Suspension, ...]:
+    """Return what the run of a session waits for; nothing if it has none that waits."""
+    saved = read_saved_run(session)
+    return () if saved is None else saved.waiting
+
+
+def _read_suspension(data: Mapping[str, Any]) -> Suspension:
+    known = {name: data[name] for name in Suspension.__slots__ if name in data}
+    if known.get("mode", "replay") not in _MODES:
+        raise ValueError("mode")
+    return Suspension(**{**known, "settled": tuple(known.get("settled", ()))})
+
+
+def match_decisions(waiting: Sequence[Suspension], decisions: Sequence[Decision]) -> dict[str, Decision]:
+    """Return the decision for each suspension that has one, by the suspension's id.
+
+    Raises:
+        DecisionError: If a decision is about nothing that waits, about something that another one
+            has decided already, or has a value that does not fit the schema.
+    """
+    found: dict[str, Decision] = {}
+    for decision in decisions:
+        matching = [one for one in waiting if decision.target in (one.id, one.call_id)]
+        if len(matching) != 1:
+            ids = [one.id for one in waiting]
+            raise DecisionError(f"nothing waits for a decision about {decision.target!r}; waiting are {ids}")
+        suspension = matching[0]
+        if suspension.id in found:
+            raise DecisionError(f"{decision.target!r} is decided twice")
+        _check_value(suspension, decision)
+        found[suspension.id] = decision
+    return found
+
+
+def _check_value(suspension: Suspension, decision: Decision) -> None:
+    if not decision.approved or suspension.response_schema is None:
+        return
+    import jsonschema_rs
+
+    schema = thaw(freeze(suspension.response_schema))
+    try:
+        problem = next(iter(jsonschema_rs.validator_for(schema).iter_errors(decision.value)), None)
+    except ValueError as error:
+        raise DecisionError(
+            f"the schema for a decision about {suspension.id!r} is not valid: {error}"
+        ) from error
+    if problem is not None:
+        raise DecisionError(f"the decision about {suspension.id!r} does not fit: {problem.message}")
