@@ -1140,7 +1140,7 @@ def test_a_provider_is_not_asked_for_its_models_at_every_resolve() -> None:
 
     built.resolve("a")
 
-    assert provider.asked == first == 2  # before and after the tools are known: each a configuration
+    assert provider.asked == first == 1
 
 
 def test_a_model_that_the_provider_does_not_list_is_not_found() -> None:

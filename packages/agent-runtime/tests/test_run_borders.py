@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 from agent_core import ToolSuspended
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
-from agent_runtime import Command, Decision, Phase, RunRequest, waiting
+from agent_runtime import (
+    AgentRuntimeBuilder,
+    AgentSpec,
+    Command,
+    Decision,
+    ModelSpec,
+    Phase,
+    RunRequest,
+    waiting,
+)
 
 if TYPE_CHECKING:
     from agent_runtime import Checkpoint, PhaseView
@@ -141,3 +151,27 @@ def test_every_hook_of_the_end_is_heard_although_one_fails(
     assert reasons == ["True natural_end", "True natural_end"]
     assert result.reason.code == "error"
     assert "'bad'" in result.reason.detail
+
+
+class AskingProvider(ScriptedProvider):
+    """Lists its models after a while, as one does that asks a server."""
+
+    def __init__(self) -> None:
+        super().__init__(["Hello."])
+        self.asked_in: list[str] = []
+
+    def get_models(self, config: Any) -> Any:
+        self.asked_in.append(threading.current_thread().name)
+        return super().get_models(config)
+
+
+def test_an_agent_that_is_new_is_not_resolved_on_the_event_loop() -> None:
+    provider = AskingProvider()
+    builder = AgentRuntimeBuilder().with_provider("p", provider).with_model(ModelSpec("m", "p"))
+    runtime = builder.with_agent_spec(AgentSpec("a", "m")).build_unchecked()
+
+    result = asyncio.run(runtime.run_to_completion_async(RunRequest("a", "Hi")))
+
+    assert result.text == "Hello."
+    assert len(provider.asked_in) == 1  # with and without a list of tools it is the same question
+    assert provider.asked_in != [threading.main_thread().name]

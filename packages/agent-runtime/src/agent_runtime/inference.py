@@ -63,7 +63,7 @@ def _take(run: Run, answer: Answer) -> Flow[None]:
 
 
 def _inference(run: Run) -> Inference:
-    own = run.session.history.to_list()
+    own = run.session.history
     prompt = _prompt(run, own)
     return Inference(
         session=run.session,

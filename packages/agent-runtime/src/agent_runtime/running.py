@@ -203,7 +203,7 @@ class Run:
     def next_request_done(self) -> None:
         """Forget what hooks had asked for the request that was just made."""
         state = self.engine.state
-        for key in FOR_NEXT_REQUEST:
+        for key in () if state.is_untouched else FOR_NEXT_REQUEST:
             if state[key.name] != key.default:
                 state = state.replaced(key.name, key.default)
         self.engine.state = state

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_core import AsyncEventStream, EventStream
 from agent_core.drivers import call, call_async
+from agent_core.steps import run_blocking
 from agent_runtime.clock import SYSTEM_CLOCK, Clock
 from agent_runtime.health import HEALTH, HealthRegistry
 from agent_runtime.loop import run_request
@@ -64,7 +66,7 @@ class AgentRuntime:
 
     def run_async(self, request: RunRequest) -> AsyncEventStream[RunResult]:
         """Do what `run` does, on the running event loop."""
-        return AsyncEventStream(self.run_flow(request))
+        return AsyncEventStream(self._run_flow_async(request))
 
     def run_to_completion(self, request: RunRequest) -> RunResult:
         """Run an agent and return what it came to.
@@ -75,8 +77,18 @@ class AgentRuntime:
 
     async def run_to_completion_async(self, request: RunRequest) -> RunResult:
         """Do what `run_to_completion` does, on the running event loop."""
-        return await call_async(self.run_flow(request))
+        return await call_async(self._run_flow_async(request))
 
     def run_flow(self, request: RunRequest) -> Flow[RunResult]:
         """Return a run as a flow, for layers that drive flows of their own."""
         return run_request(self.resolve(request.agent_id), request, self._clock)
+
+    def _run_flow_async(self, request: RunRequest) -> Flow[RunResult]:
+        """Return a run as a flow; what has not been resolved yet may ask a server, and so not the loop."""
+        if self._resolver.knows(request.agent_id):
+            return self.run_flow(request)
+        return self._resolving_flow(request)
+
+    def _resolving_flow(self, request: RunRequest) -> Flow[RunResult]:
+        agent = yield from run_blocking(partial(self.resolve, request.agent_id))
+        return (yield from run_request(agent, request, self._clock))

@@ -64,6 +64,11 @@ class State(Mapping[str, Any]):
         """Return the value of *key*, its default if nobody has updated it."""
         return cast("V", self._values.get(key.name, key.default))
 
+    @property
+    def is_untouched(self) -> bool:
+        """True if every key still has its default."""
+        return not self._values
+
     def __getitem__(self, name: str) -> Any:
         return self._values[name] if name in self._values else self._keys[name].default
 

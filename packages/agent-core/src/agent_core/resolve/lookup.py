@@ -34,6 +34,9 @@ class _AbsentProvider:
         raise NoProviderError
 
 
+# No provider lists other models because of these, and asking it again may mean asking a server.
+_ABOUT_TOOLS = frozenset({"allowed_tools", "excluded_tools", "tool_timeout", "tool_timeouts"})
+
 ABSENT = ProviderWrapper(_AbsentProvider())
 
 
@@ -91,7 +94,8 @@ def discover_models(
 ) -> ModelSnapshot:
     """Return the provider's models as extensions and features changed them, asking at most once."""
     chain = (provider, *(plugin for plugin in plugins if isinstance(plugin, NativeSideWrapper)))
-    key = (*((plugin.name, as_key(plugin.registered)) for plugin in chain), config_key(config))
+    about = {name: value for name, value in config.items() if name not in _ABOUT_TOOLS}
+    key = (*((plugin.name, as_key(plugin.registered)) for plugin in chain), config_key(about))
 
     def discover() -> ModelSnapshot:
         models = _checked(provider, provider.get_models(config))

@@ -126,6 +126,11 @@ class Resolver:
             tool_settings=tool_settings(plan.found.spec),
         )
 
+    def knows(self, agent_id: str) -> bool:
+        """Say whether an agent was resolved before and nothing has changed since."""
+        known = self._plans.get(agent_id)
+        return known is not None and known.version == self._registries.version and agent_id in self._equipment
+
     def _plan(self, agent_id: str) -> _Plan:
         known, version = self._plans.get(agent_id), self._registries.version
         if known is not None and known.version == version:
