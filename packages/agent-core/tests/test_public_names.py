@@ -62,6 +62,7 @@ NAMES = [
     "ToolIdConflictError",
     "ToolInteropRegistry",
     "ToolInteropTarget",
+    "ToolSuspended",
     "UnknownActionError",
     "build_context",
     "find_installed",
@@ -139,13 +140,17 @@ ADDITIONS = {
     "explain_plugins": "(config)",
     "get_template": "(config)",
     "iter_tool_messages_async": "(tool_calls, config, *, cancellation=None, context=None)",
+    "append_messages": "(session, messages)",
     "lifecycle_flow": "(session, config, trigger, *, context=None)",
     "register_installed": "(names=None, *, kinds=('providers', 'features', 'tools'))",
-    "request_flow": "(session, config, *, stream, request_id=None, cancellation=None, context=None)",
+    "register_wrapped": "(*wrappers)",
+    "request_flow": "(session, config, *, stream, request_id=None, cancellation=None, context=None, "
+    "transform=None)",
     "resolve": "(config, *, required=())",
     "send_request_async": "(session, config, *, request_id=None, cancellation=None, context=None)",
     "session_action_flow": "(session, config, plugin_id, action_id, params, context=None)",
     "stream_tool_call_async": "(tool_call, config, *, context=None)",
+    "tool_host": "(config)",
     "tool_calls_flow": "(tool_calls, config, *, cancellation=None, context=None)",
 }
 

@@ -310,8 +310,15 @@ def test_the_cause_of_a_failed_register_is_kept() -> None:
 def test_running_an_agent_that_cannot_be_resolved_raises_before_anything_happens(drive: str) -> None:
     runtime = built(AgentSpec("assistant", "gpt", plugin_ids=("memroy",)))
 
+    async def start() -> None:
+        started = getattr(runtime, drive)(RunRequest("assistant", "Hello"))
+        if drive == "run_async":  # resolves with the first event, since that may take long
+            await anext(started)
+        else:
+            await started
+
     with pytest.raises(PluginNotFound):
-        asyncio.run(getattr(runtime, drive)(RunRequest("assistant", "Hello")))
+        asyncio.run(start())
 
 
 # --- The tree

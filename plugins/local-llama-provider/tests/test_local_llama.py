@@ -15,7 +15,8 @@ from local_llama_provider.tool_choice import answer_format, as_spoken, read_answ
 if TYPE_CHECKING:
     from pathlib import Path
 
-CONFIG: dict[str, Any] = {"provider": "local_llama", "max_tokens": 24}
+# What was asked before in this process must not change an answer by a rounding error.
+CONFIG: dict[str, Any] = {"provider": "local_llama", "max_tokens": 24, "cache_prompt": False}
 
 
 @tool

@@ -38,7 +38,7 @@ class Inference:
     transform: Transform | None = None
     stream: bool = True
     cancellation: CancellationToken | None = None
-    context: Mapping[str, Any] | None = None
+    context: dict[str, Any] | None = None
 
 
 class Answer(NamedTuple):
@@ -89,7 +89,7 @@ class ProviderExecutor:
             {**self.config, **inference.config},
             stream=inference.stream,
             cancellation=inference.cancellation,
-            context=None if inference.context is None else dict(inference.context),
+            context=inference.context,
             transform=inference.transform,
         )
         return Answer(turn, self.model)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agent_core.plugin.feature import FeatureWrapper
     from agent_core.plugin.native_side import NativeSideWrapper
     from agent_core.plugin.provider import BoundProvider
+    from agent_core.resolve import Resolution
     from agent_core.session import Session
 
 _log = get_logger("actions")
@@ -76,12 +77,21 @@ class ResponseOutcome:
 def open_host(request: Request) -> ActionHost:
     """Prepare the plugins of a request for running actions: the same state as a real request has."""
     resolution = request.resolution
-    context = request.context()
-    tools = gather_tools(resolution, context)
-    context = request.context(tools)
+    # A long conversation is not handed round where nobody looks at it.
+    describe = request.context if _ask_for_context(resolution) else request.context_without_session
+    tools = gather_tools(resolution, describe())
+    context = describe(tools)
     config = FrozenDict({**resolution.config, "tools": provider_schemas(resolution, tools)})
     state = chain.init_state(resolution, config, context)
     return ActionHost(resolution.provider, resolution.features, state, context)
+
+
+def _ask_for_context(resolution: Resolution) -> bool:
+    """Say whether a plugin looks at the context before one of its actions runs."""
+    plugins = (resolution.provider.provider, *resolution.provider.extensions, *resolution.features)
+    return any(plugin.wants_context("init", "get_actions") for plugin in plugins) or any(
+        tool.wants_context("init", "get_tool_schemas") for tool in resolution.tools
+    )
 
 
 def session_action(
@@ -99,6 +109,9 @@ def session_action(
 
 def lifecycle_actions(request: Request, triggers: Sequence[str]) -> Flow[tuple[Session, list[ActionRecord]]]:
     """Run every action that waits for one of *triggers*; each sees what those before it changed."""
+    plugins = (*request.resolution.provider.extensions, *request.resolution.features)
+    if not any(plugin.has("get_actions") for plugin in plugins):
+        return request.session, []
     host = open_host(request)
     actions = host.actions()
     records = []
@@ -194,12 +207,13 @@ def _execute(
 
 
 def _layer_one(host: ActionHost, session: Session) -> dict[str, Any]:
+    frozen, context = session.frozen_dict(), host.context
     return {
-        "core": host.context["core"],
-        "config": host.context["config"],
+        "core": context["core"],
+        "config": context["config"],
         "trigger_source": "core",
-        "session": session.frozen_dict(),
-        "request_context": host.context,
+        "session": frozen,
+        "request_context": context if "session" in context else build_context({"session": frozen}, context),
         "request_runtime": host.runtime(),
     }
 

@@ -48,13 +48,19 @@ class Request:
 
     def context(self, tools: ToolTable | None = None) -> Context:
         """Return what this request's plugins are told."""
-        owned = {
+        owned = {**self._about(tools), "session": self.session.frozen_dict()}
+        return build_context(owned, self.extra)
+
+    def context_without_session(self, tools: ToolTable | None = None) -> Context:
+        """Return the same without the conversation, which is the part that can be long."""
+        return build_context(self._about(tools), self.extra)
+
+    def _about(self, tools: ToolTable | None) -> dict[str, Any]:
+        return {
             **plugin_context(self.core, self.resolution, tools),
-            "session": self.session.frozen_dict(),
             "request_id": self.request_id,
             "stream": self.stream,
         }
-        return build_context(owned, self.extra)
 
 
 def plugin_context(core: Any, resolution: Resolution, tools: ToolTable | None = None) -> dict[str, Any]:
