@@ -17,15 +17,16 @@ from _common import KEY, SYSTEM, USER, Bench, history_texts, main, make_tools
 class B(Bench):
     NAME = "ours"
     IMPORT = "from agent_core import AgentCore"
-    DIST = ("agent-core", "agent-provider-kit", "openai-compatible-provider")
+    DIST = ("agent-core", "agent-provider-kit", "openai-compatible-provider", "agent-runtime", "agent-app")
 
     async def start(self) -> None:
-        from agent_core import AgentCore
+        from agent_core import AgentCore, Message
         from openai_compatible_provider import OpenAICompatibleProvider
 
         self._functions = make_tools()
         self._new_core = AgentCore
         self._provider = OpenAICompatibleProvider
+        self._message = Message
         self.core = AgentCore()
         self.core.register_provider(OpenAICompatibleProvider)
         self.with_tools = self.build()
@@ -81,6 +82,33 @@ class B(Bench):
         session = self.core.add_message(self.history, "user", USER, config=config)
         _, messages = await self.core.send_request_async(session, config)
         return messages[-1]["content"]
+
+    async def store_prepare(self) -> None:
+        from agent_app import AgentApplication
+
+        config = {
+            "agents": {"a": {"model": "m"}},
+            "models": {"m": {"provider": "openai_compatible", "model": "mock-c20"}},
+            "plugins": {"openai_compatible": {"base_url": self.base_url, "api_key": KEY}},
+        }
+        self.app = AgentApplication(
+            config, store=f"sqlite:///{self.tmp}/app.db", plugins=[self._provider], installed=False
+        )
+        session = await self.app.create_session_async(session_id="a")
+        for role, text in history_texts():
+            session = self.core.add_message(session, role, text)
+        session = self.core.rebuild_native_history(session, self.config("mock"))
+        await self.app.save_session_async(session)
+
+    async def store_append(self) -> None:
+        session = await self.app.load_session_async("a")
+        await self.app.save_session_async(self.core.append_messages(session, [self._message("user", USER)]))
+
+    async def store_turn(self, model: str) -> str:
+        text = ""
+        async for event in self.app.chat_async("a", USER, stream=False, overrides={"model": model}):
+            text = event.get("text", text)
+        return text
 
 
 if __name__ == "__main__":

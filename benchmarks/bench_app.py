@@ -1,0 +1,122 @@
+"""What keeping sessions costs: appending, opening, listing, searching, many at once.
+
+Ratios are inside one run and mean something on any machine; milliseconds are those of this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import resource
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_app import AgentApplication, open_store
+from agent_core import Message, Session
+from agent_core.testing import ScriptedProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONG, MANY, AT_ONCE = 100_000, 10_000, 100
+CONFIG = {"agents": {"a": {"model": "m"}}, "models": {"m": {"provider": "scripted"}}}
+
+
+def best(work: Callable[[], object], repeat: int = 7) -> float:
+    """Return the shortest of several times, in milliseconds."""
+    times = []
+    for _ in range(repeat):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times) * 1000
+
+
+def line(what: str, figure: str, note: str = "") -> None:
+    print(f"{what:<44}{figure:>12}  {note}")
+
+
+def application(folder: Path) -> AgentApplication:
+    provider = ScriptedProvider(itertools.repeat("An answer of a few words."))
+    return AgentApplication(CONFIG, store=f"sqlite:///{folder}/app.db", plugins=[provider], installed=False)
+
+
+def append_and_open(app: AgentApplication) -> None:
+    long = app.create_session(session_id="long")
+    texts = [Message("user" if n % 2 == 0 else "assistant", f"message number {n}") for n in range(LONG)]
+    app.save_session(Session("long", texts, long.metadata))
+    app.create_session(session_id="short")
+    costs = {name: best(partial(append, app, name)) for name in ("short", "long")}
+    ratio = costs["long"] / costs["short"]
+    line(
+        "appending to 100,000 messages, flushed",
+        f"{ratio:.2f}x",
+        f"an empty session ({costs['short']:.1f} ms)",
+    )
+    with contextlib.closing(open_store(app.store.url)) as fresh:
+        first = best(lambda: fresh.messages("long", limit=50))
+        whole = best(lambda: fresh.load("long"), 1)
+    line(
+        "opening 100,000 messages, first page",
+        f"{first:.1f} ms",
+        f"target: under 50 ms; the whole {whole:.0f} ms",
+    )
+
+
+def append(app: AgentApplication, session_id: str) -> None:
+    session = app.load_session(session_id)
+    app.save_session(
+        Session(session_id, session.history.append(Message("user", "one more")), session.metadata)
+    )
+
+
+def list_and_search(app: AgentApplication) -> None:
+    for number in range(MANY):
+        message = Message("user", f"a question about topic {number % 997} and animal {number % 89}")
+        app.store.create(Session(f"session-{number}", [message]), title=f"Talk {number}")
+    line(
+        "listing 10,000 sessions, first page",
+        f"{best(app.list_sessions):.1f} ms",
+        "target: under 100 ms",
+    )
+    rare, common = best(lambda: app.list_sessions("topic 996")), best(lambda: app.list_sessions("question"))
+    line("searching 10,000 sessions, rare words", f"{rare:.1f} ms", "target: under 100 ms")
+    line("searching 10,000 sessions, a common word", f"{common:.1f} ms", "target: under 100 ms")
+
+
+async def many_at_once(app: AgentApplication) -> None:
+    sessions = [await app.create_session_async() for _ in range(AT_ONCE)]
+
+    async def talk(session: Session) -> None:
+        for _ in range(5):
+            async for _event in app.chat_async(session.session_id, "Hello"):
+                pass
+
+    began = time.perf_counter()
+    await asyncio.gather(*(talk(session) for session in sessions))
+    seconds = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    line(
+        "100 sessions at once, 5 turns each",
+        f"{seconds / (5 * AT_ONCE) * 1000:.1f} ms",
+        "a turn, everything flushed",
+    )
+    line("memory of the process at its highest", f"{peak:.0f} MB", "target: under 300 MB")
+
+
+def main() -> None:
+    for part in (many, append_and_open, list_and_search):
+        with tempfile.TemporaryDirectory() as folder, application(Path(folder)) as app:
+            part(app)
+
+
+def many(app: AgentApplication) -> None:
+    asyncio.run(many_at_once(app))
+
+
+if __name__ == "__main__":
+    main()

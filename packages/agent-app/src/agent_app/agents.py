@@ -1,0 +1,183 @@
+"""From the application's configuration to a runtime, and to the settings of one request.
+
+The configuration has `agents` (id to the fields of an `AgentSpec`), `models` (id to the fields of a
+`ModelSpec`), `plugins` (id to settings), `default_agent` and `permissions`, which hold for every agent
+that has none of its own. An agent without `plugin_ids` has every plugin that is on by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent_core import ArgumentError, ConfigError
+from agent_core.plugin.discovery import InstalledPlugin, find_installed
+from agent_core.plugin.provider import API_HOOKS
+from agent_runtime import AgentRuntimeBuilder
+from agent_runtime.errors import nearest
+
+if TYPE_CHECKING:
+    from agent_runtime import AgentRuntime
+
+_KEYS = ("agents", "default_agent", "models", "plugins", "permissions")
+_KINDS = ("providers", "extensions", "features", "tools")
+
+
+@dataclass(frozen=True, slots=True)
+class Plugins:
+    """Plugins by what becomes of them.
+
+    Attributes:
+        providers: By the id under which models name them.
+        others: Extensions, features, tools and runtime plugins, by id.
+        applications: Those that serve the application itself.
+        problems: Installed ones that could not be loaded.
+    """
+
+    providers: Mapping[str, Any]
+    others: Mapping[str, Any]
+    applications: tuple[Any, ...]
+    problems: tuple[InstalledPlugin, ...]
+
+
+def find_plugins(given: Sequence[Any], *, installed: bool) -> Plugins:
+    """Sort the given plugins, and those found by entry point, by what they can do."""
+    found = find_installed(kinds=[*_KINDS, "applications"]) if installed else []
+    usable = [plugin for plugin in found if plugin.problem is None]
+    applications = [plugin.plugin for plugin in usable if plugin.kind == "applications"]
+    providers = {plugin.name: plugin.plugin for plugin in usable if plugin.kind == "providers"}
+    others = {plugin.name: plugin.plugin for plugin in usable if plugin.kind in _KINDS[1:]}
+    for plugin in given:
+        name = _name_of(plugin)
+        if any(hasattr(plugin, hook) for hook in API_HOOKS):
+            providers[name] = plugin
+        elif _serves_the_application(plugin):
+            applications.append(plugin)
+        else:
+            others[name] = plugin
+    return Plugins(providers, others, tuple(applications), tuple(one for one in found if one.problem))
+
+
+def unused_settings(config: Mapping[str, Any], plugins: Plugins) -> dict[str, str]:
+    """Return the plugins that have settings but are not there, each with what may have been meant."""
+    applications = (_name_of(plugin) for plugin in plugins.applications)
+    known = [*plugins.providers, *plugins.others, *applications]
+    wanted = config.get("plugins", {})
+    return {
+        name: f"it has settings, but is not there: {nearest(name, known)}"
+        for name in wanted
+        if name not in known
+    }
+
+
+def _name_of(plugin: Any) -> str:
+    return str(getattr(plugin, "name", None) or getattr(plugin, "__name__", type(plugin).__name__))
+
+
+def _serves_the_application(plugin: Any) -> bool:
+    """Say whether a plugin is written for the application: its actions, or its `init`, take that."""
+    from agent_app.app_plugins import ApplicationPlugin
+
+    if ApplicationPlugin in getattr(plugin, "__mro__", type(plugin).__mro__):
+        return True
+    return _takes(plugin, "execute_action", "app") or _takes(plugin, "init", "app_config")
+
+
+def _takes(plugin: Any, hook: str, argument: str) -> bool:
+    from inspect import signature
+
+    try:
+        return argument in list(signature(getattr(plugin, hook)).parameters)[:2]
+    except (AttributeError, TypeError, ValueError):
+        return False
+
+
+def check_config(config: Any) -> dict[str, Any]:
+    """Return the configuration, after a look at its keys.
+
+    Raises:
+        ConfigError: If it is no mapping, has a key that nobody knows, or a default agent that is none.
+    """
+    if not isinstance(config, Mapping):
+        raise ConfigError(f"the configuration must be a mapping, not {type(config).__name__}")
+    for key in config:
+        if key not in _KEYS:
+            raise ConfigError(f"the configuration has no {key!r}: {nearest(str(key), _KEYS)}", field=str(key))
+    for key in ("agents", "models", "plugins", "permissions"):
+        _check_mapping(config.get(key, {}), key)
+    for key in ("agents", "models"):
+        for name, value in config.get(key, {}).items():
+            _check_mapping(value, f"{key}.{name}")
+    _check_default(config.get("default_agent"), config.get("agents", {}))
+    return dict(config)
+
+
+def _check_mapping(value: Any, field: str) -> None:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{field} must be a mapping, not {type(value).__name__}", field=field)
+
+
+def _check_default(default: Any, agents: Mapping[str, Any]) -> None:
+    if default is not None and default not in agents:
+        problem = f"default_agent {default!r} is not declared: {nearest(str(default), agents)}"
+        raise ConfigError(problem, field="default_agent")
+
+
+def build_runtime(config: Mapping[str, Any], plugins: Plugins) -> AgentRuntime:
+    """Return a runtime with every agent of the configuration, all of them checked.
+
+    Raises:
+        BuildError: With everything that is wrong.
+    """
+    builder = AgentRuntimeBuilder()
+    settings = config.get("plugins", {})
+    for name, provider in plugins.providers.items():
+        builder.with_provider(name, provider, config=settings.get(name))
+    for name, plugin in plugins.others.items():
+        builder.with_plugin(name, plugin)
+    for model_id, model in config.get("models", {}).items():
+        builder.with_model({**model, "id": model_id})
+    for agent_id, agent in config.get("agents", {}).items():
+        builder.with_agent_spec(_spec(agent_id, agent, config, plugins))
+    return builder.build()
+
+
+def _spec(
+    agent_id: str, agent: Mapping[str, Any], config: Mapping[str, Any], plugins: Plugins
+) -> dict[str, Any]:
+    """Return an agent's declaration, with what holds for all agents where it says nothing itself."""
+    on = [name for name, plugin in plugins.others.items() if getattr(plugin, "default_enabled", True)]
+    spec = {"plugin_ids": on, **agent, "id": agent_id}
+    wanted = spec["plugin_ids"]
+    settings = {name: value for name, value in config.get("plugins", {}).items() if name in wanted}
+    shared = {"permissions": config["permissions"]} if config.get("permissions") else {}
+    return {**spec, "sections": {**shared, **settings, **spec.get("sections", {})}}
+
+
+def choose_agent(config: Mapping[str, Any], agent_id: str | None) -> str | None:
+    """Return the agent that is meant: the one named, the default, or the only one.
+
+    Raises:
+        ArgumentError: If the named one is not declared.
+    """
+    agents = config.get("agents", {})
+    if agent_id is None:
+        agent_id = config.get("default_agent") or (next(iter(agents)) if len(agents) == 1 else None)
+    if agent_id is not None and agent_id not in agents:
+        raise ArgumentError(f"agent {agent_id!r} is not declared: {nearest(agent_id, agents)}")
+    return agent_id
+
+
+def build_agent_config(base: Mapping[str, Any], agent_id: str | None) -> dict[str, Any]:
+    """Return the configuration of an agent's requests, with the agent that it is for."""
+    return {**base, "agent_id": agent_id}
+
+
+def resolve_request_config(
+    base_config: Mapping[str, Any],
+    session_overrides: Mapping[str, Any] | None,
+    overrides: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Return the settings of one request: the agent's, then the session's own, then the caller's."""
+    return {**base_config, **(session_overrides or {}), **(overrides or {})}

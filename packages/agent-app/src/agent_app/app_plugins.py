@@ -1,0 +1,164 @@
+"""Application plugins: actions on many sessions, on request or at a lifecycle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+
+from agent_core import AgentError, UnknownActionError
+from agent_core.actions import Action, check_inputs
+from agent_core.frozen import freeze
+from agent_core.log import get_logger
+from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
+from agent_core.plugin.hooks import HookSpec, expect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from agent_app.application import AgentApplication
+
+_log = get_logger("app")
+
+
+@runtime_checkable
+class ApplicationPlugin(Protocol):
+    """A plugin with application-level powers: it may create, change and delete sessions.
+
+    `execute_action` returns a dict. `mutations` in it (`created`, `updated`, `deleted`) are carried out
+    by the application; `ui_effects` and `display` are handed to the front end.
+    """
+
+    name: str
+    version: str
+
+    def init(self, app_config: dict[str, Any]) -> dict[str, Any]:
+        """Return the plugin's state, made once when the application starts."""
+
+    def get_actions(self, state: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the actions that it offers; those with a `trigger` run at that lifecycle."""
+
+    def execute_action(
+        self,
+        app: AgentApplication,
+        action_id: str,
+        params: dict[str, Any],
+        context: dict[str, Any] | None,
+        state: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Run an action and return its result."""
+
+
+class ApplicationWrapper(PluginWrapper):
+    """An application plugin as the application sees it."""
+
+    kind = "application"
+    hooks: ClassVar[tuple[HookSpec, ...]] = (
+        *COMMON_HOOKS,
+        HookSpec("init", ("app_config",), 0),
+        HookSpec("get_actions", ("state", "context"), 0),
+        HookSpec("execute_action", ("app", "action_id", "params", "context", "state"), 3),
+    )
+
+    def init(self, app_config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the plugin's state."""
+        return self._state("init", {}, freeze(dict(app_config)))
+
+    def actions(self, state: dict[str, Any]) -> list[Action]:
+        """Return the plugin's actions."""
+        found = self._dicts("get_actions", state)
+        return [Action.from_dict(item, plugin=self.name, owner="application") for item in found]
+
+    def execute(
+        self, app: Any, action_id: str, params: Mapping[str, Any], context: Any, state: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Run an action and return its result, nothing of it carried out yet."""
+        answer = self._call("execute_action", {}, app, action_id, dict(params), context, state)
+        result: dict[str, Any] = expect(self.name, "execute_action", answer, dict, "a dict")
+        return result
+
+
+class Problem(NamedTuple):
+    """A plugin that cannot take part, and why."""
+
+    plugin: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An application plugin that takes part, with its state."""
+
+    wrapper: ApplicationWrapper
+    state: dict[str, Any]
+
+
+class ApplicationPlugins:
+    """All application plugins, in the order of registration; one that fails leaves the others working.
+
+    Attributes:
+        problems: Those that could not be set up.
+    """
+
+    def __init__(self, plugins: Sequence[Any], app_config: Mapping[str, Any]) -> None:
+        self.problems: list[Problem] = []
+        self._members: list[Member] = []
+        for plugin in plugins:
+            self._add(plugin, app_config)
+
+    def actions(self) -> Iterator[tuple[Member, Action]]:
+        """Yield every action with its plugin, in order; a plugin that cannot say is left out."""
+        for member in self._members:
+            try:
+                offered = member.wrapper.actions(member.state)
+            except AgentError as error:
+                _log.warning("application_plugin_failed", plugin=member.wrapper.name, error=str(error))
+                continue
+            for action in offered:
+                yield member, action
+
+    def triggered(self, lifecycle: str) -> list[tuple[Member, Action]]:
+        """Return the actions that run at a lifecycle."""
+        return [(member, action) for member, action in self.actions() if action.matches(lifecycle)]
+
+    def find(self, plugin: str, action_id: str, params: Mapping[str, Any]) -> tuple[Member, dict[str, Any]]:
+        """Return the plugin of an action, and the values to run it with.
+
+        Raises:
+            UnknownActionError: If no plugin offers it.
+            ActionInputError: If an input is missing, unknown or of the wrong type.
+        """
+        known = []
+        for member, action in self.actions():
+            if (member.wrapper.name, action.id) == (plugin, action_id):
+                return member, check_inputs(action, params)
+            known.append(f"{member.wrapper.name}.{action.id}")
+        raise UnknownActionError(plugin, action_id, known)
+
+    def is_runnable(self, plugin: str, action_id: str) -> bool:
+        """Say whether an action can be offered to a person; plugins of agents are theirs to check."""
+        known = [action for _, action in self.actions() if action.plugin == plugin]
+        return not known or any(action.id == action_id and action.is_manual for action in known)
+
+    def ui_elements(self, config: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return what the plugins want shown."""
+        shown: list[dict[str, Any]] = []
+        for member in self._members:
+            try:
+                elements = member.wrapper.get_ui_elements(freeze(dict(config)), (), (), None)
+            except AgentError as error:
+                _log.warning("application_plugin_failed", plugin=member.wrapper.name, error=str(error))
+                continue
+            shown += [{**element, "plugin": member.wrapper.name} for element in elements]
+        return shown
+
+    def _add(self, plugin: Any, app_config: Mapping[str, Any]) -> None:
+        name = str(getattr(plugin, "name", None) or getattr(plugin, "__name__", plugin))
+        try:
+            wrapper = ApplicationWrapper(plugin)
+            if any(member.wrapper.name == wrapper.name for member in self._members):
+                self.problems.append(Problem(wrapper.name, "its name is taken by another application plugin"))
+                return
+            self._members.append(Member(wrapper, wrapper.init(app_config)))
+        except AgentError as error:
+            _log.warning("application_plugin_left_out", plugin=name, error=str(error))
+            self.problems.append(Problem(name, str(error)))

@@ -1,0 +1,196 @@
+"""Which session has which asset: a small database beside the files."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from agent_app.assets.asset import Asset, AssetNotFound
+from agent_app.errors import StoreDamaged, StoreTooNew, StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FORMAT = 1
+"""The format that this version writes; an index of a later one is left alone."""
+
+_BUSY_SECONDS = 10.0
+# Each can be run again without harm: another process may have been faster.
+_TABLES = f"""
+    CREATE TABLE IF NOT EXISTS assets (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL,
+        media_type TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        sha256 TEXT NOT NULL,
+        created REAL NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS assets_by_content ON assets (sha256);
+    CREATE TABLE IF NOT EXISTS refs (
+        seq INTEGER PRIMARY KEY,
+        session TEXT NOT NULL,
+        asset TEXT NOT NULL REFERENCES assets (id),
+        UNIQUE (session, asset)
+    );
+    CREATE INDEX IF NOT EXISTS refs_by_asset ON refs (asset);
+    PRAGMA user_version = {FORMAT}
+"""
+_ASSET = "a.id, a.name, a.media_type, a.size, a.sha256, r.session, a.created"
+_JOIN = f"SELECT {_ASSET} FROM refs r JOIN assets a ON a.id = r.asset"  # noqa: S608 - our own names
+
+
+class AssetIndex:
+    """The index of an asset store; one connection, used by one thread at a time.
+
+    Raises:
+        StoreTooNew, StoreDamaged, StoreUnavailable: If the file cannot be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+        with self._errors():
+            self._connection = _open(path)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Write everything or nothing; nobody else writes meanwhile, in this process or another."""
+        with self._lock, self._errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def add(self, asset: Asset) -> None:
+        """Note an asset, and that its session has it."""
+        self._connection.execute(
+            "INSERT INTO assets (id, name, media_type, size, sha256, created) VALUES (?, ?, ?, ?, ?, ?)",
+            (asset.id, asset.name, asset.media_type, asset.size, asset.sha256, asset.created),
+        )
+        self.refer(asset.session_id, asset.id)
+
+    def refer(self, session_id: str, asset_id: str) -> None:
+        """Note that a session has an asset that is known already."""
+        self._connection.execute(
+            "INSERT OR IGNORE INTO refs (session, asset) VALUES (?, ?)", (session_id, asset_id)
+        )
+
+    def share(self, from_session: str, to_session: str) -> None:
+        """Note that a session has what another one has."""
+        self._connection.execute(
+            "INSERT OR IGNORE INTO refs (session, asset) "
+            "SELECT ?, asset FROM refs WHERE session = ? ORDER BY seq",
+            (to_session, from_session),
+        )
+
+    def drop(self, session_id: str, asset_id: str | None = None) -> int:
+        """Forget an asset of a session, or all of them; return how many it had."""
+        dropped = self._connection.execute(
+            "DELETE FROM refs WHERE session = ? AND (? IS NULL OR asset = ?) RETURNING asset",
+            (session_id, asset_id, asset_id),
+        ).fetchall()
+        self._connection.executemany(
+            "DELETE FROM assets WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM refs WHERE asset = ?1)", dropped
+        )
+        return len(dropped)
+
+    def get(self, asset_id: str, session_id: str | None = None) -> Asset:
+        """Return an asset, as one of a session's if that is given.
+
+        Raises:
+            AssetNotFound: If there is none.
+        """
+        found = self._assets(
+            _JOIN + " WHERE r.asset = ? AND (? IS NULL OR r.session = ?) ORDER BY r.seq LIMIT 1",
+            asset_id, session_id, session_id,
+        )  # fmt: skip
+        if not found:
+            raise AssetNotFound(asset_id)
+        return found[0]
+
+    def of_session(self, session_id: str) -> tuple[Asset, ...]:
+        """Return the assets of a session, in the order in which they came."""
+        return self._assets(_JOIN + " WHERE r.session = ? ORDER BY r.seq", session_id)
+
+    def all(self) -> tuple[Asset, ...]:
+        """Return all assets, each once."""
+        return self._assets(_JOIN + " GROUP BY a.id HAVING min(r.seq)")
+
+    def total(self, session_id: str) -> int:
+        """Return how many bytes the assets of a session have."""
+        return sum(asset.size for asset in self.of_session(session_id))
+
+    def has_content(self, sha256: str) -> bool:
+        """Say whether an asset has that content."""
+        with self._lock, self._errors():
+            found = self._connection.execute("SELECT 1 FROM assets WHERE sha256 = ? LIMIT 1", (sha256,))
+            return found.fetchone() is not None
+
+    def damage(self) -> list[str]:
+        """Return what SQLite itself finds wrong with the file."""
+        with self._lock, self._errors():
+            found = [row[0] for row in self._connection.execute("PRAGMA integrity_check")]
+        return [f"the index reports: {text}" for text in found if text != "ok"]
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    def _assets(self, sql: str, *values: object) -> tuple[Asset, ...]:
+        with self._lock, self._errors():
+            rows = self._connection.execute(sql, values).fetchall()
+        return tuple(Asset(**dict(zip(Asset.__slots__, row, strict=True))) for row in rows)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise StoreUnavailable(
+                f"{self._path} cannot be used now ({error}): nothing was written; "
+                "check disk space, rights, and other processes"
+            ) from error
+        except sqlite3.ProgrammingError as error:
+            raise StoreUnavailable(f"{self._path} is closed: open the asset store anew") from error
+        except sqlite3.DatabaseError as error:
+            raise StoreDamaged(f"{self._path} is damaged ({error}): keep the file, restore a copy") from error
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    if path.is_symlink():
+        raise StoreDamaged(f"{path} is a link to another place: remove it, or choose another folder")
+    path.touch(mode=0o600, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        found = _format(connection, path)
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        if found < FORMAT:
+            _make_tables(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _format(connection: sqlite3.Connection, path: Path) -> int:
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found > FORMAT:
+        raise StoreTooNew(str(path), found, FORMAT)
+    return found
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in _TABLES.split(";"):
+        connection.execute(statement)
+    connection.execute("COMMIT")

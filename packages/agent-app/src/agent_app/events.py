@@ -1,0 +1,140 @@
+"""The event log: written before it is shown, read from any place, followed live.
+
+A reader never holds a writer up: what it has not read yet is in the store and not in a buffer. It is woken
+when something new was written in this process, and looks by itself every now and then for what others wrote.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from agent_app.errors import SessionNotFound
+from agent_core import ArgumentError
+from agent_core.steps import Batch, Work
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+    from agent_app.store.base import SessionStore
+
+_PAGE = 500
+_POLL_SECONDS = 1.0
+_NOT_LOGGED = frozenset({"session"})
+
+
+class EventHub:
+    """Writes events to the log and wakes those who follow it."""
+
+    def __init__(self, store: SessionStore, *, poll_seconds: float = _POLL_SECONDS) -> None:
+        self._store = store
+        self._poll_seconds = poll_seconds
+        self._lock = threading.Lock()
+        self._listening: dict[str, list[Callable[[], None]]] = {}
+
+    def log(self, session_id: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Write events and return them with their numbers."""
+        numbers = self._store.append_events(session_id, [_plain(event) for event in events])
+        self.wake(session_id)
+        return [{**event, "seq": seq} for event, seq in zip(events, numbers, strict=True)]
+
+    def wake(self, session_id: str) -> None:
+        """Tell those who follow a session that there is something new."""
+        with self._lock:
+            listening = list(self._listening.get(session_id, ()))
+        for tell in listening:
+            tell()
+
+    def follow(self, session_id: str, after: int) -> Work[Any]:
+        """Return the events of a session behind a number, those there and those to come, as a stream.
+
+        It ends when the session is deleted.
+        """
+        return Work(
+            blocking=lambda: self._follow(session_id, after),
+            awaitable=lambda: self._follow_async(session_id, after),
+        )
+
+    def _follow(self, session_id: str, after: int) -> Iterator[Any]:
+        woken = threading.Event()
+        self._check_cursor(session_id, after)
+        with self._listen(session_id, woken.set):
+            while True:
+                woken.clear()  # before looking, so that nothing falls between
+                events = self._news(session_id, after)
+                if events is None:
+                    return
+                if not events:
+                    woken.wait(self._poll_seconds)
+                    continue
+                after = events[-1]["seq"]
+                yield Batch(events)
+
+    async def _follow_async(self, session_id: str, after: int) -> AsyncIterator[Any]:
+        import asyncio
+
+        woken = asyncio.Event()
+        await asyncio.to_thread(self._check_cursor, session_id, after)
+        with self._listen(session_id, partial(_tell, asyncio.get_running_loop(), woken)):
+            while True:
+                woken.clear()
+                events = await asyncio.to_thread(self._news, session_id, after)
+                if events is None:
+                    return
+                if not events:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(woken.wait(), self._poll_seconds)
+                    continue
+                after = events[-1]["seq"]
+                yield Batch(events)
+
+    def _news(self, session_id: str, after: int) -> list[dict[str, Any]] | None:
+        """Return the events behind a number; None if there will be no more."""
+        try:
+            events = self._store.events(session_id, after=after, limit=_PAGE)
+            if not events:
+                self._store.info(session_id)
+        except SessionNotFound:
+            return None
+        return list(events)
+
+    def _check_cursor(self, session_id: str, after: object) -> None:
+        """Refuse a number that the log does not have: a reader would miss what comes next, unawares.
+
+        Raises:
+            SessionNotFound: If there is no such session.
+            ArgumentError: If there is no such event.
+        """
+        self._store.info(session_id)
+        if not isinstance(after, int) or isinstance(after, bool) or after < 0:
+            raise ArgumentError(f"after must be the seq of an event, or 0 for all, not {after!r}")
+        if after and [one["seq"] for one in self._store.events(session_id, after=after - 1, limit=1)] != [
+            after
+        ]:
+            raise ArgumentError(f"session {session_id!r} has no event {after}: read its log again, after 0")
+
+    @contextmanager
+    def _listen(self, session_id: str, tell: Callable[[], None]) -> Iterator[None]:
+        """Be told of everything new while the block lasts."""
+        with self._lock:
+            self._listening.setdefault(session_id, []).append(tell)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listening[session_id].remove(tell)
+                if not self._listening[session_id]:
+                    del self._listening[session_id]
+
+
+def _tell(loop: Any, woken: Any) -> None:
+    """Wake a reader on its own loop, if that is still there."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(woken.set)
+
+
+def _plain(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event without whole sessions, which are stored themselves."""
+    return {key: value for key, value in event.items() if key not in _NOT_LOGGED}

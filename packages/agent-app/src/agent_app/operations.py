@@ -1,0 +1,373 @@
+"""What can be done with sessions: made, read, forked, edited, switched, deleted. Each is a flow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, get_args
+from uuid import uuid4
+
+from agent_app.agents import build_agent_config, choose_agent
+from agent_app.errors import DecisionNotAccepted, SessionBusy, SessionNotFound
+from agent_app.keeping import Keeper, hold, new_title
+from agent_app.lifecycle import (
+    LifecycleOutcome,
+    application_context,
+    apply_mutations,
+    list_summary,
+    run_lifecycle,
+)
+from agent_app.mutations import Mutations, public_result
+from agent_app.run import effective_config, save_prepared
+from agent_app.services import AGENT
+from agent_app.store.base import Changes, InputMode, Page
+from agent_core import ArgumentError, Message, MessageIndexError, Session
+from agent_core.steps import Flow, run_blocking
+from agent_runtime.errors import DecisionError
+from agent_runtime.suspension import RUN, Decision, Suspension, match_decisions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from agent_app.services import ActiveRun, Services
+    from agent_app.store.base import Approval, SessionInfo, Waiting
+    from agent_core import AgentCore
+
+
+def create_ephemeral(
+    services: Services, agent_id: str | None, session_id: str | None, metadata: Mapping[str, Any] | None
+) -> Flow[Session]:
+    """Make a session that is not stored yet; its plugins set it up."""
+    chosen = choose_agent(services.config, agent_id)
+    owned = {} if chosen is None else {AGENT: chosen}
+    session = Session(session_id or str(uuid4()), (), {**(metadata or {}), **owned})
+    outcome = yield from lifecycle(services, "session_create", session)
+    return outcome.session
+
+
+def create(
+    services: Services, agent_id: str | None, session_id: str | None, metadata: Mapping[str, Any] | None
+) -> Flow[Session]:
+    """Make a session and store it."""
+    session = yield from create_ephemeral(services, agent_id, session_id, metadata)
+    outcome = yield from lifecycle(services, "session_save_prepare", session)
+    return (yield from _store_new(services, outcome.session))
+
+
+def _store_new(services: Services, session: Session) -> Flow[Session]:
+    agent_id = services.agent_of(session)
+    stored = yield from run_blocking(partial(services.store.create, session, agent_id=agent_id))
+    services.recent.keep(stored)
+    return stored.session
+
+
+def load(services: Services, session_id: str) -> Flow[Session]:
+    """Return a stored session."""
+    return (yield from run_blocking(partial(services.read, session_id))).session
+
+
+def read_messages(services: Services, session_id: str, before: int | None, limit: int) -> Flow[list[Message]]:
+    """Return some messages of a session without the rest."""
+    read = partial(services.store.messages, session_id, before=before, limit=limit)
+    return list((yield from run_blocking(read)))
+
+
+def save(services: Services, session: Session) -> Flow[Session]:
+    """Store what is new in a session, or all of one that was not stored so far."""
+    if services.active.begin(session.session_id) is None:
+        raise SessionBusy(session.session_id)
+    try:
+        outcome = yield from lifecycle(services, "session_save_prepare", session)
+        # One transaction, which checks that nobody else is writing, so that no lease need be taken.
+        return (yield from run_blocking(partial(_save, services, outcome.session)))
+    finally:
+        services.active.end(session.session_id)
+
+
+def _save(services: Services, session: Session) -> Session:
+    try:
+        before = services.read(session.session_id)
+    except SessionNotFound:
+        stored = services.store.create(session, agent_id=services.agent_of(session))
+    else:
+        changes = Changes(title=new_title(before.session, session))
+        stored = services.store.save(session, before, changes=changes)
+    return services.recent.keep(stored).session
+
+
+def delete(services: Services, session_id: str, reason: str) -> Flow[None]:
+    """Delete a session, after its plugins had their last chance; a run of it is cancelled."""
+
+    def work(keeper: Keeper, _active: ActiveRun) -> Flow[None]:
+        told = {"delete_reason": reason}
+        yield from lifecycle(services, "session_delete_prepare", keeper.session, told=told)
+        yield from run_blocking(keeper.delete)
+
+    yield from hold(services, session_id, work, take=True)
+    if services.assets is not None:
+        yield from run_blocking(partial(services.assets.delete_session, session_id))
+
+
+def fork(services: Services, session_id: str, upto_index: int, agent_id: str | None = None) -> Flow[Session]:
+    """Make a session that begins like another; the other stays as it is."""
+    source = yield from load(services, session_id)
+    place = _place(source, upto_index, "upto_index")
+    core, config = _core_of(services, source)
+    forked = core.fork_session(source, config, upto_index=place, new_session_id=str(uuid4()))
+    return (yield from _store_fork(services, source, forked, place + 1, agent_id))
+
+
+def _place(session: Session, index: int, name: str) -> int:
+    """Return the place that an index means; a negative one counts from the end."""
+    if not isinstance(index, int) or isinstance(index, bool):
+        raise ArgumentError(f"{name} must be the index of a message, not {index!r}")
+    count = len(session.messages)
+    if not -count <= index < count:
+        raise MessageIndexError(name, index, count)
+    return index % count
+
+
+def _store_fork(
+    services: Services, source: Session, forked: Session, upto: int, agent_id: str | None
+) -> Flow[Session]:
+    forked = _without_run(forked)
+    if agent_id is not None:
+        forked = forked.with_metadata({AGENT: choose_agent(services.config, agent_id)})
+    outcome = yield from lifecycle(
+        services, "session_fork", forked, told={"original_session": source.frozen_dict()}
+    )
+    outcome = yield from lifecycle(services, "session_save_prepare", outcome.session)
+    owner = services.agent_of(outcome.session)
+    stored = yield from run_blocking(
+        partial(services.store.fork, source.session_id, outcome.session, upto, agent_id=owner)
+    )
+    services.recent.keep(stored)
+    if services.assets is not None:
+        yield from run_blocking(partial(services.assets.share, source.session_id, stored.session.session_id))
+    return stored.session
+
+
+def _without_run(session: Session) -> Session:
+    """Return a branch without the run that waits in its source: one decision must not run a call twice."""
+    if RUN not in session.metadata:
+        return session
+    kept = {key: value for key, value in session.metadata.items() if key != RUN}
+    return replace(session, metadata=kept).sealed(session.seal)
+
+
+def edit_message(services: Services, session_id: str, index: int, content: str) -> Flow[Session]:
+    """Make a branch that ends with another version of a message."""
+    source = yield from load(services, session_id)
+    place = _place(source, index, "index")
+    core, config = _core_of(services, source)
+    edited = core.modify_message(source, place, content, config)
+    branch = core.fork_session(edited, config, upto_index=place, new_session_id=str(uuid4()))
+    return (yield from _store_fork(services, source, branch, place, None))
+
+
+def regenerate(services: Services, session_id: str, index: int) -> Flow[Session]:
+    """Make a branch that ends before an answer, so that the model can give another."""
+    source = yield from load(services, session_id)
+    first = _place(source, index, "index")
+    if source.messages[first].role != "assistant":
+        raise ArgumentError(f"message {index} of session {session_id!r} is no answer of the model")
+    while first > 0 and source.messages[first - 1].role in ("assistant", "tool"):
+        first -= 1
+    if first == 0:
+        raise ArgumentError(f"nothing comes before message {index} of session {session_id!r}")
+    return (yield from fork(services, session_id, first - 1))
+
+
+def switch_agent(services: Services, session_id: str, agent_id: str) -> Flow[Session]:
+    """Give a session to another agent."""
+    chosen = choose_agent(services.config, agent_id)
+
+    def work(keeper: Keeper, _active: ActiveRun) -> Flow[Session]:
+        told = {"previous_agent_id": services.agent_of(keeper.session), "next_agent_id": chosen}
+        outcome = yield from lifecycle(services, "agent_switch_prepare", keeper.session, told=told)
+        switched = outcome.session.with_metadata({AGENT: chosen})
+        outcome = yield from lifecycle(services, "agent_switch_complete", switched, told=told)
+        yield from save_prepared(services, keeper, outcome.session)
+        yield from run_blocking(partial(services.store.assign, session_id, chosen))
+        return keeper.session
+
+    return (yield from hold(services, session_id, work))
+
+
+def update_agent(
+    services: Services, agent_id: str, session: Session
+) -> Flow[tuple[AgentCore, dict[str, Any], Session]]:
+    """Return an agent's core and configuration, and the session as that agent's; nothing is stored."""
+    chosen = choose_agent(services.config, agent_id)
+    agent = yield from run_blocking(partial(services.resolve, session, chosen))
+    own = {AGENT: agent.spec.id}
+    return agent.core, build_agent_config(agent.config, agent.spec.id), session.with_metadata(own)
+
+
+def lifecycle(
+    services: Services,
+    name: str,
+    session: Session,
+    *,
+    config: Mapping[str, Any] | None = None,
+    context: Mapping[str, Any] | None = None,
+    told: Mapping[str, Any] | None = None,
+) -> Flow[LifecycleOutcome]:
+    """Run a lifecycle of any name on a session; nothing is stored.
+
+    If the session's agent cannot be had, only application plugins take part.
+    """
+    agent = services.resolve_if_possible(session)
+    core: AgentCore | None = None
+    settings: Mapping[str, Any] = config or {}
+    if agent is not None:
+        core, settings = agent.core, config or effective_config(agent, session, {})
+    return (
+        yield from run_lifecycle(
+            services, name, session, core=core, config=settings, context=context, told=told
+        )
+    )
+
+
+def list_sessions(services: Services, query: str | None, cursor: str | None, limit: int) -> Flow[Page]:
+    """Return stored sessions by pages, the last changed first, with what plugins add to each."""
+    page = yield from run_blocking(partial(services.store.list, query=query, cursor=cursor, limit=limit))
+    if not services.plugins.triggered("session_list"):
+        return page
+    summaries = []
+    for info in page.sessions:
+        extra = yield from run_blocking(partial(list_summary, services, info))
+        summaries.append(replace(info, extra=extra))
+    return Page(tuple(summaries), page.cursor)
+
+
+def rename(services: Services, session_id: str, title: str) -> Flow[SessionInfo]:
+    """Give a session another title."""
+    if not isinstance(title, str):
+        raise ArgumentError(f"title must be a string, not {type(title).__name__}")
+    return (yield from run_blocking(partial(services.store.rename, session_id, title)))
+
+
+def enqueue(services: Services, session_id: str, text: str, mode: InputMode) -> Flow[Waiting]:
+    """Keep a message until it is delivered, and stop the run that it shall interrupt."""
+    if mode not in get_args(InputMode):
+        raise ArgumentError(f"mode must be one of {', '.join(get_args(InputMode))}, not {mode!r}")
+    messages = user_message(text, ())
+    if not messages:
+        raise ArgumentError("there is nothing to say: the text is empty")
+    put = partial(services.store.put_input, session_id, messages[0].to_dict(), mode)
+    kept = yield from run_blocking(put)
+    active = services.active.get(session_id)
+    if mode == "interrupt" and active is not None:
+        active.interrupted = True
+        active.cancellation.cancel()
+    return kept
+
+
+def approvals(services: Services, session_id: str | None) -> Flow[Sequence[Approval]]:
+    """Return the decisions that runs wait for."""
+    return (yield from run_blocking(partial(services.store.approvals, session_id, undecided=True)))
+
+
+def decide(services: Services, approval_id: str, decision: Any) -> Flow[Approval]:
+    """Keep a decision that fits what was asked."""
+    given = {"approved": decision} if isinstance(decision, bool) else decision
+    if not isinstance(given, Mapping) or "target" in given:
+        raise DecisionNotAccepted("a decision is True, False, or a dict with approved, value and reason")
+    return (yield from run_blocking(partial(_decide, services, approval_id, dict(given))))
+
+
+def _decide(services: Services, approval_id: str, given: dict[str, Any]) -> Approval:
+    """Look at a decision before it is kept: one that does not fit could never be taken back."""
+    asked = [one for one in services.store.approvals(undecided=True) if one.id == approval_id]
+    try:
+        decision = Decision.from_dict({**given, "target": approval_id})
+        match_decisions([Suspension(**one.suspension) for one in asked], [decision] if asked else [])
+    except DecisionError as error:
+        raise DecisionNotAccepted(str(error)) from error
+    return services.store.decide(approval_id, given)
+
+
+def actions(services: Services, session_id: str | None) -> Flow[list[dict[str, Any]]]:
+    """Return what can be done: the actions of application plugins and, for a session, of its agent's."""
+    offered = [action.to_dict() for _, action in services.plugins.actions()]
+    if session_id is None:
+        return offered
+    session = yield from load(services, session_id)
+    core, config = _core_of(services, session)
+    return [*offered, *core.get_session_actions(config)]
+
+
+def session_action(
+    services: Services,
+    session_id: str,
+    plugin: str,
+    action_id: str,
+    params: Mapping[str, Any],
+    context: Mapping[str, Any] | None,
+) -> Flow[tuple[Session, dict[str, Any]]]:
+    """Run an action of the session's agent, and store what it changes."""
+
+    def work(keeper: Keeper, _active: ActiveRun) -> Flow[tuple[Session, dict[str, Any]]]:
+        core, config = _core_of(services, keeper.session)
+        told = application_context(services, context)
+        session, result = yield from core.session_action_flow(
+            keeper.session, config, plugin, action_id, dict(params), told
+        )
+        yield from save_prepared(services, keeper, session)
+        return keeper.session, result
+
+    return (yield from hold(services, session_id, work))
+
+
+def application_action(
+    services: Services,
+    plugin: str,
+    action_id: str,
+    params: Mapping[str, Any],
+    context: Mapping[str, Any] | None,
+) -> Flow[dict[str, Any]]:
+    """Run an action of an application plugin, and carry out what it asks for."""
+    member, values = services.plugins.find(plugin, action_id, params)
+    told = application_context(services, context)
+    work = partial(member.wrapper.execute, services.app, action_id, values, told, member.state)
+    result = yield from run_blocking(work)
+    mutations = Mutations.read(plugin, result)
+    yield from run_blocking(partial(apply_mutations, services, mutations))
+    return public_result(services.plugins, plugin, result)
+
+
+def _core_of(services: Services, session: Session) -> tuple[AgentCore, dict[str, Any]]:
+    agent = services.resolve(session)
+    return agent.core, effective_config(agent, session, {})
+
+
+def user_message(text: str, attachments: Any) -> list[Message]:
+    """Return what a person says as a message, with what is attached as parts of it."""
+    if not isinstance(text, str):
+        raise ArgumentError(f"text must be a string, not {type(text).__name__}")
+    if isinstance(attachments, (str, bytes, Mapping)) or not all(isinstance(p, Mapping) for p in attachments):
+        raise ArgumentError("attachments must be a list of content parts, each a dict with a type")
+    if not attachments:
+        return [Message("user", text)] if text else []
+    said = [{"type": "text", "text": text}] if text else []
+    return [Message("user", text, multipart_content=[*said, *(dict(part) for part in attachments)])]
+
+
+def export(services: Services, session_id: str, path: Path, *, redact: bool, events: bool) -> Flow[None]:
+    """Write a session with its attachments to a file."""
+    from agent_app.transfer import export_session_file
+
+    work = partial(export_session_file, assets=services.assets, redact=redact, events=events)
+    yield from run_blocking(partial(work, services.store, session_id, path))
+
+
+def import_file(services: Services, source: Path | bytes | str, agent_id: str | None) -> Flow[SessionInfo]:
+    """Store a session from a file, under ids of its own."""
+    from agent_app.transfer import import_session
+
+    chosen = choose_agent(services.config, agent_id)
+    work = partial(import_session, services.store, source, assets=services.assets, agent_id=chosen)
+    return (yield from run_blocking(work))

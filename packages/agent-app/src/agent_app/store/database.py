@@ -1,0 +1,75 @@
+"""What the store's SQL needs of a database.
+
+Statements are written once, with `?` for parameters and in the SQL that both databases share. Where they
+differ (opening, transactions, errors, searching, upkeep) each database has a method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from agent_app.store.base import Durability
+
+Row = Sequence[Any]
+
+
+class Transaction(Protocol):
+    """A transaction under way."""
+
+    def rows(self, sql: str, *values: Any) -> list[Row]:
+        """Run a statement and return its rows."""
+
+    def run(self, sql: str, *values: Any) -> int:
+        """Run a statement and return how many rows it changed."""
+
+    def many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
+        """Run a statement once for each set of values."""
+
+
+class Database(Protocol):
+    """One database. A transaction inside another one of the same thread is a part of it."""
+
+    url: str
+
+    def now(self) -> float:
+        """Return the time by which rows are dated and leases expire, in seconds since 1970."""
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """Read a state in which nothing changes meanwhile."""
+
+    def writing(
+        self, durability: Durability = "turn", *, alone: bool = False
+    ) -> AbstractContextManager[Transaction]:
+        """Write everything or nothing; it is as safe as *durability* says when the block is left.
+
+        Args:
+            alone: Whether nobody else may write anything meanwhile.
+
+        Raises:
+            StoreUnavailable, StoreDamaged: If that is not possible; nothing was written then.
+        """
+
+    def hold(self, transaction: Transaction, session_id: str) -> None:
+        """Let nobody else write a session until the transaction ends, and see what others have written."""
+
+    def add_words(self, transaction: Transaction, texts: Sequence[tuple[int, str]]) -> None:
+        """Let searches find contents by their words."""
+
+    def drop_words(self, transaction: Transaction, content: int, text: str) -> None:
+        """Let searches forget a content that they could find."""
+
+    def matching(self, words: Sequence[str]) -> tuple[str, Sequence[Any]]:
+        """Return a statement, and its values, for the `id` of each content that has all *words*.
+
+        The last word may be unfinished.
+        """
+
+    def damage(self) -> list[str]:
+        """Return what the database itself finds wrong with its files."""
+
+    def close(self) -> None:
+        """Let go of it."""

@@ -1,0 +1,201 @@
+"""References and the content that they share.
+
+Content is kept once, by the hash of what it says. A list is a row of references to content; a list with a
+parent begins with the first `base` references of the parent's. So a fork costs one row, and an edit in
+the middle of a conversation costs what comes after it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from agent_app.errors import StoreDamaged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from agent_app.store.database import Database, Row as DatabaseRow, Transaction
+    from agent_app.store.records import Row
+
+_BATCH = 100
+
+
+class Stretch(NamedTuple):
+    """A part of a list that stands in one place: the references of *list* from *start* to *end*."""
+
+    list: int
+    start: int
+    end: int
+
+
+def new_list(transaction: Transaction, parent: int | None = None, base: int = 0) -> int:
+    """Make a list, empty or beginning like another."""
+    # What the parent itself has from its own parent is taken from there: edits make no long chains.
+    while parent is not None:
+        grandparent, inherited = _origin(transaction, parent)
+        if base > inherited:
+            break
+        parent = grandparent
+    rows = transaction.rows("INSERT INTO lists (parent, base) VALUES (?, ?) RETURNING id", parent, base)
+    made: int = rows[0][0]
+    return made
+
+
+def keep(database: Database, transaction: Transaction, rows: Sequence[Row]) -> dict[bytes, int]:
+    """Keep content, if it is not kept already, and return its numbers by hash."""
+    wanted: dict[bytes, Row] = {}
+    for row in rows:
+        if row.text or row.hash not in wanted:
+            wanted[row.hash] = row
+    # In one order for all: writers who add the same content wait for each other, and never in a ring.
+    ordered = sorted(wanted)
+    numbers: dict[bytes, int] = {}
+    for start in range(0, len(ordered), _BATCH):
+        batch = {known: wanted[known] for known in ordered[start : start + _BATCH]}
+        numbers |= _keep_batch(database, transaction, batch)
+    return numbers
+
+
+def _keep_batch(database: Database, transaction: Transaction, batch: dict[bytes, Row]) -> dict[bytes, int]:
+    known = _known(transaction, list(batch))
+    missing = [row for key, row in batch.items() if key not in known]
+    added = _add(transaction, missing)
+    if len(added) < len(missing):  # somebody else has added them meanwhile
+        known |= _known(transaction, [row.hash for row in missing if row.hash not in added])
+    numbers = {key: number for key, (number, _) in known.items()} | added
+    unsearched = [
+        key
+        for key, row in batch.items()
+        if row.text and key in known and not known[key][1] and _claim_words(transaction, numbers[key])
+    ]
+    texts = [(numbers[key], text) for key in (*added, *unsearched) if (text := batch[key].text)]
+    database.add_words(transaction, texts)
+    return numbers
+
+
+def _known(transaction: Transaction, hashes: Sequence[bytes]) -> dict[bytes, tuple[int, bool]]:
+    if not hashes:
+        return {}
+    marks = ", ".join("?" * len(hashes))
+    rows = transaction.rows(
+        f"SELECT hash, id, searched FROM content WHERE hash IN ({marks})",  # noqa: S608 - only marks
+        *hashes,
+    )
+    return {bytes(known): (number, bool(searched)) for known, number, searched in rows}
+
+
+def _add(transaction: Transaction, rows: Sequence[Row]) -> dict[bytes, int]:
+    if not rows:
+        return {}
+    marks = ", ".join(["(?, ?, ?)"] * len(rows))
+    added = transaction.rows(
+        f"INSERT INTO content (hash, body, searched) VALUES {marks} "  # noqa: S608 - only marks
+        "ON CONFLICT (hash) DO NOTHING RETURNING hash, id",
+        *[value for row in rows for value in (row.hash, row.body, int(bool(row.text)))],
+    )
+    return {bytes(known): number for known, number in added}
+
+
+def _claim_words(transaction: Transaction, number: int) -> bool:
+    """Note that searches look at a content, and say whether they did not before."""
+    sql = "UPDATE content SET searched = 1 WHERE id = ? AND searched = 0"
+    return bool(transaction.run(sql, number))
+
+
+def append(
+    transaction: Transaction, list_id: int, at: int, rows: Sequence[Row], numbers: dict[bytes, int]
+) -> None:
+    """Add references to a list, from position *at* on, to content that is kept already."""
+    entries = [(list_id, at + place, numbers[row.hash], row.note, row.link) for place, row in enumerate(rows)]
+    transaction.many("INSERT INTO entries (list, seq, content, note, link) VALUES (?, ?, ?, ?, ?)", entries)
+
+
+def update_links(transaction: Transaction, list_id: int, at: int, rows: Sequence[Row]) -> None:
+    """Write notes and links that were not known yet when the references were written."""
+    values = [(row.note, row.link, list_id, at + place) for place, row in enumerate(rows)]
+    transaction.many("UPDATE entries SET note = ?, link = ? WHERE list = ? AND seq = ?", values)
+
+
+def stretches(transaction: Transaction, list_id: int, start: int, end: int) -> list[Stretch]:
+    """Return where the references of a list from *start* to *end* stand, in order."""
+    found: list[Stretch] = []
+    here: int | None = list_id
+    while here is not None and start < end:
+        parent, base = _origin(transaction, here)
+        if end > base:
+            found.append(Stretch(here, max(start, base), end))
+            end = base
+        here = parent
+    return found[::-1]
+
+
+def read(transaction: Transaction, list_id: int, start: int, end: int) -> Iterator[DatabaseRow]:
+    """Yield body, note and link of the references from *start* to *end*."""
+    yield from _select(transaction, "c.body, e.note, e.link", list_id, start, end)
+
+
+def read_marks(transaction: Transaction, list_id: int, start: int, end: int) -> Iterator[DatabaseRow]:
+    """Yield hash, note and link of the references from *start* to *end*: enough to compare them."""
+    yield from _select(transaction, "c.hash, e.note, e.link", list_id, start, end)
+
+
+def _select(
+    transaction: Transaction, columns: str, list_id: int, start: int, end: int
+) -> Iterator[DatabaseRow]:
+    for stretch in stretches(transaction, list_id, start, end):
+        yield from transaction.rows(
+            f"SELECT {columns} FROM entries e JOIN content c ON c.id = e.content "  # noqa: S608 - our own
+            "WHERE e.list = ? AND e.seq >= ? AND e.seq < ? ORDER BY e.seq",
+            *stretch,
+        )
+
+
+def read_places(transaction: Transaction, places: Sequence[tuple[int, int]]) -> dict[int, bytes]:
+    """Return the body at one place of each list, by list; mostly in one go."""
+    if not places:
+        return {}
+    wanted = " OR ".join(["(e.list = ? AND e.seq = ?)"] * len(places))
+    rows = transaction.rows(
+        "SELECT e.list, c.body FROM entries e JOIN content c ON c.id = e.content "  # noqa: S608 - only marks
+        f"WHERE {wanted}",
+        *[number for place in places for number in place],
+    )
+    bodies: dict[int, bytes] = {row[0]: row[1] for row in rows}
+    for list_id, seq in places:
+        if list_id not in bodies:  # the list has it from its parent
+            bodies[list_id] = next(read(transaction, list_id, seq, seq + 1))[0]
+    return bodies
+
+
+def count(transaction: Transaction, list_id: int, end: int) -> int:
+    """Return how many of the first *end* references of a list are there, and their content with them."""
+    there = 0
+    for stretch in stretches(transaction, list_id, 0, end):
+        there += transaction.rows(
+            "SELECT count(*) FROM entries e JOIN content c ON c.id = e.content "
+            "WHERE e.list = ? AND e.seq >= ? AND e.seq < ?",
+            *stretch,
+        )[0][0]
+    return there
+
+
+def is_own(transaction: Transaction, list_id: int, start: int, end: int) -> bool:
+    """Say whether the references from *start* to *end* belong to one list alone, and no fork shares them."""
+    shared = transaction.rows("SELECT 1 FROM lists WHERE parent = ? AND base > ? LIMIT 1", list_id, start)
+    _parent, base = _origin(transaction, list_id)
+    return not shared and base <= start and own_end(transaction, list_id) >= end
+
+
+def own_end(transaction: Transaction, list_id: int) -> int:
+    """Return the position behind the last reference of a list's own, or its base if it has none."""
+    end: int | None = transaction.rows("SELECT max(seq) + 1 FROM entries WHERE list = ?", list_id)[0][0]
+    return _origin(transaction, list_id)[1] if end is None else end
+
+
+def _origin(transaction: Transaction, list_id: int) -> tuple[int | None, int]:
+    """Return the list that a list begins like, and for how long."""
+    rows = transaction.rows("SELECT parent, base FROM lists WHERE id = ?", list_id)
+    if not rows:
+        raise StoreDamaged(f"list {list_id} is missing: restore a copy of the database; nothing was changed")
+    parent, base = rows[0]
+    return parent, base

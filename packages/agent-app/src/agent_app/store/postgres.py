@@ -1,0 +1,320 @@
+"""PostgreSQL as the database of a session store, for several processes and machines.
+
+Sessions are written side by side. What belongs to one session is written by one transaction at a time: it
+locks the session's row first, and so sees what those before it have written. Every writer also shares a
+lock on the whole store, which whoever must be alone (garbage collection, exports) takes for itself.
+
+All tables are in a schema of their own. Time is the server's, which is the same for all machines. Words
+are told apart here and not by the server, whose notion of a letter depends on how it was installed.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from agent_app.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
+from agent_app.store import records
+from agent_core import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import psycopg
+
+    from agent_app.store.base import Durability
+    from agent_app.store.database import Row
+
+FORMAT = 1
+"""The format that this version writes; a database of a later one is left alone."""
+
+SCHEMA = "agent_store"
+"""The schema that has all our tables."""
+
+_CONNECTIONS = 8
+_CONNECT_SECONDS = 10
+_BUSY_SECONDS = 10.0
+_WRITERS, _MIGRATION = 0x61677374_0001, 0x61677374_0002  # keys of advisory locks
+_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_LONGEST_WORD = 250
+_WORD_BYTES = 1_000_000  # a tsvector has room for a little more
+
+
+class PostgresTransaction:
+    """A transaction of PostgreSQL."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, *values: Any) -> list[Row]:
+        """Run a statement and return its rows."""
+        return list(self._connection.execute(_translated(sql), values).fetchall())
+
+    def run(self, sql: str, *values: Any) -> int:
+        """Run a statement and return how many rows it changed."""
+        return self._connection.execute(_translated(sql), values).rowcount
+
+    def many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
+        """Run a statement once for each set of values."""
+        if values:
+            with self._connection.cursor() as cursor:
+                cursor.executemany(_translated(sql), values)
+
+
+class PostgresDatabase:
+    """One database of a server, by a few connections; a thread has one of them at a time.
+
+    Args:
+        url: ``postgresql://user@host/database``, or anything else that libpq reads.
+        clock: Where the time comes from instead of the server, in seconds since 1970.
+
+    Raises:
+        StoreTooNew: If a later version made the tables.
+        StoreUnavailable: If the server cannot be reached.
+    """
+
+    def __init__(self, url: str, *, clock: Callable[[], float] | None = None) -> None:
+        self.url = url
+        self._place = _place(url)
+        self._clock = clock
+        self._idle: list[psycopg.Connection] = []
+        self._lock = threading.Lock()
+        self._slots = threading.BoundedSemaphore(_CONNECTIONS)
+        self._mine = threading.local()
+        self._closed = False
+        try:
+            self._migrate()
+        except BaseException:
+            self.close()
+            raise
+
+    def now(self) -> float:
+        """Return the time of the server, or of the clock that was given instead."""
+        if self._clock is not None:
+            return self._clock()
+        if self._mine_now() is None:
+            with self.reading():
+                return self.now()
+        sql = "SELECT extract(epoch FROM clock_timestamp())::float8"
+        found: float = PostgresTransaction(self._mine.connection).rows(sql)[0][0]
+        return found
+
+    @contextmanager
+    def reading(self) -> Iterator[PostgresTransaction]:
+        """Read a state in which nothing changes meanwhile."""
+        with self._transaction(_READ) as transaction:
+            yield transaction
+
+    @contextmanager
+    def writing(
+        self, durability: Durability = "turn", *, alone: bool = False
+    ) -> Iterator[PostgresTransaction]:
+        """Write everything or nothing."""
+        soon = "SET LOCAL synchronous_commit = off; " if durability == "soon" else ""
+        lock = "pg_advisory_xact_lock" if alone else "pg_advisory_xact_lock_shared"
+        with self._transaction(f"{_WRITE}; {soon}SELECT {lock}({_WRITERS})") as transaction:
+            yield transaction
+
+    def hold(self, transaction: Any, session_id: str) -> None:
+        """Lock a session's row; statements that follow see what others have committed until then."""
+        transaction.rows("SELECT 1 FROM sessions WHERE id = ? FOR UPDATE", session_id)
+
+    def add_words(self, transaction: Any, texts: Sequence[tuple[int, str]]) -> None:
+        """Let searches find contents by their words."""
+        transaction.many(
+            "INSERT INTO words (content, words) VALUES (?, array_to_tsvector(?::text[]))",
+            [(content, _lexemes(text)) for content, text in texts],
+        )
+
+    def drop_words(self, transaction: Any, content: int, text: str) -> None:  # noqa: ARG002 - a row of its own
+        """Let searches forget a content."""
+        transaction.run("DELETE FROM words WHERE content = ?", content)
+
+    def matching(self, words: Sequence[str]) -> tuple[str, Sequence[Any]]:
+        """Return a statement for the contents that have all words; the last one may be unfinished."""
+        wanted = " & ".join(f"'{_lexeme(word)}'" for word in words)
+        return "SELECT content AS id FROM words WHERE words @@ ?::tsquery", [f"{wanted}:*"]
+
+    def damage(self) -> list[str]:
+        """Return what the server itself has noticed to be wrong with the database's files."""
+        with self.reading() as transaction:
+            found = transaction.rows(
+                "SELECT checksum_failures FROM pg_stat_database WHERE datname = current_database()"
+            )[0][0]
+        return [f"the server reports {found} damaged pages"] if found else []
+
+    def close(self) -> None:
+        """Close the connections; those in use are closed when they are given back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[PostgresTransaction]:
+        connection = self._mine_now()
+        with self._errors():
+            if connection is not None:
+                with connection.transaction():  # a savepoint, since one is under way
+                    yield PostgresTransaction(connection)
+                return
+            with self._slots, self._begun(begin) as connection:
+                yield PostgresTransaction(connection)
+                _commit(connection, self._place)
+
+    def _mine_now(self) -> psycopg.Connection | None:
+        """Return the connection on which this thread has a transaction under way."""
+        return getattr(self._mine, "connection", None)
+
+    @contextmanager
+    def _begun(self, begin: str) -> Iterator[psycopg.Connection]:
+        """Lend this thread a connection with a transaction under way; what is not committed is undone."""
+        self._mine.connection = connection = self._begin(begin)
+        try:
+            yield connection
+        finally:
+            self._mine.connection = None
+            self._give_back(connection)
+
+    def _begin(self, begin: str) -> psycopg.Connection:
+        """Return a connection with a transaction under way; one that died while it was idle is no error."""
+        import psycopg
+
+        while True:
+            with self._lock:
+                if self._closed:
+                    raise StoreUnavailable(f"the store at {self._place} was closed: open it again")
+                idle = self._idle.pop() if self._idle else None
+            connection = idle or _connected(self.url)
+            try:
+                connection.execute(begin)
+            except psycopg.Error:
+                died = connection.closed
+                self._give_back(connection)
+                if idle is None or not died:
+                    raise
+            else:
+                return connection
+
+    def _give_back(self, connection: psycopg.Connection) -> None:
+        import psycopg
+
+        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            with suppress(psycopg.Error):
+                connection.execute("ROLLBACK")
+        with self._lock:
+            if not (self._closed or connection.closed):
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _migrate(self) -> None:
+        """Make our tables if they are not there, one process at a time, everything or nothing."""
+        with self._transaction(f"{_WRITE}; SELECT pg_advisory_xact_lock({_MIGRATION})") as transaction:
+            there = transaction.rows("SELECT to_regclass(?) IS NOT NULL", f"{SCHEMA}.format")[0][0]
+            found: int = transaction.rows("SELECT number FROM format")[0][0] if there else 0
+            if found > FORMAT:
+                raise StoreTooNew(self._place, found, FORMAT)
+            if found < FORMAT:
+                transaction.run(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+                transaction.run(_script(found))
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn what the driver raises into what it means."""
+        import psycopg
+
+        try:
+            yield
+        except psycopg.Error as error:
+            raise _meaning(error, self._place) from error
+
+
+@lru_cache(maxsize=256)
+def _translated(sql: str) -> Any:
+    """Return a statement with the driver's own marks for parameters."""
+    return sql.replace("%", "%%").replace("?", "%s")
+
+
+def _place(url: str) -> str:
+    """Return an address for people: without the password.
+
+    Raises:
+        ArgumentError: If it is no address, or the driver is not installed.
+    """
+    try:
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
+    except ImportError as error:
+        raise ArgumentError("PostgreSQL stores need psycopg: pip install 'agent-app[postgres]'") from error
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error as error:
+        raise ArgumentError(
+            "the address of the PostgreSQL store cannot be read: write postgresql://user@host/database"
+        ) from error
+    return f"database {parts.get('dbname', 'of the user')} on {parts.get('host', 'this machine')}"
+
+
+def _connected(url: str) -> psycopg.Connection:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    patience = conninfo_to_dict(url).get("connect_timeout", _CONNECT_SECONDS)
+    address = make_conninfo(url, connect_timeout=patience, client_encoding="utf8")
+    connection = psycopg.connect(address, autocommit=True)
+    connection.execute(f"SET search_path = {SCHEMA}; SET lock_timeout = {int(_BUSY_SECONDS * 1000)}")
+    return connection
+
+
+def _commit(connection: psycopg.Connection, place: str) -> None:
+    import psycopg
+
+    try:
+        status = connection.execute("COMMIT").statusmessage
+    except psycopg.OperationalError as error:
+        raise StoreUnavailable(
+            f"the connection to {place} was lost while it was writing: load the session anew to see whether "
+            "the last change is there"
+        ) from error
+    if status != "COMMIT":
+        raise StoreError(f"{place} has not kept the change, because a statement in it had failed; try again")
+
+
+def _script(found: int) -> str:  # noqa: ARG001 - there is one format yet
+    """Return the statements that lead from a format to ours."""
+    return (files("agent_app.store") / "postgres.sql").read_text(encoding="utf-8")
+
+
+def _lexeme(word: str) -> str:
+    return records.folded(word)[:_LONGEST_WORD]
+
+
+def _lexemes(text: str) -> list[str]:
+    """Return the different words of a text, as many as a row has room for."""
+    found: list[str] = []
+    room = _WORD_BYTES
+    for word in dict.fromkeys(map(_lexeme, records.words(text))):
+        room -= len(word.encode())
+        if room < 0:
+            break
+        found.append(word)
+    return found
+
+
+def _meaning(error: psycopg.Error, place: str) -> StoreError:
+    import psycopg
+
+    text = " ".join(str(error).split())
+    if isinstance(error, (psycopg.errors.DataCorrupted, psycopg.errors.UndefinedTable)):
+        return StoreDamaged(f"{place} is damaged ({text}): restore a copy of it; nothing was changed")
+    if isinstance(error, (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)):
+        return StoreUnavailable(f"{place} was in use by somebody else for too long: try again")
+    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)):
+        return StoreUnavailable(f"{place} cannot be used now ({text}): nothing was written; try again")
+    return StoreError(f"{place}: {text}")

@@ -1,0 +1,163 @@
+"""What belongs to a session beside its messages: events, inputs, approvals, intents."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from agent_app.errors import DecisionNotAccepted
+from agent_app.store.base import Approval, Changes, InputMode, Waiting
+from agent_app.store.records import decode, encode
+from agent_app.store.sessions import is_name, retitle
+from agent_core import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agent_app.store.database import Row, Transaction
+
+_APPROVAL = "id, session, body, created, decision, used"
+
+
+def write(transaction: Transaction, session_id: str, changes: Changes) -> None:
+    """Write what comes with a save."""
+    add_events(transaction, session_id, changes.events)
+    for seq in changes.take_inputs:
+        transaction.run("DELETE FROM inputs WHERE session = ? AND seq = ?", session_id, seq)
+    for approval in changes.approvals:
+        _add_approval(transaction, session_id, approval)
+    for approval_id in changes.use_approvals:
+        transaction.run("UPDATE approvals SET used = 1 WHERE id = ? AND session = ?", approval_id, session_id)
+    if changes.intent is not None:
+        call_id, details = changes.intent
+        transaction.run(
+            "INSERT INTO intents (session, call_hash, body) VALUES (?, ?, ?) "
+            "ON CONFLICT (session, call_hash) DO UPDATE SET body = excluded.body",
+            session_id, _call_hash(call_id), encode([call_id, details]),
+        )  # fmt: skip
+    if changes.title is not None:
+        retitle(transaction, session_id, *changes.title)
+    for call_id in changes.results:
+        transaction.run(
+            "DELETE FROM intents WHERE session = ? AND call_hash = ?", session_id, _call_hash(call_id)
+        )
+
+
+def _add_approval(transaction: Transaction, session_id: str, approval: Approval) -> None:
+    if not is_name(approval.id):
+        raise ArgumentError(f"{approval.id!r} is no id of an approval: 1 to 500 readable characters are")
+    transaction.run(
+        "INSERT INTO approvals (id, session, body, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+        approval.id, session_id, encode(approval.suspension), approval.created,
+    )  # fmt: skip
+    owner = transaction.rows("SELECT session FROM approvals WHERE id = ?", approval.id)[0][0]
+    if owner != session_id:
+        raise ArgumentError(f"approval {approval.id!r} belongs to session {owner!r}: ids are used once")
+
+
+def _call_hash(call_id: str) -> bytes:
+    """Return what a call is found by: models make ids of any length, and of any characters."""
+    return sha256(call_id.encode("utf-8", "surrogatepass")).digest()
+
+
+def add_events(transaction: Transaction, session_id: str, events: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Write events to a log and return their numbers."""
+    if not events:
+        return []
+    found = transaction.rows("SELECT coalesce(max(seq), 0) FROM events WHERE session = ?", session_id)
+    first = found[0][0] + 1
+    rows = [(session_id, first + place, encode(dict(event))) for place, event in enumerate(events)]
+    transaction.many("INSERT INTO events (session, seq, body) VALUES (?, ?, ?)", rows)
+    return [seq for _, seq, _ in rows]
+
+
+def read_events(transaction: Transaction, session_id: str, after: int, limit: int) -> list[dict[str, Any]]:
+    """Return logged events behind a number."""
+    rows = transaction.rows(
+        "SELECT seq, body FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?",
+        session_id, after, limit,
+    )  # fmt: skip
+    return [{**decode(body), "seq": seq} for seq, body in rows]
+
+
+def put_input(
+    transaction: Transaction, session_id: str, message: Mapping[str, Any], mode: InputMode, now: float
+) -> Waiting:
+    """Keep a message until it is delivered."""
+    # Numbers are never used again, also when the queue was empty meanwhile: they stand in acknowledgements.
+    seq = transaction.rows(
+        "UPDATE sessions SET last_input = last_input + 1 WHERE id = ? RETURNING last_input", session_id
+    )[0][0]
+    transaction.run(
+        "INSERT INTO inputs (session, seq, body, mode, created) VALUES (?, ?, ?, ?, ?)",
+        session_id, seq, encode(message), mode, now,
+    )  # fmt: skip
+    return Waiting(seq=seq, session_id=session_id, message=dict(message), mode=mode, created=now)
+
+
+def inputs(transaction: Transaction, session_id: str) -> list[Waiting]:
+    """Return the messages that wait, in order."""
+    rows = transaction.rows(
+        "SELECT seq, body, mode, created FROM inputs WHERE session = ? ORDER BY seq", session_id
+    )
+    return [
+        Waiting(seq=seq, session_id=session_id, message=decode(body), mode=mode, created=created)
+        for seq, body, mode, created in rows
+    ]
+
+
+def drop_input(transaction: Transaction, session_id: str, seq: int) -> bool:
+    """Take a waiting message back."""
+    return bool(transaction.run("DELETE FROM inputs WHERE session = ? AND seq = ?", session_id, seq))
+
+
+def approvals(transaction: Transaction, session_id: str | None, *, undecided: bool) -> list[Approval]:
+    """Return the approvals of a session, or of all, in the order in which they were asked for."""
+    where, values = ["1 = 1"], list[Any]()
+    if session_id is not None:
+        where.append("session = ?")
+        values.append(session_id)
+    if undecided:
+        where.append("decision IS NULL")
+    rows = transaction.rows(
+        f"SELECT {_APPROVAL} FROM approvals WHERE {' AND '.join(where)} ORDER BY created, id",  # noqa: S608
+        *values,
+    )
+    return [_approval(row) for row in rows]
+
+
+def decide(transaction: Transaction, approval_id: str, decision: Mapping[str, Any]) -> Approval:
+    """Keep a decision; the first one counts.
+
+    Raises:
+        DecisionNotAccepted: If there is no such approval, or it is decided already.
+    """
+    if not is_name(approval_id):
+        raise DecisionNotAccepted(f"{approval_id!r} is no id of an approval")
+    changed = transaction.run(
+        "UPDATE approvals SET decision = ? WHERE id = ? AND decision IS NULL", encode(decision), approval_id
+    )
+    rows = transaction.rows(f"SELECT {_APPROVAL} FROM approvals WHERE id = ?", approval_id)  # noqa: S608
+    if not rows:
+        raise DecisionNotAccepted(f"there is no approval {approval_id!r}: it may belong to a deleted session")
+    if not changed:
+        raise DecisionNotAccepted(f"approval {approval_id!r} was decided already")
+    return _approval(rows[0])
+
+
+def open_intents(transaction: Transaction, session_id: str) -> dict[str, Mapping[str, Any]]:
+    """Return the tool calls that were about to run and have no result."""
+    rows = transaction.rows("SELECT body FROM intents WHERE session = ? ORDER BY call_hash", session_id)
+    return dict(sorted(tuple(decode(row[0])) for row in rows))
+
+
+def _approval(row: Row) -> Approval:
+    approval_id, session_id, body, created, decision, used = row
+    return Approval(
+        id=approval_id,
+        session_id=session_id,
+        suspension=decode(body),
+        created=created,
+        decision=None if decision is None else decode(decision),
+        used=bool(used),
+    )

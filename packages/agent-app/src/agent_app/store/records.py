@@ -1,0 +1,268 @@
+"""Sessions as rows: what is written of a message, an item and a session, and how it is read back.
+
+A message is kept without its native indices, which belong to its place in one session and not to what
+it says; they stand beside the reference. So does the link of the core's integrity chain: a session that
+is read back is known to be whole without being hashed anew.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from agent_core import ArgumentError, History, Message, Session
+from agent_core.frozen import FrozenDict, freeze, thaw
+from agent_core.messages import NATIVE_INDICES, check_message_dict
+from agent_core.native import INTEGRITY, NATIVE_MESSAGES, read_native
+from agent_core.native.links import Seal
+
+_UNUSUAL = b" "
+_WORD = re.compile(r"[^\W_]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# Strings of a message's parts that nobody has said: their kind, their number, their bytes.
+_NO_TEXT = frozenset({"type", "id", "role", "data", "mime_type", "media_type", "encoding", "detail"})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One reference of a list, with the content that it refers to.
+
+    Attributes:
+        body: The content as JSON.
+        hash: What the content is known by.
+        text: What a search looks at; None for what is not searched.
+        note: What belongs to the place: native indices as JSON, or nothing.
+        link: The link of the core's integrity chain, if there is one.
+    """
+
+    body: bytes
+    hash: bytes
+    text: str | None = None
+    note: bytes | None = None
+    link: bytes | None = None
+
+
+def content_row(
+    value: Any, *, text: str | None = None, note: bytes | None = None, link: bytes | None = None
+) -> Row:
+    """Return plain data as a row."""
+    body = encode(value)
+    return Row(body, sha256(body).digest(), text, note, link)
+
+
+def encode(value: Any) -> bytes:
+    """Return plain data as JSON that `decode` reads back as it was, keys in their order.
+
+    Raises:
+        ArgumentError: If it is not plain data.
+    """
+    try:
+        plain = thaw(value)
+        body = _usual(plain)
+        return _UNUSUAL + _any_json(plain) if body is None else body
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"only plain data can be stored: {error}") from error
+    except RecursionError as error:
+        raise ArgumentError("data that is nested this deeply cannot be stored") from error
+
+
+def decode(body: bytes) -> Any:
+    """Return data from JSON."""
+    if body[:1] == _UNUSUAL:
+        import json
+
+        return json.loads(body)
+    return orjson.loads(body)
+
+
+def _usual(plain: Any) -> bytes | None:
+    """Return JSON by the fast encoder, or None for what it cannot keep as it is."""
+    try:
+        body = orjson.dumps(plain, option=orjson.OPT_NON_STR_KEYS)
+    except orjson.JSONEncodeError:
+        return None  # an integer past 64 bits, half a surrogate pair, much nesting, or no plain data
+    return None if b"null" in body and _has_odd_number(plain) else body
+
+
+def _any_json(plain: Any) -> bytes:
+    import json
+
+    return json.dumps(plain, separators=(",", ":")).encode()
+
+
+def _has_odd_number(value: Any) -> bool:
+    """Say whether there is a number in *value* that is none or has no end."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, dict):
+        return any(map(_has_odd_number, value.values()))
+    return isinstance(value, list) and any(map(_has_odd_number, value))
+
+
+def message_rows(session: Session, start: int) -> list[Row]:
+    """Return the rows of the messages from *start* on.
+
+    Raises:
+        SessionFormatError: If a message is none that could be read back.
+    """
+    links = message_links(session)
+    return [
+        _message_row(message, links[place] if place < len(links) else None)
+        for place, message in enumerate(session.history[start:], start)
+    ]
+
+
+def item_rows(session: Session, start: int) -> list[Row]:
+    """Return the rows of the native items from *start* on."""
+    links = item_links(session)
+    return [
+        content_row(item, link=links[place] if place < len(links) else None)
+        for place, item in enumerate(native_items(session)[start:], start)
+    ]
+
+
+def native_items(session: Session) -> History[Any]:
+    """Return the session's native history."""
+    items = session.metadata.get(NATIVE_MESSAGES)
+    return items if isinstance(items, History) else History()
+
+
+def _message_row(message: Message, link: bytes | None) -> Row:
+    data = message.to_dict()
+    check_message_dict(data)
+    metadata = data["metadata"] or {}
+    note = encode(metadata.pop(NATIVE_INDICES)) if NATIVE_INDICES in metadata else None
+    return content_row(data, text=text_of(message), note=note, link=link)
+
+
+def text_of(message: Message) -> str:
+    """Return the words of a message, for searching."""
+    return " ".join(_said([message.content, message.multipart_content]))
+
+
+def _said(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key not in _NO_TEXT:
+                yield from _said(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _said(inner)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text or a query."""
+    return _WORD.findall(unicodedata.normalize("NFC", text))
+
+
+def folded(text: str) -> str:
+    """Return a text as it is compared: without case and accents."""
+    apart = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(letter for letter in apart if not unicodedata.combining(letter))
+
+
+def message_links(session: Session) -> History[bytes]:
+    """Return the links of the messages, as far as they are known."""
+    return session.seal.messages if isinstance(session.seal, Seal) else History()
+
+
+def item_links(session: Session) -> History[bytes]:
+    """Return the links of the native items, as far as they are known."""
+    return session.seal.native if isinstance(session.seal, Seal) else History()
+
+
+def know_integrity(session: Session) -> None:
+    """Have the core look at a session whose integrity it does not know, so that the links can be written."""
+    if session.seal is None:
+        read_native(session)
+
+
+def metadata_rows(session: Session) -> dict[str, Any]:
+    """Return the session's metadata, each key by itself; of the native history only that there is one."""
+    values = dict(session.metadata)
+    if isinstance(values.get(NATIVE_MESSAGES), History):
+        values[NATIVE_MESSAGES] = []
+    return values
+
+
+def read_message(body: bytes, note: bytes | None) -> Message:
+    """Return a message from its row."""
+    data = decode(body)
+    if note is not None:
+        data["metadata"] = {**data.get("metadata", {}), NATIVE_INDICES: decode(note)}
+    return Message.from_dict(data)
+
+
+def read_session(
+    session_id: str,
+    messages: Sequence[tuple[bytes, bytes | None, bytes | None]],
+    items: Sequence[tuple[bytes, bytes | None]],
+    metadata: Mapping[str, Any],
+) -> Session:
+    """Return a session from its rows; its integrity is known if all links are there.
+
+    Args:
+        messages: Body, note and link of each message.
+        items: Body and link of each native item.
+    """
+    history = History([read_message(body, note) for body, note, _ in messages])
+    kept: dict[str, Any] = dict(freeze(dict(metadata)))
+    if kept.get(NATIVE_MESSAGES) == []:
+        kept[NATIVE_MESSAGES] = History([freeze(decode(body)) for body, _ in items])
+    session = Session(session_id, history, FrozenDict(kept))
+    return session.sealed(_seal(kept.get(INTEGRITY), messages, items))
+
+
+def _seal(
+    integrity: Any,
+    messages: Sequence[tuple[bytes, bytes | None, bytes | None]],
+    items: Sequence[tuple[bytes, bytes | None]],
+) -> Seal | None:
+    """Return the seal that the links make, if they lead to the heads that the session has."""
+    covered = integrity.get("messages") if isinstance(integrity, Mapping) else None
+    if not isinstance(covered, int):
+        return None
+    links = [link for _, _, link in messages[:covered] if link is not None]
+    native = [link for _, link in items if link is not None]
+    seal = Seal(History(links), History(native))
+    return seal if seal.to_dict() == thaw(integrity) else None
+
+
+def same_messages(now: Session, before: Session) -> int:
+    """Return how many messages both sessions begin with, the very same ones and equally linked."""
+    links, old_links = message_links(now), message_links(before)
+    linked = _same_links(links, old_links)
+    if linked < max(len(links), len(old_links)):
+        return linked
+    return linked + now.history[linked:].shared_length(before.history[linked:])
+
+
+def same_items(now: Session, before: Session) -> int:
+    """Return how many native items both sessions begin with, the very same ones and equally linked."""
+    links, old_links = item_links(now), item_links(before)
+    linked = _same_links(links, old_links)
+    if linked < max(len(links), len(old_links)):
+        return linked
+    return linked + native_items(now)[linked:].shared_length(native_items(before)[linked:])
+
+
+def _same_links(one: History[bytes], other: History[bytes]) -> int:
+    """Return how many links both begin with: an equal link says that all before it are equal too."""
+    length = min(len(one), len(other))
+    if length and one[length - 1] == other[length - 1]:
+        return length
+    same = one.shared_length(other)
+    for mine, theirs in zip(one[same:], other[same:], strict=False):
+        if mine != theirs:
+            break
+        same += 1
+    return same

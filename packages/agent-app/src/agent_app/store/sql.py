@@ -1,0 +1,259 @@
+"""A session store on any database that speaks our SQL."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from agent_app.store import leases, queues, sessions, upkeep
+from agent_core import ArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from agent_app.store.base import (
+        Approval,
+        Changes,
+        Durability,
+        InputMode,
+        Lease,
+        Page,
+        Report,
+        SessionInfo,
+        Stored,
+        Waiting,
+    )
+    from agent_app.store.database import Database
+    from agent_core import Message, Session
+
+_MODES = ("steer", "queue", "interrupt")
+_HIGHEST = 2**62
+
+
+class SqlStore:
+    """Keeps sessions in a database; see `SessionStore` for what each method promises."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.url = database.url
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._database.close()
+
+    def create(self, session: Session, *, agent_id: str | None = None, title: str = "") -> Stored:
+        """Store a new session."""
+        _check_name("session id", session.session_id)
+        _check_agent(agent_id)
+        _check_title(title)
+        with self._database.writing() as transaction:
+            return sessions.create(self._database, transaction, session, agent_id=agent_id, title=title)
+
+    def load(self, session_id: str) -> Stored:
+        """Return a whole session."""
+        with self._database.reading() as transaction:
+            return sessions.load(transaction, session_id)
+
+    def info(self, session_id: str) -> SessionInfo:
+        """Return what a list shows of one session."""
+        with self._database.reading() as transaction:
+            return sessions.info(transaction, session_id)
+
+    def messages(self, session_id: str, *, before: int | None = None, limit: int = 50) -> list[Message]:
+        """Return up to *limit* messages, the last ones or those before an index."""
+        _check_limit(limit)
+        with self._database.reading() as transaction:
+            return sessions.page(transaction, session_id, before, limit)
+
+    def save(
+        self,
+        session: Session,
+        base: Stored,
+        *,
+        lease: Lease | None = None,
+        changes: Changes | None = None,
+        durability: Durability = "turn",
+    ) -> Stored:
+        """Store what is new in *session* since *base*, and the changes, in one transaction."""
+        if session.session_id != base.session.session_id:
+            raise ArgumentError(
+                f"session {session.session_id!r} cannot be saved over {base.session.session_id!r}: "
+                "give the stored session that it came from"
+            )
+        if session is base.session and (changes is None or not changes.any):
+            return base
+        with self._database.writing(durability) as transaction:
+            place = sessions.hold(self._database, transaction, session.session_id)
+            leases.check(transaction, session.session_id, lease, self._database.now())
+            stored = sessions.save(self._database, transaction, place, session, base)
+            if changes is not None:
+                queues.write(transaction, session.session_id, changes)
+        return stored
+
+    def fork(self, session_id: str, session: Session, upto: int, *, agent_id: str | None = None) -> Stored:
+        """Store *session* as a fork that shares the first *upto* messages of another."""
+        _check_name("session id", session.session_id)
+        _check_agent(agent_id)
+        _check_number("upto", upto)
+        with self._database.writing() as transaction:
+            return sessions.fork(self._database, transaction, session_id, session, upto, agent_id)
+
+    def rename(self, session_id: str, title: str) -> SessionInfo:
+        """Give a session another title."""
+        _check_title(title)
+        with self._database.writing() as transaction:
+            sessions.hold(self._database, transaction, session_id)
+            return sessions.rename(transaction, session_id, title, self._database.now())
+
+    def assign(self, session_id: str, agent_id: str | None) -> SessionInfo:
+        """Give a session to another agent."""
+        _check_agent(agent_id)
+        with self._database.writing() as transaction:
+            sessions.hold(self._database, transaction, session_id)
+            return sessions.assign(transaction, session_id, agent_id, self._database.now())
+
+    def delete(self, session_id: str, *, lease: Lease | None = None) -> None:
+        """Remove a session; what only it had is collected by `collect`."""
+        with self._database.writing() as transaction:
+            sessions.hold(self._database, transaction, session_id)
+            leases.check(transaction, session_id, lease, self._database.now())
+            sessions.delete(transaction, session_id)
+
+    def list(self, *, query: str | None = None, cursor: str | None = None, limit: int = 50) -> Page:
+        """Return sessions, the last changed first; with a query those whose title or text has its words."""
+        _check_limit(limit)
+        with self._database.reading() as transaction:
+            return sessions.listed(self._database, transaction, query, cursor, limit)
+
+    def acquire(self, session_id: str, owner: str, *, seconds: float, take_over: bool = False) -> Lease:
+        """Take the right to write a session."""
+        _check_name("owner", owner)
+        _check_seconds(seconds)
+        with self._database.writing("soon") as transaction:
+            sessions.hold(self._database, transaction, session_id)
+            now = self._database.now()
+            return leases.acquire(
+                transaction, session_id, owner, now=now, seconds=seconds, take_over=take_over
+            )
+
+    def renew(self, lease: Lease, *, seconds: float) -> Lease:
+        """Keep the right for longer."""
+        _check_seconds(seconds)
+        with self._database.writing("soon") as transaction:
+            self._database.hold(transaction, lease.session_id)
+            return leases.renew(transaction, lease, now=self._database.now(), seconds=seconds)
+
+    def release(self, lease: Lease) -> None:
+        """Give the right back; one that is lost already is ignored."""
+        with self._database.writing("soon") as transaction:
+            self._database.hold(transaction, lease.session_id)
+            leases.release(transaction, lease)
+
+    def holder(self, session_id: str) -> Lease | None:
+        """Return who may write a session now, if anybody may."""
+        with self._database.reading() as transaction:
+            sessions.find(transaction, session_id)
+            held = leases.holder(transaction, session_id)
+            return held if held is not None and leases.is_good(held, self._database.now()) else None
+
+    def append_events(
+        self, session_id: str, events: Sequence[Mapping[str, Any]], *, durability: Durability = "soon"
+    ) -> Sequence[int]:
+        """Write events to a session's log and return their numbers, which rise by one."""
+        with self._database.writing(durability) as transaction:
+            sessions.hold(self._database, transaction, session_id)
+            return queues.add_events(transaction, session_id, events)
+
+    def events(self, session_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[dict[str, Any]]:
+        """Return logged events behind a number, each with its `seq`."""
+        _check_number("after", after)
+        _check_limit(limit)
+        with self._database.reading() as transaction:
+            sessions.find(transaction, session_id)
+            return queues.read_events(transaction, session_id, after, limit)
+
+    def put_input(self, session_id: str, message: Mapping[str, Any], mode: InputMode) -> Waiting:
+        """Keep a message until it is delivered; it is safe when this returns."""
+        if mode not in _MODES:
+            raise ArgumentError(f"{mode!r} is no mode of delivery: {', '.join(_MODES)} are")
+        with self._database.writing() as transaction:
+            sessions.hold(self._database, transaction, session_id)
+            return queues.put_input(transaction, session_id, message, mode, self._database.now())
+
+    def inputs(self, session_id: str) -> Sequence[Waiting]:
+        """Return the messages that wait, in order."""
+        with self._database.reading() as transaction:
+            sessions.find(transaction, session_id)
+            return queues.inputs(transaction, session_id)
+
+    def drop_input(self, session_id: str, seq: int) -> bool:
+        """Take a waiting message back; False if it was delivered already."""
+        _check_number("seq", seq)
+        with self._database.writing() as transaction:
+            sessions.hold(self._database, transaction, session_id)
+            return queues.drop_input(transaction, session_id, seq)
+
+    def approvals(self, session_id: str | None = None, *, undecided: bool = False) -> Sequence[Approval]:
+        """Return the approvals of a session, or of all."""
+        with self._database.reading() as transaction:
+            if session_id is not None:
+                sessions.find(transaction, session_id)
+            return queues.approvals(transaction, session_id, undecided=undecided)
+
+    def decide(self, approval_id: str, decision: Mapping[str, Any]) -> Approval:
+        """Keep a decision."""
+        with self._database.writing() as transaction:
+            return queues.decide(transaction, approval_id, decision)
+
+    def open_intents(self, session_id: str) -> dict[str, Mapping[str, Any]]:
+        """Return the tool calls that were about to run and have no result, by call id."""
+        with self._database.reading() as transaction:
+            sessions.find(transaction, session_id)
+            return queues.open_intents(transaction, session_id)
+
+    def check(self, *, deep: bool = False) -> Report:
+        """Look for damage; *deep* also reads and hashes everything that is kept."""
+        return upkeep.check(self._database, deep=deep)
+
+    def collect(self) -> Report:
+        """Remove what no session refers to any more."""
+        return upkeep.collect(self._database)
+
+    def writing(self) -> AbstractContextManager[Any]:
+        """Hold other writers of the whole store off, for exports."""
+        return self._database.writing(alone=True)
+
+    def __iter__(self) -> Iterator[str]:
+        with self._database.reading() as transaction:
+            return iter(upkeep.session_ids(transaction))
+
+
+def _check_name(what: str, text: str) -> None:
+    if not sessions.is_name(text):
+        raise ArgumentError(f"{text!r:.80} is no {what}: 1 to 500 characters are, without NUL and half pairs")
+
+
+def _check_agent(agent_id: str | None) -> None:
+    if agent_id is not None:
+        _check_name("agent id", agent_id)
+
+
+def _check_title(title: str) -> None:
+    if not isinstance(title, str) or not sessions.is_text(title):
+        raise ArgumentError(f"{title!r:.80} is no title: it must be text, without NUL and half pairs")
+
+
+def _check_limit(limit: int) -> None:
+    if not isinstance(limit, int) or not 0 < limit < _HIGHEST:
+        raise ArgumentError(f"limit must be 1 or more, not {limit!r}")
+
+
+def _check_number(what: str, number: int) -> None:
+    if not isinstance(number, int) or not 0 <= number < _HIGHEST:
+        raise ArgumentError(f"{what} must be 0 or more, and below 2**62, not {number!r}")
+
+
+def _check_seconds(seconds: float) -> None:
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise ArgumentError(f"a lease lasts for some seconds, not {seconds!r}")

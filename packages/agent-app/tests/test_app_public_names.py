@@ -1,0 +1,88 @@
+"""What the package promises by name: its own names, the methods, their twins, and the pages about them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import agent_app
+from agent_app import AgentApplication, errors
+from agent_app.agents import check_config
+from agent_core import AgentError
+
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "application.md").read_text(encoding="utf-8")
+PROMISED = {
+    "create_session", "create_session_ephemeral", "load_session", "list_sessions", "rename_session",
+    "save_session", "delete_session", "fork_session", "edit_message", "regenerate", "update_agent",
+    "switch_agent", "send_request", "chat", "enqueue", "cancel", "decide", "get_actions",
+    "execute_session_action", "execute_application_action", "run_session_lifecycle", "subscribe",
+}  # fmt: skip
+
+
+def methods() -> set[str]:
+    found = inspect.getmembers(AgentApplication, inspect.isfunction)
+    return {name for name, _ in found if not name.startswith("_")}
+
+
+def table(name: str) -> list[str]:
+    """Return the first cells of a table of the page."""
+    part = PAGE.split(f"<!-- table: {name} -->")[1].split("<!-- end -->")[0]
+    return re.findall(r"^\| `(\w+)", part, re.MULTILINE)
+
+
+def test_every_public_name_can_be_had_and_no_other() -> None:
+    for name in agent_app.__all__:
+        assert getattr(agent_app, name).__name__ == name
+    assert not hasattr(agent_app, "SomethingElse")
+    assert sorted(agent_app.__all__) == agent_app.__all__
+
+
+def test_every_promised_method_is_there_with_a_twin() -> None:
+    plain = {name for name in methods() if not name.endswith("_async")} - {"close"}
+
+    assert plain >= PROMISED
+    assert {f"{name}_async" for name in plain} == methods() - plain - {"close"}
+
+
+def test_a_twin_takes_what_the_method_takes() -> None:
+    for name in methods():
+        if name.endswith("_async"):
+            plain = getattr(AgentApplication, name.removesuffix("_async"))
+            twin = getattr(AgentApplication, name)
+            assert str(inspect.signature(plain).parameters) == str(inspect.signature(twin).parameters), name
+            assert twin.__doc__
+
+
+def test_the_page_lists_every_method() -> None:
+    assert set(table("methods")) == {name for name in methods() if not name.endswith("_async")}
+
+
+def test_the_page_lists_every_error() -> None:
+    raised = {
+        name
+        for name, item in vars(errors).items()
+        if isinstance(item, type) and issubclass(item, AgentError) and item.__module__ == errors.__name__
+    }
+
+    assert set(table("errors")) == raised
+    assert raised <= set(agent_app.__all__)
+
+
+def test_the_page_lists_every_configuration_key() -> None:
+    keys = table("config")
+
+    assert set(check_config({key: None if key == "default_agent" else {} for key in keys})) == set(keys)
+    assert len(keys) == 5
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    heavy = {"asyncio", "yaml", "a2a", "httpx", "pydantic", "psycopg"}
+    code = f"import sys, agent_app; agent_app.AgentApplication; print(sorted({heavy!r} & sys.modules.keys()))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
+    )
+
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,8 @@
+"""The feature keeps to the contract."""
+
+from agent_core.testing.conformance import FeatureConformance
+from session_title_feature import SessionTitleFeature
+
+
+class TestConformance(FeatureConformance):
+    plugin = SessionTitleFeature
