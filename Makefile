@@ -23,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test cov lint format types arrows bench bench-peers lock clean
+.PHONY: help setup chat test test-faults cov lint format types arrows bench bench-peers lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,8 +32,14 @@ help: ## list the targets
 setup: $(READY) ## create .venv with everything at its locked version
 	@echo "Ready: .venv"
 
+chat: $(READY) ## talk to an agent; without settings to a small model that needs no key
+	@.venv/bin/agent chat $(ARGS)
+
 test: $(READY) ## run all tests (sets up first when needed)
 	@$(RUN) pytest $(ARGS)
+
+test-faults: $(READY) ## disturb every write of the stores and count what is lost (20 minutes; needs strace)
+	@$(RUN) FAULTS=long pytest -rs packages/agent-app/tests/faults $(ARGS)
 
 cov: $(READY) ## run all tests and show the lines and branches they miss
 	@$(RUN) pytest $(addprefix --cov=,$(SOURCES)) --cov-report=term-missing:skip-covered $(ARGS)
