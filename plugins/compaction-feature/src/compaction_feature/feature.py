@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_core import AgentError, ConfigError
+from agent_core.beside import TEMPORARY
 from compaction_feature import answers, compacting
-from compaction_feature.asking import TEMPORARY
 from compaction_feature.errors import RangeError, Refused
 from compaction_feature.settings import SCHEMA, TRIGGER, Settings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core import AgentError
-from compaction_feature.asking import NotAnswered, ask
+from agent_core.beside import NotAnswered, ask
 from compaction_feature.errors import SummaryFailed
 from compaction_feature.quoting import count_characters, quote
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_core import ConfigError
-from session_title_feature.asking import TEMPORARY
+from agent_core.beside import TEMPORARY
 from session_title_feature.titles import AGENT, MODEL, Settings, first_exchange, make_title
 
 if TYPE_CHECKING:

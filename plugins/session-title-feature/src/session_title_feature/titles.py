@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from agent_core import AgentError, ConfigError
-from session_title_feature.asking import NotAnswered, ask
+from agent_core.beside import NotAnswered, ask
 from session_title_feature.cleaning import clean_title
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
-"""Asking a model something beside the conversation, in a session that nobody keeps.
+"""Asking a model something beside the conversation, from an action, in a session that nobody keeps.
 
 The session's own core is asked, without tools; or an agent of the application, as it is declared. That
 request runs lifecycles of its own, so the session says that it is temporary: what waits for lifecycles
-leaves it alone then, this plugin included.
+leaves it alone then.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent_core import Session
+    from agent_core.session import Session
 
 TEMPORARY = "temporary"
 

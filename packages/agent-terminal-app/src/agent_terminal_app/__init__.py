@@ -1,0 +1,3 @@
+"""The `agent` command: talk to agents in a terminal, or run them from scripts."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,143 @@
+"""`agent config`: show and change settings."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent_terminal_app.errors import CommandError
+from agent_terminal_app.opening import open_settings
+from agent_terminal_app.paths import Paths
+from agent_terminal_app.settings import set_value, settings_schema, trust_project, unset_value
+from agent_terminal_app.settings.loading import user_file
+from agent_terminal_app.settings.ways import leaves, read_way, spell, value_at
+
+
+@click.group()
+def command() -> None:
+    """Show and change settings."""
+
+
+@command.command("get")
+@click.argument("key", required=False)
+@click.option("--origin", is_flag=True, help="Say where each value came from.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def get(key: str | None, *, origin: bool, as_json: bool) -> None:
+    """Print a setting, or all of them."""
+    settings = open_settings().settings
+    for warning in settings.warnings:
+        click.echo(f"agent: {warning}", err=True)
+    way = read_way(key) if key else ()
+    value = _value(settings.values, way)
+    if as_json:
+        click.echo(json.dumps(value, indent=2))
+    elif isinstance(value, Mapping):
+        for inner, leaf in leaves(value, way):
+            _print(spell(inner), leaf, settings.origins if origin else {})
+    elif origin:
+        click.echo(f"{_plain(value)}  # {settings.origins[spell(way)]}")
+    else:
+        click.echo(_plain(value))
+
+
+@command.command("set")
+@click.argument("key")
+@click.argument("value")
+def set_(key: str, value: str) -> None:
+    """Write a setting into your configuration file; comments stay."""
+    paths = Paths.of_this_user()
+    refusals: list[CommandError] = []
+    for reading in _readings(value):
+        try:
+            path = set_value(paths, key, reading)
+        except CommandError as error:
+            refusals.append(error)
+        else:
+            click.echo(f"set in {path}", err=True)
+            return
+    raise refusals[0]
+
+
+@command.command("unset")
+@click.argument("key")
+def unset(key: str) -> None:
+    """Take a setting, or a table of them, out of your configuration file."""
+    click.echo(f"removed from {unset_value(Paths.of_this_user(), key)}", err=True)
+
+
+@command.command("path")
+def path_() -> None:
+    """Print where your configuration file is."""
+    click.echo(user_file(Paths.of_this_user()))
+
+
+@command.command("schema")
+def schema() -> None:
+    """Print the JSON Schema of configuration files."""
+    click.echo(json.dumps(settings_schema(), indent=2))
+
+
+@command.command("trust")
+def trust() -> None:
+    """Let the settings of the project in this folder count, as they are now."""
+    file = trust_project(Paths.of_this_user(), Path.cwd())
+    for way, leaf in leaves(file.values):
+        click.echo(f"{spell(way)} = {_literal(leaf)}", err=True)
+    click.echo(f"{file.path} is trusted until it changes", err=True)
+
+
+def _value(values: Mapping[str, Any], way: tuple[str, ...]) -> Any:
+    try:
+        return value_at(values, way)
+    except LookupError:
+        from agent_runtime.errors import nearest
+
+        known = [spell(leaf) for leaf, _ in leaves(values)]
+        raise CommandError(f"{spell(way)} is not set", hint=nearest(spell(way), known)) from None
+
+
+def _readings(text: str) -> Iterator[Any]:
+    """Return what a word on the command line can mean: a TOML value, a JSON value, itself."""
+    import tomllib
+
+    try:
+        found = tomllib.loads(f"value = {text}")
+        if len(found) == 1:  # not if a line break smuggled in more
+            yield found["value"]
+    except tomllib.TOMLDecodeError:
+        pass
+    if text.lstrip().startswith("{"):
+        with contextlib.suppress(ValueError):
+            yield json.loads(text)
+    yield text
+
+
+def _print(name: str, leaf: Any, origins: Mapping[str, str]) -> None:
+    line = f"{name} = {_literal(leaf)}"
+    click.echo(f"{line}  # {origins[name]}" if name in origins else line)
+
+
+def _plain(value: Any) -> str:
+    return _printable(value) if isinstance(value, str) else _literal(value)
+
+
+def _literal(value: Any) -> str:
+    """Return a value as TOML writes it, in one line."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=not value.isprintable())
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{spell((str(key),))} = {_literal(item)}" for key, item in value.items())
+        return f"{{{inside}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    return json.dumps(value) if isinstance(value, bool | int | float) else str(value)
+
+
+def _printable(text: str) -> str:
+    """Show what would move a cursor as the code that it is; line breaks stay."""
+    return "".join(one if one.isprintable() or one == "\n" else f"\\u{ord(one):04x}" for one in text)

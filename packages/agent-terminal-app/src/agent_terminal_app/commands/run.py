@@ -1,0 +1,425 @@
+"""`agent run`: ask an agent once, for scripts.
+
+Only the answer is on stdout, or with `--json` only the events; whatever else there is to say goes to stderr.
+Nothing here waits for a person: a question that only a person can answer ends the command with a code of its
+own. Whoever stops it keeps what was said so far, in the session.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent_terminal_app.commands.sessions import complete_session, find_session
+from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.exits import category_code, reason_code
+from agent_terminal_app.opening import Opened, open_settings
+from agent_terminal_app.tables import as_json, is_terminal, one_line, print_json, print_lines, say, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from agent_app import AgentApplication
+
+LONGEST_INPUT = 8 << 20
+"""How many bytes of a file or of stdin become a prompt."""
+
+_NOT_CONFIGURED = ("ConfigError", "WeightsMissingError", "ModelNotFoundError", "ProviderNotFoundError")
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a request came to.
+
+    Attributes:
+        code: The exit code that it means.
+        text: The answer.
+    """
+
+    code: int
+    text: str = ""
+
+
+@click.command("run")
+@click.argument("prompt", required=False)
+@click.option("--file", "-f", "prompt_file", type=_FILE, help="Read the prompt from a file.")
+@click.option("--json", "as_events", is_flag=True, help="Print events, one JSON object per line.")
+@click.option("--output-schema", type=_FILE, help="A JSON Schema that the answer must fit.")
+@click.option("--agent", help="Another agent of the configuration.")
+@click.option("--model", help="Another model: local, or PROVIDER:MODEL.")
+@click.option(
+    "--session",
+    shell_complete=complete_session,
+    help="Go on with a session: its id, the beginning of it, or its title.",
+)
+@click.option("--attach", "-a", "attached", type=_FILE, multiple=True, help="Attach a file; may be repeated.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds.")
+@click.option("--ephemeral", is_flag=True, help="Keep nothing on disk.")
+@click.option("--verbose", "-v", is_flag=True, help="Tell on stderr what goes on.")
+def command(
+    prompt: str | None,
+    prompt_file: Path | None,
+    output_schema: Path | None,
+    agent: str | None,
+    model: str | None,
+    session: str | None,
+    attached: tuple[Path, ...],
+    timeout: float | None,
+    *,
+    as_events: bool,
+    ephemeral: bool,
+    verbose: bool,
+) -> int:
+    """Ask an agent once and print its answer.
+
+    The prompt is the argument, the file, and what is piped in, in this order.
+    """
+    if session and ephemeral:
+        raise click.UsageError(
+            "--session goes on with what is kept, --ephemeral keeps nothing: leave one out."
+        )
+    if not verbose:
+        _keep_log_quiet()
+    text = _with_schema(read_prompt(prompt, prompt_file, attached), output_schema)
+    schema = read_schema(output_schema)
+    parts = [read_attachment(path) for path in attached]
+    opened = with_model(open_settings(model=model), model)
+    for warning in opened.settings.warnings:
+        say(f"agent: {warning}")
+    with opened.application(ephemeral=ephemeral) as application:
+        session_id = choose_session(application, session, agent)
+        asking = Asking(
+            application, session_id, as_events=as_events, progress=verbose or is_terminal(sys.stderr)
+        )
+        with stopping(asking, timeout):
+            outcome = asking.ask_until_it_fits(text, parts, schema)
+        if not ephemeral and (verbose or outcome.code != Exit.OK):
+            asking.tell_how_to_go_on(outcome)
+        return asking.finish(outcome)
+
+
+def _keep_log_quiet() -> None:
+    """Keep warnings of the log, which nobody has asked for, off stderr: what matters is told in words."""
+    import logging
+
+    logging.getLogger("agent_core").addHandler(logging.NullHandler())
+
+
+# The prompt
+
+
+def read_prompt(prompt: str | None, prompt_file: Path | None, attached: Sequence[Path] = ()) -> str:
+    """Return what is asked: the argument, the file, and stdin if something is piped in.
+
+    Raises:
+        click.UsageError: If that is nothing at all.
+    """
+    pieces = [] if prompt in (None, "-") else [str(prompt)]
+    if prompt_file is not None:
+        with prompt_file.open("rb") as source:
+            pieces.append(_read_text(source, str(prompt_file)))
+    if sys.stdin is not None and not sys.stdin.isatty():
+        pieces.append(_read_text(sys.stdin.buffer, "stdin"))
+    text = "\n\n".join(piece.strip("\n") for piece in pieces if piece.strip())
+    if not text and not attached:
+        raise click.UsageError("There is nothing to ask: give a prompt, use --file, or pipe a text in.")
+    return text
+
+
+def _read_text(source: Any, name: str) -> str:
+    data = source.read(LONGEST_INPUT + 1)
+    if len(data) > LONGEST_INPUT:
+        raise click.UsageError(f"{name} is longer than {LONGEST_INPUT >> 20} MB: send less of it.")
+    try:
+        return str(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{name} is not text in UTF-8: attach it with --attach.") from None
+
+
+def read_attachment(path: Path) -> dict[str, Any]:
+    """Return a file as a part of a message: text as text, the rest as data with its type."""
+    from base64 import b64encode
+
+    from agent_app.assets.media import Sniffer, display_name, is_textual
+
+    data = path.read_bytes()
+    if len(data) > LONGEST_INPUT:
+        raise click.UsageError(f"{path} is larger than {LONGEST_INPUT >> 20} MB: attach a smaller file.")
+    sniffer = Sniffer()
+    sniffer.feed(data)
+    kind, name = sniffer.media_type(_claimed_type(path)), display_name(path.name)
+    if is_textual(kind):
+        return {"type": "text", "text": f"File {name}:\n\n{data.decode()}"}
+    encoded = b64encode(data).decode()
+    form = "image" if kind.startswith("image/") else "file"
+    return {"type": form, "mime_type": kind, "data": encoded, "name": name}
+
+
+def _claimed_type(path: Path) -> str | None:
+    from mimetypes import guess_type
+
+    return guess_type(path.name)[0]
+
+
+# What the answer must be
+
+
+def read_schema(path: Path | None) -> Any:
+    """Return the schema in a file, or None without a file.
+
+    Raises:
+        CommandError: If it is no JSON Schema.
+    """
+    if path is None:
+        return None
+    import json
+
+    import jsonschema_rs
+
+    try:
+        schema = json.loads(path.read_bytes())
+        jsonschema_rs.validator_for(schema)
+    except (ValueError, jsonschema_rs.ValidationError) as error:
+        hint = "see https://json-schema.org for how to write one"
+        problem = one_line(error).split(" Failed validating")[0]
+        raise CommandError(f"{path} is no JSON Schema: {problem}", code=Exit.USAGE, hint=hint) from error
+    return schema
+
+
+def _with_schema(text: str, path: Path | None) -> str:
+    if path is None:
+        return text
+    rule = "Answer with JSON alone, without any other text. It must fit this JSON Schema:"
+    return f"{text}\n\n{rule}\n{path.read_text(encoding='utf-8', errors='replace').strip()}"
+
+
+def misfit(text: str, schema: Any) -> str | None:
+    """Say why an answer does not fit a schema; None if it does."""
+    import jsonschema_rs
+
+    try:
+        value = read_answer(text)
+    except ValueError as error:
+        return f"it is not JSON ({error})"
+    problem = next(iter(jsonschema_rs.validator_for(schema).iter_errors(value)), None)
+    if problem is None:
+        return None
+    place = "/".join(str(step) for step in problem.instance_path)
+    return f"at {place}: {problem.message}" if place else str(problem.message)
+
+
+def read_answer(text: str) -> Any:
+    """Return the JSON that an answer is, also if it stands in a fence of Markdown.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    import json
+
+    bare = text.strip()
+    if bare.startswith("```") and bare.endswith("```"):
+        bare = bare.removesuffix("```").partition("\n")[2]
+    return json.loads(bare)
+
+
+# The session
+
+
+def with_model(opened: Opened, model: str | None) -> Opened:
+    """Return the settings with a model that was asked for, in place of what agents declare."""
+    agents = opened.settings.values.get("agents")
+    if model is None or not agents:
+        return opened
+    changed = {name: {**agent, "model": model} for name, agent in agents.items()}
+    values = {**opened.settings.values, "agents": changed}
+    return replace(opened, settings=replace(opened.settings, values=values))
+
+
+def choose_session(application: AgentApplication, session: str | None, agent: str | None) -> str:
+    """Return the id of the session to talk in: a new one, or one that is there, with the agent wanted.
+
+    Raises:
+        CommandError: If there is no such agent, or no such session.
+    """
+    if agent is not None and agent not in application.config["agents"]:
+        hint = "see `agent agents list`"
+        raise CommandError(f"there is no agent {agent!r}", code=Exit.NOT_CONFIGURED, hint=hint)
+    if session is None:
+        return application.create_session(agent).session_id
+    found = find_session(application, session)
+    if agent is not None and found.agent_id != agent:
+        application.switch_agent(found.id, agent)
+    return found.id
+
+
+# The request
+
+
+class Asking:
+    """One request, and what is told of it."""
+
+    def __init__(
+        self, application: AgentApplication, session_id: str, *, as_events: bool, progress: bool
+    ) -> None:
+        self._application = application
+        self._session_id = session_id
+        self._as_events = as_events
+        self._progress = progress
+        self._is_json = False
+        self.stopped: Exit | None = None
+
+    def ask_until_it_fits(self, text: str, parts: Sequence[Mapping[str, Any]], schema: Any) -> Outcome:
+        """Ask, and once more if the answer does not fit the schema."""
+        outcome = self._ask(text, parts)
+        if schema is None or outcome.code != Exit.OK:
+            return outcome
+        self._is_json = True
+        problem = misfit(outcome.text, schema)
+        if problem is None:
+            return outcome
+        say(f"agent: the answer does not fit the schema, {problem}; asking once more")
+        outcome = self._ask(f"That does not fit the schema: {problem}. Answer with the corrected JSON alone.")
+        if outcome.code == Exit.OK and (problem := misfit(outcome.text, schema)) is not None:
+            say(f"agent: the answer does not fit the schema, {problem}")
+            return Outcome(code=Exit.FAILURE)
+        return outcome
+
+    def stop(self, code: Exit) -> None:
+        """Stop the request; it ends with a code, and what it produced is kept."""
+        self.stopped = self.stopped or code
+        self._application.cancel(self._session_id)
+
+    def finish(self, outcome: Outcome) -> int:
+        """Print the answer, if there is one, and return the exit code."""
+        if outcome.text and outcome.code in (Exit.OK, Exit.LIMIT) and not self._as_events:
+            print_lines([self._answer(outcome.text)])
+        return int(outcome.code)
+
+    def tell_how_to_go_on(self, outcome: Outcome) -> None:
+        """Say by which command the session goes on; what waits for a decision needs a person."""
+        if outcome.code == Exit.APPROVAL:
+            say(f"agent: decide about it with: agent chat --session {self._session_id}")
+        else:
+            say(f'agent: go on with: agent run --session {self._session_id} "go on"')
+
+    def _answer(self, text: str) -> str:
+        if not self._is_json:
+            return shown(text)
+        return shown(as_json(read_answer(text)))
+
+    def _ask(self, text: str, parts: Sequence[Mapping[str, Any]] = ()) -> Outcome:
+        outcome = Outcome(code=Exit.FAILURE)
+        waiting: list[Any] = []
+        with self._application.chat(self._session_id, text, attachments=parts) as events:
+            for event in events:
+                self._tell(event)
+                if self.stopped is not None:  # it may have come before there was a request to stop
+                    self._application.cancel(self._session_id)
+                if event["type"] == "suspended":
+                    waiting = list(event["suspensions"])
+                elif event["type"] in ("final", "error"):
+                    outcome = _outcome_of(event)
+        if self.stopped is not None:
+            return self._was_stopped(outcome)
+        if outcome.code == Exit.APPROVAL:
+            _tell_what_is_asked(waiting)
+        return outcome
+
+    def _was_stopped(self, outcome: Outcome) -> Outcome:
+        say("agent: the time is over" if self.stopped == Exit.TIMEOUT else "agent: stopped")
+        return replace(outcome, code=self.stopped or outcome.code)
+
+    def _tell(self, event: Mapping[str, Any]) -> None:
+        """Show an event to those who want to see it: to programs all, to people what is new to them."""
+        if self._as_events:
+            print_json({key: value for key, value in event.items() if key != "session"}, indent=None)
+        if self._progress and (line := progress_line(event)):
+            say(line)
+
+
+def _outcome_of(event: Mapping[str, Any]) -> Outcome:
+    """Return what the last event means, and tell what went wrong."""
+    if event["type"] == "error":
+        error = event["error"]
+        say(f"agent: {error['message']}")
+        if error.get("next_step"):
+            say(f"agent: {error['next_step']}")
+        if error["type"] in _NOT_CONFIGURED:
+            return Outcome(code=Exit.NOT_CONFIGURED)
+        return Outcome(code=category_code(error.get("category")))
+    reason = event["reason"]
+    code = reason_code(reason["code"])
+    if code == Exit.LIMIT:
+        say(f"agent: stopped by a limit: {reason.get('detail') or reason['code']}")
+    return Outcome(code=code, text=event["text"] or "")
+
+
+def _tell_what_is_asked(suspensions: Sequence[Mapping[str, Any]]) -> None:
+    for one in suspensions:
+        arguments = one["call"].get("function", {}).get("arguments") or as_json(one["call"])
+        say(f"agent: a decision is needed: {one['message']}")
+        say(f"  {one['tool']} {one_line(arguments)}")
+
+
+def progress_line(event: Mapping[str, Any]) -> str | None:
+    """Return what people see of an event while they wait; None if that is nothing."""
+    match event["type"]:
+        case "tool_call_start":
+            line = f"→ {event.get('preview') or event['name']}"
+        case "tool_call_result":
+            line = f"{'✗' if event['is_error'] else '✓'} {event['name']} {event['seconds']:.1f} s"
+        case "retry":
+            line = f"… {event['message']}: again in {event['seconds']:.0f} s"
+        case "fallback":
+            line = f"… {event['model']} in place of {event['instead_of']}: {event['message']}"
+        case "warning":
+            line = f"! {event['message']}"
+        case "lifecycle_error":
+            line = f"! {event['plugin']}: {event['error']}"
+        case "status":
+            line = f"… {event['text']}"
+        case _:
+            return None
+    return one_line(line)
+
+
+# Being stopped
+
+
+@contextmanager
+def stopping(asking: Asking, timeout: float | None) -> Iterator[None]:
+    """Let signals and the clock stop a request while the block lasts.
+
+    The request is cancelled from another thread: a handler runs in the middle of anything, and whatever lock
+    that has would never be let go. A second signal is not caught.
+    """
+    codes = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}
+    handlers = {number: signal.getsignal(number) for number in codes}
+    # What whoever started us wants ignored, as shells do for what runs in the background, stays so.
+    before = {number: handler for number, handler in handlers.items() if handler != signal.SIG_IGN}
+
+    def caught(number: int, _frame: object) -> None:
+        signal.signal(number, before[signal.Signals(number)])
+        code = codes[signal.Signals(number)]
+        threading.Thread(target=asking.stop, args=(code,), daemon=True).start()
+
+    timer = threading.Timer(timeout or 0, asking.stop, args=(Exit.TIMEOUT,))
+    timer.daemon = True
+    for number in before:
+        signal.signal(number, caught)
+    if timeout is not None:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,78 @@
+"""Layers of settings, one over the other, and where each value came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_terminal_app.settings.ways import Way, leaves, spell
+
+_ADDED_UP = {("permissions", effect) for effect in ("allow", "ask", "deny")}
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What one place says, and how to tell where in it a value stands."""
+
+    values: Mapping[str, Any]
+    place: Callable[[Way], str]
+
+
+def merged(layers: Sequence[Layer]) -> dict[str, Any]:
+    """Return what holds: the later layers over the earlier ones."""
+    values: dict[str, Any] = {}
+    for layer in layers:
+        values = _over(values, layer.values, ())
+    return values
+
+
+def _over(below: Any, above: Any, way: Way) -> Any:
+    if isinstance(below, Mapping) and isinstance(above, Mapping):
+        own = {key: _over(below.get(key), value, (*way, key)) for key, value in above.items()}
+        return {**below, **own}
+    if way in _ADDED_UP and isinstance(below, list):
+        return list(dict.fromkeys([*below, *above]))
+    return _over({}, above, way) if isinstance(above, Mapping) else above
+
+
+class Origins(Mapping[str, str]):
+    """Where each value came from, by its dotted key; looked up when somebody first asks."""
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self._layers = tuple(layers)
+        self._found: dict[str, str] | None = None
+
+    def __getitem__(self, key: str) -> str:
+        return self._all()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __repr__(self) -> str:
+        return f"Origins({self._all()!r})"
+
+    def _all(self) -> dict[str, str]:
+        if self._found is None:
+            self._found = {spell(way): ", ".join(places) for way, places in self._places().items()}
+        return self._found
+
+    def _places(self) -> dict[Way, list[str]]:
+        found: dict[Way, list[str]] = {}
+        for layer in self._layers:
+            for way, value in leaves(layer.values):
+                if value == {} and any(other[: len(way)] == way != other for other in found):
+                    continue  # an empty table takes nothing away
+                earlier = found.get(way, []) if way in _ADDED_UP else []
+                found = {other: places for other, places in found.items() if not _hides(way, other)}
+                found[way] = [*earlier, layer.place(way)]
+        return found
+
+
+def _hides(way: Way, other: Way) -> bool:
+    """Say whether a value at one way leaves no room for one at the other."""
+    shorter = min(len(way), len(other))
+    return way[:shorter] == other[:shorter]

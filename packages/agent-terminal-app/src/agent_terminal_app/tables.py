@@ -1,0 +1,131 @@
+"""What commands print: tables for people, JSON for programs; both on stdout, and nothing else there.
+
+A table on a terminal fits its width: the last column is cut. In a pipe nothing is cut, so that a script
+gets whole values. Text that comes from a conversation may hold anything; controls are taken out of it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+from agent_terminal_app.errors import CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_GAP = "  "
+_NARROWEST = 8
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows under headings, each column as wide as its widest value."""
+    table = [list(headings), *([one_line(cell) for cell in row] for row in rows)]
+    widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
+    widths[-1] = _last_width(widths)
+    print_lines(_GAP.join(map(_fitted, row, widths)).rstrip() for row in table)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines, and let them go at once: a reader that has left is noticed here and not at the end.
+
+    Raises:
+        CommandError: If the program was started with its stdout closed.
+    """
+    if sys.stdout is None:
+        raise CommandError("stdout is closed, so there is no place for the result")
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Say whether a stream is a terminal; one that was closed before we started is none."""
+    return stream is not None and stream.isatty()
+
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """Print a value as JSON; without an indent it takes one line."""
+    print_lines([as_json(value, indent=indent)])
+
+
+def as_json(value: Any, *, indent: int | None = None) -> str:
+    """Return a value as JSON that any file can hold; objects with a dict form take that."""
+    import json
+
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=_plain)
+    # Half a surrogate pair has no bytes; escaped, every reader of JSON gets it back.
+    return text if _is_encodable(text) else json.dumps(value, indent=indent, default=_plain)
+
+
+def one_line(value: object) -> str:
+    """Return a value as one line that is safe to show."""
+    from agent_core.display.text import clean
+
+    return " ".join(clean("" if value is None else str(value)).split())
+
+
+def shown(text: str) -> str:
+    """Return text as stdout shall have it: as it is in a pipe, without controls on a terminal."""
+    from agent_core.display.text import clean
+
+    return clean(text) if is_terminal(sys.stdout) else text.encode(errors="replace").decode()
+
+
+def moment(seconds: float) -> str:
+    """Return a time as people write it, in their own time zone."""
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(seconds, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def say(text: str) -> None:
+    """Tell a person something beside the result: on stderr, on lines that are safe to show."""
+    from agent_core.display.text import clean
+
+    if sys.stderr is None:
+        return
+    sys.stderr.write(clean(text).encode(errors="replace").decode() + "\n")
+    sys.stderr.flush()
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON has no form for in one that it has."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    return str(value)
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _width(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _fitted(text: str, width: int) -> str:
+    """Return text in exactly so many columns, with a mark where it was cut."""
+    from rich.cells import set_cell_size
+
+    if _width(text) > width:
+        return set_cell_size(text, width - 1) + "…"
+    return set_cell_size(text, width)
+
+
+def _last_width(widths: Sequence[int]) -> int:
+    """Return the width of the last column: what is left of the terminal, or all it wants in a pipe."""
+    if not is_terminal(sys.stdout):
+        return widths[-1]
+    import shutil
+
+    left = shutil.get_terminal_size().columns - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
+    return min(widths[-1], max(left, _NARROWEST))

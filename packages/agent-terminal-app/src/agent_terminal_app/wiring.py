@@ -1,0 +1,102 @@
+"""From settings to an application: the one place that builds an `AgentApplication`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_terminal_app.errors import CommandError, Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent_app import AgentApplication
+    from agent_terminal_app.paths import Paths
+    from agent_terminal_app.settings import Settings
+
+DEFAULT_AGENT = "assistant"
+DEFAULT_MODEL = "local"
+SHORT_NAMES = {"local": "local_llama", "openai": "openai_responses"}
+"""What people may write in place of a provider's id."""
+
+_PROMPT = "You are a helpful assistant. Answer briefly and plainly. Use Markdown where it helps."
+
+
+def application_config(settings: Settings) -> dict[str, Any]:
+    """Return the configuration of the application: what is declared, and an assistant if nothing is."""
+    values = settings.values
+    models = {name: dict(model) for name, model in values.get("models", {}).items()}
+    agents = {name: dict(agent) for name, agent in values.get("agents", {}).items()}
+    if not agents:
+        agents = {DEFAULT_AGENT: {"system_prompt": _PROMPT, "description": "Answers questions."}}
+    wanted = values.get("model") or DEFAULT_MODEL
+    for agent in agents.values():
+        agent.setdefault("model", wanted)
+        agent["sections"] = {"retry": {}, **agent.get("sections", {})}
+        if agent["model"] not in models:
+            models[agent["model"]] = read_model(agent["model"])
+    return {
+        "agents": agents,
+        "models": models,
+        "default_agent": values.get("default_agent") or next(iter(agents)),
+        "plugins": {name: dict(plugin) for name, plugin in values.get("plugins", {}).items()},
+        "permissions": dict(values.get("permissions", {})),
+    }
+
+
+def read_model(name: str) -> dict[str, Any]:
+    """Return the declaration that "provider:model", or "local", stands for."""
+    provider, _, model = name.partition(":")
+    return {"provider": SHORT_NAMES.get(provider, provider), "model": model}
+
+
+def open_application(settings: Settings, paths: Paths, *, ephemeral: bool = False) -> AgentApplication:
+    """Return the application, with its sessions.
+
+    Args:
+        ephemeral: Keep nothing on disk.
+
+    Raises:
+        CommandError: If an agent cannot be resolved, with everything that is wrong.
+        StoreError: If the sessions cannot be opened.
+    """
+    from agent_app import AgentApplication
+    from agent_runtime import BuildError
+
+    store = "sqlite://" if ephemeral else f"sqlite:///{paths.database}"
+    try:
+        return AgentApplication(
+            _with_keys(application_config(settings), paths),
+            store=store,
+            assets=None if ephemeral else paths.assets,
+        )
+    except BuildError as error:
+        raise CommandError(
+            str(error), code=Exit.NOT_CONFIGURED, hint="see `agent agents check` and `agent config path`"
+        ) from error
+
+
+def _with_keys(config: Mapping[str, Any], paths: Paths) -> dict[str, Any]:
+    """Return the configuration with stored keys for the providers that have one."""
+    from agent_terminal_app.keys import KeyStore
+
+    keys = KeyStore(paths)
+    plugins = dict(config["plugins"])
+    for model in config["models"].values():
+        provider = model["provider"]
+        key = keys.get(provider)
+        if key is not None and "api_key" not in plugins.get(provider, {}):
+            about = {"api_key": key, "api_key_origin": keys.origin(provider)}
+            plugins[provider] = {**plugins.get(provider, {}), **about}
+    return {**config, "plugins": plugins}
+
+
+def open_demo() -> AgentApplication:
+    """Return an application that needs no model and keeps nothing."""
+    from agent_app import AgentApplication
+    from agent_terminal_app.demo import DemoProvider, DemoTools
+
+    config = {
+        "agents": {DEFAULT_AGENT: {"model": "demo", "description": "Repeats what you say."}},
+        "models": {"demo": {"provider": "demo"}},
+    }
+    return AgentApplication(config, plugins=[DemoProvider, DemoTools], installed=False)

@@ -1,0 +1,140 @@
+"""`agent config` as people and scripts call it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import jsonschema_rs
+import pytest
+
+from agent_terminal_app.errors import Exit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AGENT = [sys.executable, "-m", "agent_terminal_app"]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    places = {
+        f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")
+    }
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AGENT_")}
+    return {**kept, **places, "HOME": str(tmp_path)}
+
+
+def config(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*AGENT, "config", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=environment["HOME"],
+        timeout=120,
+    )
+
+
+def test_a_setting_is_set_shown_and_removed(environment: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "config" / "agent" / "config.toml"
+
+    assert config(environment, "path").stdout == f"{file}\n"
+    done = config(environment, "set", "agents.helper.max_rounds", "5")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert config(environment, "get", "agents.helper.max_rounds").stdout == "5\n"
+    shown = config(environment, "get", "--origin").stdout
+    assert shown.splitlines() == [
+        "ui.plain = false  # default",
+        'ui.theme = "auto"  # default',
+        f"agents.helper.max_rounds = 5  # {file}:2",
+    ]
+    assert config(environment, "unset", "agents").returncode == 0
+    missing = config(environment, "get", "agents.helper.max_rounds")
+    assert (missing.returncode, missing.stdout) == (Exit.FAILURE, "")
+
+
+def test_a_word_means_what_the_setting_can_hold(environment: dict[str, str]) -> None:
+    for key, value in [
+        ("models.fast.provider", "demo"),
+        ("models.fast.model", "4"),
+        ("ui.plain", "true"),
+        ("permissions.allow", '["read", "shell(git *)"]'),
+        ("plugins.x", '{"deep": {"list": [1]}}'),
+        ("plugins.y", "{ deep = true }"),
+        ("agents.helper.system_prompt", "Be brief: it's late."),
+    ]:
+        assert config(environment, "set", key, value).returncode == 0, key
+
+    found = json.loads(config(environment, "get", "--json").stdout)
+    assert found == {
+        "ui": {"plain": True, "theme": "auto"},
+        "models": {"fast": {"provider": "demo", "model": "4"}},
+        "permissions": {"allow": ["read", "shell(git *)"]},
+        "plugins": {"x": {"deep": {"list": [1]}}, "y": {"deep": True}},
+        "agents": {"helper": {"system_prompt": "Be brief: it's late."}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["set", "ui.them", "dark"], Exit.USAGE, "did you mean 'theme'?"),
+        (["set", "agents.a.max_rounds", "many"], Exit.USAGE, "must be a whole number, not 'many'"),
+        (["set", "a..b", "1"], Exit.USAGE, "is no key of a setting"),
+        (["set", "plugins.x.token", "t"], Exit.USAGE, "agent keys set x"),
+        (["unset", "model"], Exit.USAGE, "does not set model"),
+        (["get", "ui.them"], Exit.FAILURE, "did you mean 'ui.theme'?"),
+        (["trust"], Exit.USAGE, "to trust"),
+    ],
+)
+def test_what_cannot_be_done_is_told_on_stderr(
+    environment: dict[str, str], tmp_path: Path, arguments: list[str], code: int, told: str
+) -> None:
+    done = config(environment, *arguments)
+
+    assert (done.returncode, done.stdout) == (code, "")
+    assert told in done.stderr
+    assert not (tmp_path / "config").exists()
+
+
+def test_a_wrong_file_is_told_with_its_line_and_the_code_for_not_configured(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "other.toml"
+    file.write_text('# mine\nmodle = "x"\n', encoding="utf-8")
+
+    done = config({**environment, "AGENT_CONFIG": str(file)}, "get")
+
+    assert done.returncode == Exit.NOT_CONFIGURED
+    assert done.stderr == f"agent: {file}:2: there is no setting 'modle'; did you mean 'model'?\n"
+
+
+def test_a_project_counts_after_trust_and_what_it_says_cannot_move_the_cursor(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / ".agent").mkdir()
+    hostile = 'default_agent = "\\u001b[2J\\u009b2J"\n[plugins."\\u009b2J"]\nx = "\\u202e"\n'
+    (tmp_path / ".agent" / "config.toml").write_text(hostile, encoding="utf-8")
+
+    ignored = config(environment, "get")
+    assert "default_agent" not in ignored.stdout and "agent config trust" in ignored.stderr
+
+    trusted = config(environment, "trust")
+    assert trusted.returncode == 0 and trusted.stdout == ""
+    shown = [trusted.stderr]
+    shown += [config(environment, "get", *how).stdout for how in ([], ["default_agent"], ["--json"])]
+    for text in shown:
+        assert "2J" in text
+        assert all(one.isprintable() or one == "\n" for one in text)
+
+
+def test_the_printed_schema_is_one(environment: dict[str, str]) -> None:
+    schema = json.loads(config(environment, "schema").stdout)
+
+    jsonschema_rs.meta.validate(schema)
+    assert jsonschema_rs.validator_for(schema).is_valid({"ui": {"theme": "dark"}})

