@@ -74,9 +74,9 @@ class Terminal:
     """A chat in a terminal of its own."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        command, *arguments = [*AGENT, "chat", "--demo"]
+        arguments = [*AGENT[1:], "chat", "--demo"]
         self.child: Any = pexpect.spawn(
-            command, arguments, env=environment, dimensions=(24, 80), encoding="utf-8", timeout=30
+            AGENT[0], arguments, env=environment, dimensions=(24, 80), encoding="utf-8", timeout=30
         )
 
     def type(self, text: str) -> None:
