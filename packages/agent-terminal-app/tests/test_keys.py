@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -79,6 +80,11 @@ def agent(environment: dict[str, str], *arguments: str, typed: str = "") -> subp
     return done
 
 
+def heed_interrupts() -> None:
+    """As in a terminal, also where these tests are background work themselves."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def asked_for_a_key(environment: dict[str, str]) -> Any:
     """Return a terminal in which the command waits for a key."""
     child = pexpect.spawn(
@@ -88,6 +94,7 @@ def asked_for_a_key(environment: dict[str, str]) -> Any:
         cwd=environment["HOME"],
         encoding="utf-8",
         timeout=60,
+        preexec_fn=heed_interrupts,
     )
     child.expect("not shown")
     child.waitnoecho()

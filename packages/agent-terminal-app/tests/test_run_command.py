@@ -78,6 +78,10 @@ model = "one"
 """
 
 
+def heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @dataclass(frozen=True)
 class Shell:
     """A person's machine: a home, settings, and a provider that answers by a rule."""
@@ -88,11 +92,13 @@ class Shell:
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         command = [sys.executable, "-m", "agent_terminal_app", *arguments]
+        # As in a terminal, also where these tests are background work themselves.
+        options.setdefault("preexec_fn", heed_interrupts)
         return subprocess.Popen(command, cwd=self.home, env=self.environment, **{**pipes, **options})
 
     def run(self, *arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
         process = self.start(*arguments, stdin=subprocess.PIPE)
-        out, err = process.communicate(stdin)
+        out, err = process.communicate(stdin, timeout=120)
         return process.returncode, out.decode(), err.decode()
 
     def messages(self) -> list[tuple[str, str]]:
@@ -190,7 +196,7 @@ def test_people_at_a_terminal_see_what_goes_on_without_asking_for_it(shell: Shel
     ours, theirs = os.openpty()
     process = shell.start("run", "tool please", stderr=theirs)
     os.close(theirs)
-    out, _ = process.communicate()
+    out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, b"The tool said: written\n")
     assert "✓ write_file" in os.read(ours, 4096).decode()
     os.close(ours)
@@ -200,7 +206,7 @@ def test_an_answer_has_no_controls_on_a_terminal_and_all_of_them_in_a_pipe(shell
     ours, theirs = os.openpty()
     process = shell.start("run", "clear\x1b[2J", stdout=theirs)
     os.close(theirs)
-    process.communicate()
+    process.communicate(timeout=60)
     assert os.read(ours, 4096) == b"You said: clear[2J\r\n"
     os.close(ours)
     assert shell.run("run", "clear\x1b[2J")[1] == "You said: clear\x1b[2J\n"
@@ -302,7 +308,7 @@ def test_a_signal_stops_the_run_and_its_half_answer_is_kept(shell: Shell, number
         if json.loads(line)["type"] == "text":
             break
     process.send_signal(number)
-    _, err = process.communicate()
+    _, err = process.communicate(timeout=60)
     assert process.returncode == code
     assert b"agent run --session" in err and b"Traceback" not in err
     assert shell.messages() == [("user", "slow please"), ("assistant", "The first half")]
@@ -321,7 +327,7 @@ def test_a_signal_that_is_ignored_for_background_work_stays_ignored(shell: Shell
             break
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
-    process.communicate()
+    process.communicate(timeout=60)
     assert process.returncode == 143
 
 
@@ -330,7 +336,7 @@ def test_a_reader_that_leaves_ends_the_run_quietly(shell: Shell) -> None:
     os.close(reader)
     process = shell.start("run", "--json", "slow please", stdout=writer)
     os.close(writer)
-    _, err = process.communicate()
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 1 and err == b""
 
 

@@ -225,12 +225,28 @@ def _settle(connection: sqlite3.Connection, path: str) -> None:
     """After a failed flush, write the whole log into the file: parts of the log may never reach the disk."""
     try:
         busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if not busy:
+            _flush_log(f"{path}-wal")
     except BaseException:
         connection.close()
         raise
     if busy:
         connection.close()
         raise StoreUnavailable(f"{path} had an error of the disk and is in use by others: try again")
+
+
+def _flush_log(path: str) -> None:
+    """Make it certain that the log is empty: what is left of its beginning would undo what the file has."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise StoreUnavailable(f"{path} cannot be flushed ({error.strerror}): check the disk") from error
+    finally:
+        os.close(descriptor)
 
 
 def _format(connection: sqlite3.Connection, path: str) -> int:

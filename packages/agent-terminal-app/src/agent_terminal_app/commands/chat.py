@@ -42,8 +42,10 @@ def command(
     plain: bool = False,
 ) -> int:
     """Talk to an agent. Without settings it is a small model inside of this program."""
+    from agent_terminal_app.logs import keep_off_the_screen
     from agent_terminal_app.opening import open_settings
 
+    keep_off_the_screen()
     opened = open_settings(model="demo" if demo else model, default_agent=default_agent)
     screen: Screen = TextScreen(color=wants_color(sys.stdout, plain=plain))
     for line in greeting(opened, demo=demo):

@@ -20,6 +20,7 @@ import click
 from agent_terminal_app.commands.sessions import complete_session, find_session
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.exits import category_code, reason_code
+from agent_terminal_app.logs import keep_off_the_screen
 from agent_terminal_app.opening import Opened, open_settings
 from agent_terminal_app.tables import as_json, is_terminal, one_line, print_json, print_lines, say, shown
 
@@ -87,7 +88,7 @@ def command(
             "--session goes on with what is kept, --ephemeral keeps nothing: leave one out."
         )
     if not verbose:
-        _keep_log_quiet()
+        keep_off_the_screen()
     text = _with_schema(read_prompt(prompt, prompt_file, attached), output_schema)
     schema = read_schema(output_schema)
     parts = [read_attachment(path) for path in attached]
@@ -104,13 +105,6 @@ def command(
         if not ephemeral and (verbose or outcome.code != Exit.OK):
             asking.tell_how_to_go_on(outcome)
         return asking.finish(outcome)
-
-
-def _keep_log_quiet() -> None:
-    """Keep warnings of the log, which nobody has asked for, off stderr: what matters is told in words."""
-    import logging
-
-    logging.getLogger("agent_core").addHandler(logging.NullHandler())
 
 
 # The prompt
