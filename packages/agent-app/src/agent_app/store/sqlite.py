@@ -32,6 +32,7 @@ APPLICATION = 0x61677374
 """The number by which a file is known as ours."""
 
 _BUSY_SECONDS = 10.0
+_BLOCK = 1 << 20
 _DAMAGE = ("malformed", "not a database", "corrupt")
 _MEMORY = ":memory:"
 
@@ -74,7 +75,7 @@ class SQLiteDatabase:
         self._clock = clock
         self._lock = threading.RLock()
         self._closed = False
-        self._doubtful = False
+        self._doubtful: list[sqlite3.Connection] = []
         self._connection: sqlite3.Connection | None = None
         with self._errors():
             self._connect()
@@ -130,6 +131,8 @@ class SQLiteDatabase:
         with self._lock:
             self._closed = True
             self._disconnect()
+            while self._doubtful:
+                self._doubtful.pop().close()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[SQLiteTransaction]:
@@ -154,7 +157,8 @@ class SQLiteDatabase:
             connection = _open(self._path)
             if self._doubtful:
                 _settle(connection, self._path)
-                self._doubtful = False
+            while self._doubtful:
+                self._doubtful.pop().close()
             self._connection = connection
         return self._connection
 
@@ -170,7 +174,10 @@ class SQLiteDatabase:
             yield
         except sqlite3.Error as error:
             if not isinstance(error, sqlite3.IntegrityError) and self._path != _MEMORY:
-                self._doubtful = self._doubtful or _leaves_doubt(error)
+                if self._connection is not None and _leaves_doubt(error):
+                    # Not closed yet: the last to close would put a log into the file that is not safe.
+                    self._doubtful.append(self._connection)
+                    self._connection = None
                 with suppress(sqlite3.Error):
                     self._disconnect()
             raise _meaning(error, self._path) from error
@@ -222,11 +229,18 @@ def _use_log(connection: sqlite3.Connection) -> None:
 
 
 def _settle(connection: sqlite3.Connection, path: str) -> None:
-    """After a failed flush, write the whole log into the file: parts of the log may never reach the disk."""
+    """After a failed flush, make the log safe, then write all of it into the file.
+
+    Systems forget what they could not flush: a later flush succeeds and brings none of it to the disk,
+    while reading still shows it. So the log is written once more before anybody may rely on it.
+    """
     try:
+        connection.execute("BEGIN IMMEDIATE")  # nobody else writes meanwhile
+        _write_again(f"{path}-wal")
+        connection.execute("ROLLBACK")
         busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if not busy:
-            _flush_log(f"{path}-wal")
+            _flush(f"{path}-wal")  # what were left of its beginning would undo what the file has now
     except BaseException:
         connection.close()
         raise
@@ -235,13 +249,26 @@ def _settle(connection: sqlite3.Connection, path: str) -> None:
         raise StoreUnavailable(f"{path} had an error of the disk and is in use by others: try again")
 
 
-def _flush_log(path: str) -> None:
-    """Make it certain that the log is empty: what is left of its beginning would undo what the file has."""
+def _write_again(path: str) -> None:
+    """Write the content of a file to where it stands, and flush it."""
+    with suppress(FileNotFoundError):
+        content = Path(path).read_bytes()
+        _flush(path, content)
+
+
+def _flush(path: str, content: bytes = b"") -> None:
+    """Flush a file, after writing its content anew if that is given.
+
+    Raises:
+        StoreUnavailable: If the disk still cannot do it.
+    """
     try:
         descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:
         return
     try:
+        for at in range(0, len(content), _BLOCK):
+            os.pwrite(descriptor, content[at : at + _BLOCK], at)
         os.fsync(descriptor)
     except OSError as error:
         raise StoreUnavailable(f"{path} cannot be flushed ({error.strerror}): check the disk") from error
