@@ -170,7 +170,8 @@ def written(page: str) -> str:
 
 
 def pages() -> list[Path]:
-    return [page for page in sorted(PAGES.glob("*.md")) if "<!-- table:" in page.read_text(encoding="utf-8")]
+    names = ("agents", "run-events", "runtime-errors", "runtime-plugins")
+    return [PAGES / f"{name}.md" for name in names]
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
