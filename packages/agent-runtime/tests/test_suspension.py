@@ -110,7 +110,7 @@ def test_a_run_that_waits_says_what_for(make_runtime: MakeRuntime, placing: Plug
         },
         "message": "Send to boss?",
         "action": "approve",
-        "parameters": {"to": "boss"},
+        "parameters": {"to": "boss", "preview": "send(to='boss')", "display": None},
         "response_schema": NUMBER,
         "mode": "replay",
         "owner": "p",

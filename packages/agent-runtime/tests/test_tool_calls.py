@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_core import Cancellation, tool
+from agent_core import Cancellation, Session, tool
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import Block, Checkpoint, Command, PhaseView, RunRequest, SetResult, StateKey
 
@@ -506,6 +506,7 @@ def test_a_call_shows_its_start_its_parts_and_its_result(make_runtime: MakeRunti
         "name": "climb",
         "arguments": {"number": 2},
         "preview": "climb(number=2)",
+        "display": None,
     }
     assert [event["type"] for event in shown[1:]] == ["tool_call_partial"] * 2 + ["tool_call_result"]
     assert "first step" in json.dumps(shown[1]["part"])
@@ -578,3 +579,58 @@ def test_a_gate_that_fails_blocks_the_call_and_warns(
     assert result.reason.code == "natural_end"
     if events:
         assert [event["plugin"] for event in events if event["type"] == "warning"] == ["p"]
+
+
+class Painter:
+    """A tool that shows what it will do before it does it."""
+
+    name = "painter"
+    version = "1"
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        parameters = {"type": "object", "properties": {"colour": {"type": "string"}}}
+        return [{"type": "function", "function": {"name": "paint", "parameters": parameters}}]
+
+    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"success": True, "result": f"{tool_name} {arguments['colour']}"}
+
+    def format_tool_call_display(
+        self, tool_name: str, arguments: dict[str, Any], context: Any
+    ) -> dict[str, Any]:
+        if arguments["colour"] == "none":
+            raise ValueError(tool_name)
+        wall = context["session_metadata"]["wall"]
+        return {"type": "diff", "content": f"-{wall}\n+{arguments['colour']}\x1b[2J"}
+
+
+def painted(colour: str) -> Reply:
+    return asking(ToolCall("paint", {"colour": colour}))
+
+
+def painting(make_runtime: MakeRuntime, watch: Drive, colour: str, **options: Any) -> tuple[list[Any], Any]:
+    script = [painted(colour), "Done."]
+    runtime = make_runtime(script, plugins={"painter": Painter}, **options)
+    return watch(runtime, RunRequest("a", "Go.", Session("s", metadata={"wall": "white"})))
+
+
+def test_a_call_is_shown_before_it_runs(make_runtime: MakeRuntime, watch: Drive) -> None:
+    events, _result = painting(make_runtime, watch, "red")
+
+    [start] = [event for event in events if event["type"] == "tool_call_start"]
+    assert start["display"] == {"type": "diff", "content": "-white\n+red[2J"}
+
+
+def test_a_call_that_cannot_be_shown_runs_all_the_same(make_runtime: MakeRuntime, watch: Drive) -> None:
+    events, result = painting(make_runtime, watch, "none")
+
+    [start] = [event for event in events if event["type"] == "tool_call_start"]
+    assert start["display"] is None
+    assert answers(result) == ["paint none"]
+
+
+def test_who_decides_about_a_call_sees_it(make_runtime: MakeRuntime, watch: Drive) -> None:
+    _events, result = painting(make_runtime, watch, "red", sections={"permissions": {"ask": ["paint"]}})
+
+    [waiting] = result.suspended
+    assert waiting.parameters["preview"] == "paint(colour='red')"
+    assert waiting.parameters["display"]["content"] == "-white\n+red[2J"

@@ -33,7 +33,7 @@ def given_result(call: CallView, value: Any, *, is_error: bool = False) -> dict[
     return {"role": "tool", "content": text, "metadata": metadata, "tool_result": result}
 
 
-def start_event(call: CallView, preview: str) -> dict[str, Any]:
+def start_event(call: CallView, preview: str, display: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return what a watcher sees when a call begins to run."""
     return {
         "type": "tool_call_start",
@@ -41,6 +41,7 @@ def start_event(call: CallView, preview: str) -> dict[str, Any]:
         "name": call.name,
         "arguments": thaw(call.arguments),
         "preview": preview,
+        "display": display,
     }
 
 

@@ -14,9 +14,9 @@ from agent_core import AgentError, Message
 from agent_core.encoding import canonical
 from agent_core.errors import RequestCancelled
 from agent_core.frozen import freeze, thaw
-from agent_core.pipeline.tool_calls import CallRefused, ToolHost, preview_ready, ready_call
+from agent_core.pipeline.tool_calls import CallRefused, ToolHost, display_ready, preview_ready, ready_call
 from agent_core.pipeline.tools import INTERRUPTED, SUSPENDED, run_ready_call
-from agent_core.steps import Flow, with_events
+from agent_core.steps import Flow, run_blocking, with_events
 from agent_runtime.answers import NOT_RUN, part_event, refusal, result_event, start_event
 from agent_runtime.gating import Outcome, Pending, gated, suspension
 from agent_runtime.phases import CallView, Phase
@@ -25,8 +25,9 @@ from agent_runtime.together import run_together
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from agent_core.pipeline.tool_calls import ReadyCall
     from agent_runtime.running import Run
-    from agent_runtime.suspension import Decision
+    from agent_runtime.suspension import Decision, Suspension
 
 _MISTAKES = ("invalid_arguments", "unknown_tool", "unreadable_call")
 
@@ -130,15 +131,25 @@ class Calls:
     def _settled(self, call: Pending, outcome: Outcome) -> Flow[Outcome]:
         if outcome.message is not None:
             yield from self._run.tell(result_event(call.view, outcome.message))
-        return outcome
+        if outcome.suspension is None or call.ready is None:
+            return outcome
+        return Outcome(suspension=(yield from self._shown(call, call.ready, outcome.suspension)))
+
+    def _shown(self, call: Pending, ready: ReadyCall, waiting: Suspension) -> Flow[Suspension]:
+        """Return what waits with what a person needs to see before deciding about it."""
+        host = self._host_for(call)
+        about = {"preview": preview_ready(host, ready), "display": (yield from _display(host, ready))}
+        return replace(waiting, parameters={**about, **waiting.parameters})
 
     def _answer(self, call: Pending) -> Flow[Outcome]:
         """Run one call: show its start, its partial output and its result."""
         run, view, ready = self._run, call.view, call.ready
         assert ready is not None
-        yield from run.tell(start_event(view, preview_ready(self._host, ready)))
+        host = self._host_for(call)
+        display = yield from _display(host, ready)
+        yield from run.tell(start_event(view, preview_ready(host, ready), display))
         began = run.clock.now()
-        message = yield from with_events(run_ready_call(self._host_for(call), ready), partial(_parts, view))
+        message = yield from with_events(run_ready_call(host, ready), partial(_parts, view))
         waits = message["metadata"].pop(SUSPENDED, None)
         if waits is not None:
             return Outcome(suspension=suspension(run, call, view.name, waits))
@@ -151,7 +162,12 @@ class Calls:
         run = self._run
         # The same for every try at one call, so that a tool can tell whether it has done this already.
         key = f"{run.run_id}:{call.view.id}"
-        told: dict[str, Any] = {"tool_call_id": call.view.id, "idempotency_key": key}
+        told: dict[str, Any] = {
+            "tool_call_id": call.view.id,
+            "idempotency_key": key,
+            "session_id": run.session.session_id,
+            "session_metadata": run.session.metadata,
+        }
         if call.suspension is not None:
             told |= {"decision": call.view.decision, "suspended": call.suspension.data}
         # A call alone, on a run that nobody can cancel, need not be watched, which is cheaper.
@@ -217,6 +233,12 @@ def _view_of_refused(host: ToolHost, call: Mapping[str, Any]) -> CallView:
         return CallView(id=str(call.get("id") or ""), name="", arguments=None, raw=call)
     arguments = freeze(inspected.payload)
     return CallView(id=inspected.call_id or "", name=inspected.tool_name, arguments=arguments, raw=call)
+
+
+def _display(host: ToolHost, ready: ReadyCall) -> Flow[dict[str, Any] | None]:
+    if not ready.binding.plugin.has("format_tool_call_display"):
+        return None
+    return (yield from run_blocking(partial(display_ready, host, ready)))
 
 
 def _unfit(call: Pending) -> Outcome | None:

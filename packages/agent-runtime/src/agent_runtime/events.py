@@ -63,13 +63,14 @@ class ToolCallArgs(TypedDict):
 
 
 class ToolCallStart(TypedDict):
-    """A call is about to run, after the gates let it pass; `preview` is one line for a person."""
+    """A call is about to run; `preview` is a line for a person, `display` what its tool shows beside it."""
 
     type: Literal["tool_call_start"]
     call_id: str
     name: str
     arguments: Any
     preview: str
+    display: dict[str, Any] | None
 
 
 class ToolCallPartial(TypedDict):

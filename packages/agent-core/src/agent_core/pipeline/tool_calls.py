@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_core.context import complete_context
+from agent_core.display import clean_tool_display
 from agent_core.display.text import clean
 from agent_core.errors import AgentError, ToolError
 from agent_core.frozen import freeze, thaw
@@ -152,6 +153,18 @@ def preview_ready(host: ToolHost, ready: ReadyCall) -> str:
         line = ""
     # A person decides by this line, and most of it is what a model wrote.
     return clean(line)
+
+
+def display_ready(host: ToolHost, ready: ReadyCall) -> dict[str, Any] | None:
+    """Return what a person shall see of a call before it runs, beside its line; the tool may read files."""
+    if ready.call.problem is not None:
+        return None
+    try:
+        shown = ready.binding.plugin.format_tool_call_display(invocation(host, ready))
+        return None if shown is None else clean_tool_display(shown)
+    except AgentError as error:
+        _log.warning("display_failed", tool=ready.call.tool_name, error=str(error))
+        return None
 
 
 def _as_the_tool_wants(host: ToolHost, call: InspectedCall, binding: ToolBinding) -> InspectedCall:

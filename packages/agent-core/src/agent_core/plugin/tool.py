@@ -66,6 +66,12 @@ class ToolWrapper(PluginWrapper):
             2,
             _ALIASES,
         ),
+        HookSpec(
+            "format_tool_call_display",
+            ("tool_name", "arguments", "state", *_PAYLOAD, "context", "prepared"),
+            2,
+            _ALIASES,
+        ),
         HookSpec("format_tool_result", ("result", "state"), 1),
         HookSpec("to_display_format", ("text", "result", "state"), 1),
         HookSpec("register_tool_formats", ("registry",), 1),
@@ -139,6 +145,14 @@ class ToolWrapper(PluginWrapper):
         *payload, _cancellation, _context, prepared = call.arguments()
         answer = self._call("format_tool_call_preview", "", *payload, prepared)
         return answer if isinstance(answer, str) else ""
+
+    def format_tool_call_display(self, call: ToolInvocation) -> dict[str, Any] | None:
+        """Return what a person shall see of a call before it runs, a diff for instance; None for nothing."""
+        if not self.has("format_tool_call_display"):
+            return None
+        *payload, _cancellation, context, prepared = call.arguments()
+        answer = self._call("format_tool_call_display", None, *payload, context, prepared)
+        return answer if isinstance(answer, dict) else None
 
 
 def _check_timeout(name: str, timeout: Any) -> None:

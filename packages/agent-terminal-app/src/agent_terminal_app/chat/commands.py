@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ class Talk:
 
     conversation: Conversation
     screen: Screen
+    ask: Callable[[str], Awaitable[str | None]]
 
     def note(self, text: str) -> None:
         """Show a line that is no part of the conversation."""
@@ -43,7 +44,7 @@ class Talk:
         return self.conversation.session_id
 
 
-Command = Callable[[Talk, str], None]
+Command = Callable[[Talk, str], "Awaitable[None] | None"]
 COMMANDS: dict[str, tuple[Command, str]] = {}
 """Every command with its function and its line of help; plugins' actions come beside these."""
 
@@ -58,7 +59,7 @@ def command(name: str, about: str) -> Callable[[Command], Command]:
     return register
 
 
-def run_command(talk: Talk, line: str) -> None:
+async def run_command(talk: Talk, line: str) -> None:
     """Run what stands behind a slash; what goes wrong is told, and the chat goes on."""
     name, _, rest = line.removeprefix("/").partition(" ")
     found = COMMANDS.get(name)
@@ -68,7 +69,9 @@ def run_command(talk: Talk, line: str) -> None:
         talk.note(f"There is no command /{clean(name)}: {nearest(name, COMMANDS)} /help lists them.")
         return
     try:
-        found[0](talk, rest.strip())
+        working = found[0](talk, rest.strip())
+        if working is not None:
+            await working
     except AgentError as error:
         talk.screen.line(styled(f"Error: {clean(str(error))}", "red", color=talk.screen.color))
 

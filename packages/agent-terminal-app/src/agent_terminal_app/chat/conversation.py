@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class Conversation:
     def begin(self) -> str:
         """Return the session's id; a new session is made with the first words, so that none is empty."""
         if self.session_id is None:
-            self.session_id = self.app.create_session().session_id
+            here = {"workspace_roots": [str(Path.cwd())]}
+            self.session_id = self.app.create_session(metadata=here).session_id
         return self.session_id
 
     async def say(self, text: str, show: Callable[[Mapping[str, Any]], None]) -> None:

@@ -10,8 +10,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agent_core import AgentError
+from agent_terminal_app.chat.approvals import answer, show_question
 from agent_terminal_app.chat.commands import Quit, Talk, run_command
 from agent_terminal_app.chat.conversation import Conversation
+from agent_terminal_app.chat.dialogue import Dialogue
 from agent_terminal_app.chat.markdown import clean, styled
 from agent_terminal_app.chat.rendering import Renderer
 
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 
     from agent_app import AgentApplication
     from agent_terminal_app.chat.screen import Screen
-
-YES = ("y", "yes")
 
 
 class Chat:
@@ -42,6 +42,7 @@ class Chat:
         self._conversation: Conversation | None = None
         self._working: asyncio.Task[None] | None = None
         self._opening: asyncio.Task[AgentApplication] | None = None
+        self._dialogue = Dialogue(screen)
 
     def start(self) -> None:
         """Begin to open the application; called on the event loop."""
@@ -58,7 +59,10 @@ class Chat:
         return self._conversation
 
     def interrupt(self) -> bool:
-        """Stop the agent; False if it is not at work."""
+        """Stop the command, else the agent; False if neither is at work."""
+        return self._dialogue.stop() or self._stop_agent()
+
+    def _stop_agent(self) -> bool:
         return self._conversation is not None and self._conversation.interrupt()
 
     async def take(self, line: str, *, queue: bool = False) -> None:
@@ -68,24 +72,29 @@ class Chat:
             Quit: If the person wants to leave.
             AgentError: If the application cannot be opened.
         """
+        if self._dialogue.asking:
+            await self._dialogue.answer(line)
+            return
         if not line.strip():
             return
         conversation = await self._opened()
         if line.startswith("/"):
-            run_command(Talk(conversation, self._screen), line)
+            await self._command(conversation, line)
         elif self.running:
             conversation.add(line, "queue" if queue else "steer")
             self._note(f"{'queued' if queue else 'will be read after this step'}: {clean(line)}")
         elif questions := conversation.questions():
-            self._answer(conversation, questions[0].id, line)
+            answer(conversation, questions[0], line)
+            self._work(conversation, "")
         else:
             self._work(conversation, line)
 
-    def _answer(self, conversation: Conversation, approval_id: str, line: str) -> None:
-        """Take a line as the answer to what the agent asked: yes, or why not."""
-        approved = line.strip().lower() in YES
-        conversation.decide(approval_id, approved=approved, reason="" if approved else line)
-        self._work(conversation, "")
+    async def _command(self, conversation: Conversation, line: str) -> None:
+        if self._dialogue.running:
+            self._note("another command is at work; Esc stops it")
+            return
+        talk = Talk(conversation, self._screen, self._dialogue.ask)
+        await self._dialogue.begin(run_command(talk, line))
 
     def _work(self, conversation: Conversation, line: str) -> None:
         self._working = asyncio.create_task(self._say(conversation, line))
@@ -97,17 +106,21 @@ class Chat:
         except AgentError as error:
             text = styled(f"Error: {clean(str(error))}", "red", color=self._screen.color)
             self._screen.line(text)
-        if conversation.questions():
-            self._note("y runs it; anything else refuses, and is told to the agent as the reason")
+        if questions := conversation.questions():
+            show_question(self._screen, questions[0])
 
     async def finish(self) -> None:
-        """Wait until the agent is done."""
+        """Wait until the agent is done, and the command as well, or asks something."""
+        await self._dialogue.settle()
         if self._working is not None:
             await self._working
 
     async def close(self) -> None:
         """Stop the agent, keep everything, and let go."""
-        self.interrupt()
+        while self._dialogue.running:
+            self._dialogue.stop()
+            await self._dialogue.settle()
+        self._stop_agent()
         await self.finish()
         if self._conversation is not None:
             self._conversation.app.close()

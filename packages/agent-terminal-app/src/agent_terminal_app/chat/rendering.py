@@ -75,10 +75,8 @@ class Renderer:
     def _on_warning(self, event: Mapping[str, Any]) -> None:
         self._note(f"! {clean(event['message'])}")
 
-    def _on_suspended(self, event: Mapping[str, Any]) -> None:
-        self._finish_words()
-        for waiting in event["suspensions"]:
-            self._screen.line(styled(f"? {clean(waiting['message'])}", "bold", color=self._screen.color))
+    def _on_suspended(self, _event: Mapping[str, Any]) -> None:
+        self._finish_words()  # what is asked is shown when the turn is over, see `approvals`
 
     def _on_turn_end(self, _event: Mapping[str, Any]) -> None:
         self._finish_words()
