@@ -155,8 +155,23 @@ class Calls:
             return Outcome(suspension=suspension(run, call, view.name, waits))
         if INTERRUPTED in message["metadata"]:
             run.leave()
+        message = yield from self._transformed(view, message, host)
         yield from run.tell(result_event(view, message, run.clock.now() - began))
         return Outcome(message, ran=True)
+
+    def _transformed(self, call: CallView, message: dict[str, Any], host: ToolHost) -> Flow[dict[str, Any]]:
+        """Let plugins change a result; one that cannot leaves it as it is, since the tool has run."""
+        for plugin, transform in self._run.agent.env.result_transforms:
+            try:
+                work = partial(transform, message, call, host.context())
+                message = _checked((yield from run_blocking(work)))
+            except RequestCancelled:  # the tool has run, and its result counts
+                self._run.leave()
+                return message
+            except Exception as error:  # noqa: BLE001 - a plugin's code
+                problem = f"its result transform failed: {type(error).__name__}: {error}"
+                yield from self._run.tell({"type": "warning", "message": problem, "plugin": plugin})
+        return message
 
     def _host_for(self, call: Pending) -> ToolHost:
         run = self._run
@@ -233,6 +248,12 @@ def _view_of_refused(host: ToolHost, call: Mapping[str, Any]) -> CallView:
         return CallView(id=str(call.get("id") or ""), name="", arguments=None, raw=call)
     arguments = freeze(inspected.payload)
     return CallView(id=inspected.call_id or "", name=inspected.tool_name, arguments=arguments, raw=call)
+
+
+def _checked(message: Any) -> dict[str, Any]:
+    if not isinstance(message, dict) or message.get("role") != "tool" or "metadata" not in message:
+        raise TypeError(f"it must return a tool message, not {message!r:.100}")
+    return message
 
 
 def _display(host: ToolHost, ready: ReadyCall) -> Flow[dict[str, Any] | None]:

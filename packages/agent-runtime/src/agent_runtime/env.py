@@ -35,7 +35,7 @@ class TaggedHandler(NamedTuple):
 
 
 class TaggedTransform(NamedTuple):
-    """A request transform and the plugin that placed it."""
+    """A transform of requests or of results, and the plugin that placed it."""
 
     plugin: str
     transform: Callable[..., Any]
@@ -81,6 +81,7 @@ class ExecutionEnv:
         scheduled_action_handlers: Who does an action that a hook scheduled, by name.
         effect_handlers: Who does a side effect, by name.
         request_transforms: What changes a request before it is sent, in order.
+        result_transforms: What changes a tool's result before the session has it, in order.
         key_registrations: The state keys.
         tools: The tools that plugins brought, by id.
         plugins: The plugins themselves, for `on_activate` and `on_deactivate`.
@@ -91,6 +92,7 @@ class ExecutionEnv:
     scheduled_action_handlers: Mapping[str, TaggedHandler]
     effect_handlers: Mapping[str, TaggedHandler]
     request_transforms: tuple[TaggedTransform, ...]
+    result_transforms: tuple[TaggedTransform, ...] = ()
     key_registrations: tuple[KeyRegistration, ...]
     tools: Mapping[str, Any]
     plugins: tuple[Any, ...]

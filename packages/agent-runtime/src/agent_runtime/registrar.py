@@ -37,6 +37,7 @@ class PluginRegistrar:
         self._actions: dict[str, TaggedHandler] = {}
         self._effects: dict[str, TaggedHandler] = {}
         self._transforms: list[TaggedTransform] = []
+        self._result_transforms: list[TaggedTransform] = []
         self._keys: dict[str, KeyRegistration] = {}
         self._tools: dict[str, TaggedTool] = {}
 
@@ -76,6 +77,15 @@ class PluginRegistrar:
         self._check(transform, "a request transform")
         self._transforms.append(TaggedTransform(self.plugin, transform))
 
+    def result_transform(self, transform: Callable[..., Any]) -> None:
+        """Let ``transform(message, call, context)`` change a tool's message before anybody has it.
+
+        It gets the message as a dict, the `CallView` and what the tool was told, and returns a message.
+        It may be slow: where there is an event loop it runs in a worker thread.
+        """
+        self._check(transform, "a result transform")
+        self._result_transforms.append(TaggedTransform(self.plugin, transform))
+
     def state_key(self, key: StateKey[Any]) -> None:
         """Install a state key; its name must be new."""
         if not isinstance(key, StateKey):
@@ -103,6 +113,7 @@ class PluginRegistrar:
             scheduled_action_handlers=self._actions,
             effect_handlers=self._effects,
             request_transforms=tuple(self._transforms),
+            result_transforms=tuple(self._result_transforms),
             key_registrations=tuple(self._keys.values()),
             tools={id: tagged.tool for id, tagged in self._tools.items()},
             plugins=plugins,

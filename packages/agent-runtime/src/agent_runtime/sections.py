@@ -90,7 +90,7 @@ def check_sections(spec: AgentSpec, plugins: Sequence[PluginEntry]) -> list[str]
     for claim in claims:
         if claim.section in spec.sections:
             _check(spec, claim)
-    known = {*RUNTIME_SECTIONS, "permissions", *(claim.section for claim in claims)}
+    known = {*RUNTIME_SECTIONS, "permissions", "results", *(claim.section for claim in claims)}
     known |= {entry.id for entry in plugins if entry.wrapper.has("get_config_schema")}
     return [
         f"section {name!r} of agent {spec.id!r} belongs to no plugin: {nearest(name, sorted(known))}"

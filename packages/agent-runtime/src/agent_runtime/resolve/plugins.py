@@ -102,6 +102,10 @@ def _conditional(found: Found, declared: Sequence[PluginEntry]) -> list[PluginEn
 
         if not any(isinstance(entry.plugin, PermissionsPlugin) for entry in declared):
             implied.append(PermissionsPlugin())
+    if "results" in spec.sections:
+        from agent_runtime.large_results import LargeResultsPlugin
+
+        implied.append(LargeResultsPlugin())
     if spec.context_policy is not None:
         from agent_runtime.context import CompactionPlugin, ContextTransformPlugin
 
