@@ -58,6 +58,28 @@ def test_a_request_that_reads_its_reply_has_it_closed(runner: asyncio.Runner) ->
         runner.run(read())
 
 
+def test_a_cancellation_in_the_moment_in_which_the_reply_begins_is_not_lost(runner: asyncio.Runner) -> None:
+    requests, response = RunningRequests(), Closable()
+
+    async def reach() -> None:
+        arriving: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        async def wait() -> None:
+            with requests.watch("r1") as running:
+                await running.reach(arriving)
+                await never()
+
+        waiting = asyncio.ensure_future(wait())
+        await asyncio.sleep(0)
+        arriving.get_loop().call_soon(arriving.set_result, response)
+        requests.cancel("r1")  # in the same turn of the loop, before the waiting task gets its own
+        await waiting
+
+    with pytest.raises(RequestCancelled):
+        runner.run(asyncio.wait_for(reach(), 20))
+    assert response.closed
+
+
 def test_a_request_that_was_complete_in_time_stays_so(runner: asyncio.Runner) -> None:
     requests, response = RunningRequests(), Closable()
 

@@ -106,12 +106,14 @@ class RunningRequest:
             from asyncio import timeout
 
             # A cancellation ends the wait as a timeout that has come: the task is the caller's own.
-            self._scope = timeout(None)
+            self._scope = timeout(0 if self._cancelled else None)
             try:
                 async with self._scope:
                     self._response = await sending
             finally:
                 self._scope = None
+        if self._cancelled:  # in the moment in which the reply began: the wait was over before it was ended
+            raise RequestCancelled
         return self._response
 
     def _cancel(self) -> None:

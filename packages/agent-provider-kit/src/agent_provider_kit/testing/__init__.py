@@ -21,20 +21,24 @@ from agent_provider_kit.testing.replies import (
 )
 from agent_provider_kit.testing.responses import RESPONSES_USAGE, responses_reply
 from agent_provider_kit.testing.server import Line, ReceivedRequest, ScriptedServer
+from agent_provider_kit.testing.talk import DRIVERS, Drive, Talk
 
 __all__ = [
     "ANTHROPIC_USAGE",
     "CHAT_USAGE",
+    "DRIVERS",
     "FAULTS",
     "GEMINI_USAGE",
     "RESPONSES_USAGE",
     "Break",
+    "Drive",
     "Fault",
     "Line",
     "ReceivedRequest",
     "Recorded",
     "ScriptedServer",
     "ServerReply",
+    "Talk",
     "ToolCall",
     "anthropic_models",
     "anthropic_reply",
