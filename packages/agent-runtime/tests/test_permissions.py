@@ -61,6 +61,10 @@ def decided(call: CallView, default: Effect = "ask", **rules: list[str]) -> str:
     return permissions(default, **rules).decide(call).effect
 
 
+def allowing(pattern: str) -> Rule:
+    return Rule("allow", CallPattern.parse(pattern))
+
+
 def allows(pattern: str, call: CallView) -> bool:
     return decided(call, "ask", allow=[pattern]) == "allow"
 
@@ -229,6 +233,30 @@ def test_a_tool_says_what_its_calls_are_about_and_each_of_it_must_be_allowed() -
     assert decided(call, allow=["shell(git *)", "shell(ls*)"], ask=["shell(ls -l)"]) == "ask"
     assert denies("shell(ls*)", call)
     assert not denies("shell(git*ls*)", call)
+
+
+class Watched(Shell):
+    """A shell that knows other names for its commands."""
+
+    def __init__(self, names: Any) -> None:
+        self._names = names
+
+    def permission_watched(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+        return self._names
+
+
+def test_what_a_tool_has_watched_is_asked_for_and_denied_and_never_allowed() -> None:
+    call = a_call("shell", {"command": "FOO=1 rm x"}, tool=Watched(["rm x"]))
+
+    assert denies("shell(rm *)", call)
+    assert decided(call, "allow", ask=["shell(rm *)"]) == "ask"
+    assert not allows("shell(rm *)", call)
+    assert allows("shell(FOO\\=1 rm *)", call)
+
+
+@pytest.mark.parametrize("names", ["rm", None, [1]])
+def test_a_tool_that_cannot_say_what_is_to_be_watched_has_its_calls_asked_for(names: Any) -> None:
+    assert decided(a_call("shell", {"command": "ls"}, tool=Watched(names)), allow=["shell"]) == "ask"
 
 
 def test_a_tool_gets_a_copy_of_the_arguments() -> None:
@@ -550,7 +578,9 @@ def test_a_question_shows_the_exact_call_and_how_to_allow_it() -> None:
             "tool": "shell",
             "arguments": {"command": "git push"},
             "rule": "ask shell(git*)",
+            "reason": "it falls under the rule 'ask shell(git*)'",
             "suggestions": ["shell(git push)"],
+            "together": [],
         },
         mode="replay",
     )
@@ -563,7 +593,9 @@ def test_a_question_that_no_rule_asked_for_says_so() -> None:
         "tool": "now",
         "arguments": {},
         "rule": None,
+        "reason": "no rule is about it, and the default is ask",
         "suggestions": ["now({})", "now"],
+        "together": [],
     }
     assert "the default is ask" in verdict.message
 
@@ -597,7 +629,8 @@ def test_every_pattern_that_is_suggested_would_let_the_call_run(
 
     if isinstance(verdict, Suspend):
         for pattern in verdict.parameters["suggestions"]:
-            assert gated(call, {**section, "allow": [*section.get("allow", []), pattern]}) is None
+            granted = Permissions.from_section(section).with_granted([allowing(pattern)])
+            assert granted.decide(call).effect == "allow"
 
 
 def test_an_approved_call_passes_and_a_refused_one_does_not() -> None:
@@ -652,7 +685,14 @@ def test_the_schema_takes_what_the_plugin_reads_and_refuses_the_rest() -> None:
     [(section, schema)] = PermissionsPlugin.config_schemas()
     assert section == "permissions"
 
-    whole = {"default": "deny", "allow": ["a"], "ask": ["b(c)"], "deny": [], "on_ask": "deny"}
+    whole = {
+        "default": "deny",
+        "allow": ["a"],
+        "ask": ["b(c)"],
+        "deny": [],
+        "always_ask": ["d"],
+        "on_ask": "deny",
+    }
     assert jsonschema_rs.is_valid(schema, whole) and jsonschema_rs.is_valid(schema, {})
     wrong: list[Any] = [{"allow": "a"}, {"allow": [""]}, {"default": "x"}, {"on_ask": "allow"}, {"alow": []}]
     for bad in wrong:

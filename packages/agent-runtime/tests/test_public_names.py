@@ -130,6 +130,7 @@ METHODS: dict[type, dict[str, str]] = {
         "env": "(plugins)",
         "phase_hook": "(phase, hook)",
         "request_transform": "(transform)",
+        "result_transform": "(transform)",
         "state_key": "(key)",
         "tool": "(id, tool)",
         "tool_gate": "(gate)",
@@ -142,12 +143,12 @@ FIELDS = {
     "ModelSpec": "id provider model context_window max_output_tokens input_price output_price "
     "cached_input_price config",
     "RunRequest": "agent_id messages session decisions run_id config stream timeout token_budget cost_budget "
-    "cancellation context checkpoint inbox parents",
+    "cancellation context checkpoint resumable inbox granted parents",
     "RunResult": "text added session reason usage rounds run_id suspended error",
     "ResolvedAgent": "spec model provider config env tools decisions warnings core models descriptors "
     "tool_settings",
     "ExecutionEnv": "phase_hooks tool_gates scheduled_action_handlers effect_handlers request_transforms "
-    "key_registrations tools plugins",
+    "result_transforms key_registrations tools plugins",
     "ContextPolicy": "max_tokens reserve_tokens keep_recent compact_at truncate prompt_cache",
     "RetryPolicy": "max_retries stream_retries base_delay max_delay max_retry_after deadline fallback_models",
     "RemoteEndpoint": "url token timeout max_bytes allow_private",

@@ -606,7 +606,7 @@ def test_a_section_whose_plugin_is_not_among_the_agents_is_unclaimed() -> None:
     (warning,) = agent.warnings
     assert warning == (
         "section 'memory' of agent 'a' belongs to no plugin: "
-        "known are 'config', 'permissions', 'retry', 'tools'"
+        "known are 'config', 'permissions', 'results', 'retry', 'tools'"
     )
 
 

@@ -23,7 +23,7 @@ from agent_runtime.phases import CallView, Phase
 from agent_runtime.together import run_together
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from agent_core.pipeline.tool_calls import ReadyCall
     from agent_runtime.running import Run
@@ -43,8 +43,14 @@ class Calls:
         self._mistaken = 0
 
     @classmethod
-    def of_answer(cls, run: Run, made: Sequence[Mapping[str, Any]]) -> Flow[Calls]:
-        """Return the calls that the model made, also if the caller leaves meanwhile: they want answers."""
+    def of_answer(
+        cls, run: Run, made: Sequence[Mapping[str, Any]], *, only: Collection[str] | None = None
+    ) -> Flow[Calls]:
+        """Return the calls that the model made, also if the caller leaves meanwhile: they want answers.
+
+        Args:
+            only: The ids of those that have no answer yet, if others do.
+        """
         config = dict(run.agent.config)
         if run.offered is not None:  # what the model was not offered it must not call
             config["allowed_tools"] = run.offered
@@ -53,7 +59,8 @@ class Calls:
         except RequestCancelled:
             run.leave()
             host = yield from run.agent.core.tool_host(config)
-        return cls(run, host, [_pending(run, host, call, number) for number, call in enumerate(made)])
+        calls = [_pending(run, host, call, number) for number, call in enumerate(made)]
+        return cls(run, host, [call for call in calls if only is None or call.view.id in only])
 
     @classmethod
     def resumed(cls, run: Run, decided: Mapping[str, Decision]) -> Flow[Calls]:
@@ -181,7 +188,7 @@ class Calls:
             "tool_call_id": call.view.id,
             "idempotency_key": key,
             "session_id": run.session.session_id,
-            "session_metadata": run.session.metadata,
+            "session_metadata": run.metadata(),
         }
         if call.suspension is not None:
             told |= {"decision": call.view.decision, "suspended": call.suspension.data}

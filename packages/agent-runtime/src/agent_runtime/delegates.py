@@ -199,6 +199,7 @@ class _Call:
             timeout=None if scope.deadline is None else max(0.001, scope.deadline - clock.now()),
             token_budget=scope.tokens_left,
             cost_budget=scope.cost_left,
+            granted=scope.granted,
         )
 
 

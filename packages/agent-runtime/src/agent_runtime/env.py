@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agent_core import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from agent_core import Message, ToolDescriptor
+    from agent_core import ToolDescriptor
     from agent_runtime.phases import Phase
     from agent_runtime.state import StateKey
 
@@ -69,6 +71,12 @@ class Prompt:
     messages: Sequence[Message]
     tools: tuple[ToolDescriptor, ...]
     config: Mapping[str, Any]
+
+    def with_system(self, text: str) -> Prompt:
+        """Return the prompt with *text* behind its system message, or as one if it has none."""
+        front = [message for message in self.messages[:1] if message.role == "system"]
+        own = f"{front[0].content}\n\n{text}" if front else text
+        return replace(self, messages=[Message("system", own), *self.messages[len(front) :]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core import ArgumentError, Message
 from agent_core.errors import RequestCancelled
+from agent_core.frozen import freeze, thaw
 from agent_core.log import get_logger
 from agent_runtime.asking import ask_beside
 from agent_runtime.calls import Calls
@@ -21,7 +22,7 @@ from agent_runtime.phases import Phase
 from agent_runtime.results import Reason, RunResult
 from agent_runtime.running import Run, as_messages
 from agent_runtime.specs import HARD_CAP
-from agent_runtime.suspension import Decision, match_decisions
+from agent_runtime.suspension import Decision, last_calls, match_decisions, unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,7 +78,7 @@ def _asked(run: Run) -> tuple[list[Message], dict[str, Decision]]:
 
 
 def _check_something_to_do(run: Run, given: Sequence[Message], decided: bool) -> None:  # noqa: FBT001
-    if given or decided:
+    if given or decided or run.resumed:
         return
     if run.waiting:
         ids = [waiting.id for waiting in run.waiting]
@@ -97,6 +98,8 @@ def _go(run: Run, given: Sequence[Message], decided: dict[str, Decision]) -> Flo
     yield from run.phase(Phase.RUN_START)
     if decided:
         yield from _resume(run, decided)
+    if run.resumed:
+        yield from _run_left_calls(run)
     if run.waiting and not given:
         return SUSPENDED
     if decided and not given and (stop := run.stop() or _met(run)) is not None:
@@ -105,10 +108,25 @@ def _go(run: Run, given: Sequence[Message], decided: dict[str, Decision]) -> Flo
     if given:
         run.append(given)
         yield from run.checkpoint("input")
+    elif run.resumed and _has_answered(run) and (reason := (yield from _what_next(run))) is not None:
+        return reason
     while True:
         reason = yield from _step(run)
         if reason is not None:
             return reason
+
+
+def _run_left_calls(run: Run) -> Flow[None]:
+    """Run the calls that have no answer, since the process that made them stopped before."""
+    left = {call["id"] for call in unanswered(run.session)}
+    left -= {waiting.call_id for waiting in run.waiting}
+    if left:
+        made = thaw(freeze(last_calls(run.session)))
+        yield from (yield from Calls.of_answer(run, made, only=left)).run()
+
+
+def _has_answered(run: Run) -> bool:
+    return bool(run.session.messages) and run.session.messages[-1].role == "assistant"
 
 
 def _step(run: Run) -> Flow[Reason | None]:
@@ -257,6 +275,7 @@ def _failed(run: Run, failure: Exception) -> Flow[tuple[Reason, Exception]]:
 
 def _end(run: Run, reason: Reason, error: Exception | None) -> Flow[RunResult]:
     """End the run in the one way there is: RUN_END, plugins let go, everything kept, the last event."""
+    run.over = True
     try:
         for closing in _closing(run, reason):
             try:

@@ -28,6 +28,7 @@ from agent_runtime.suspension import RUN, STATE, SavedRun, Suspension, read_save
 
 if TYPE_CHECKING:
     from agent_runtime.clock import Clock
+    from agent_runtime.permissions import Rule
     from agent_runtime.resolved import ResolvedAgent
 
 
@@ -35,7 +36,9 @@ class Run:
     """The progress of one run.
 
     Attributes:
-        saved: The suspended run that this one continues, if it does.
+        saved: The run that this one continues, if it does: one that waited, or that broke off elsewhere.
+        resumed: Whether it broke off elsewhere.
+        over: True once there is nothing more to do, and nothing for another process to go on with.
         session: The session as of now.
         begun_at: How many messages it had when the run began.
         usage: What was used up to now, delegates included.
@@ -55,13 +58,15 @@ class Run:
         self.clock = clock
         session = agent.core.create_session() if request.session is None else request.session
         saved = read_saved_run(session)
+        self.resumed = _is_resumed(request, saved)
         # Only a decision goes on with a run that waits; a new message is a new run.
-        continues = saved is not None and saved.agent_id == agent.spec.id and bool(request.decisions)
-        self.saved = saved if continues else None
+        continues = self.resumed or bool(request.decisions)
+        self.saved = saved if continues and saved is not None and saved.agent_id == agent.spec.id else None
+        self.over = False
         self.waiting: tuple[Suspension, ...] = () if saved is None else saved.waiting
         self.run_id = request.run_id or (uuid4().hex if self.saved is None else self.saved.run_id)
         self.session = _without_run(session)
-        self.begun_at = len(session.messages)
+        self.begun_at = saved.begun_at if saved is not None and self.resumed else len(session.messages)
         self.rounds = 0 if self.saved is None else self.saved.rounds
         self.round = self.rounds
         self.usage = Usage() if self.saved is None else Usage.from_dict(self.saved.usage)
@@ -133,6 +138,7 @@ class Run:
             clock=self.clock,
             cancellation=self.cancellation,
             ask=partial(self._ask, self),
+            granted=self.request.granted,
         )
 
     def stats(self) -> RunStats:
@@ -192,13 +198,24 @@ class Run:
 
     def with_state(self) -> Session:
         """Return the session with the state that outlives the run, and with what the run waits for."""
-        kept = self.state.saved("session")
+        kept = self._kept_state()
         metadata: dict[str, Any] = {}
         if kept or STATE in self.session.metadata:
             metadata[STATE] = kept
-        if self.waiting:
+        if self.waiting or (self.request.resumable and not self.over):
             metadata[RUN] = self._saved().to_dict()
         return self.session.with_metadata(metadata) if metadata else self.session
+
+    def metadata(self) -> Mapping[str, Any]:
+        """Return the session's metadata, with the state that outlives the run as it is now."""
+        kept = self._kept_state()
+        return self.session.with_metadata({STATE: kept}).metadata if kept else self.session.metadata
+
+    def _kept_state(self) -> dict[str, Any]:
+        """Return the state that outlives the run; keys that only plugins of other agents know stay."""
+        before, known = self.session.metadata.get(STATE), self.agent.env.keys
+        items = before.items() if isinstance(before, Mapping) else ()
+        return {name: value for name, value in items if name not in known} | self.state.saved("session")
 
     def next_request_done(self) -> None:
         """Forget what hooks had asked for the request that was just made."""
@@ -238,6 +255,7 @@ class Run:
             usage=self.usage.to_dict(),
             state=self.state.saved("run"),
             waiting=self.waiting,
+            begun_at=self.begun_at,
         )
 
     def _scope(self) -> RunScope:
@@ -252,7 +270,13 @@ class Run:
             tokens_left=tokens,
             cost_left=cost,
             stream=self.request.stream,
+            granted=None if self.request.granted is None else self._granted_below,
         )
+
+    def _granted_below(self, _child: Session) -> Sequence[Rule]:
+        """Return what was granted to whoever works for this run: what was granted in its own session."""
+        assert self.request.granted is not None
+        return self.request.granted(self.session)
 
     def _shortest_timeout(self) -> float | None:
         """Return the seconds that are left of the request's time, or of the agent's, if that is less."""
@@ -294,6 +318,10 @@ class Run:
     def _stop_now(self, reason: Reason) -> None:
         self.cause = self.cause or reason
         self.cancellation.cancel()
+
+
+def _is_resumed(request: RunRequest, saved: SavedRun | None) -> bool:
+    return request.resumable and saved is not None and saved.run_id == request.run_id
 
 
 def _without_run(session: Session) -> Session:

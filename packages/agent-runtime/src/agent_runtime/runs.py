@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agent_core import CancellationToken, Session, ToolDescriptor
     from agent_core.steps import Flow
     from agent_runtime.clock import Clock
+    from agent_runtime.permissions import Rule
     from agent_runtime.specs import ModelSpec
     from agent_runtime.suspension import Decision
 
@@ -53,7 +54,11 @@ class RunRequest:
         cancellation: A token by which the caller can take the run back.
         context: What plugins and tools are told beside what the platform tells them.
         checkpoint: Called whenever there is something new to keep, before the run goes on.
+        resumable: Whether the session has at every checkpoint what another process needs to go on with the
+            run: it gives that session, the same run_id, and True here. Calls that have no answer are run.
         inbox: Asked after each step for messages that came meanwhile; the run goes on with them.
+        granted: Asked before each call for what people have granted since the agent was declared: rules
+            that allow or deny. It is the only way by which permissions change during a run.
         parents: The agents that delegated to this one, outermost first.
     """
 
@@ -71,7 +76,9 @@ class RunRequest:
     cancellation: CancellationToken | None = None
     context: Mapping[str, Any] | None = None
     checkpoint: Callable[[Checkpoint], object] | None = None
+    resumable: bool = False
     inbox: Callable[[], Any] | None = None
+    granted: Callable[[Session], Sequence[Rule]] | None = None
     parents: tuple[str, ...] = ()
 
 
@@ -90,6 +97,7 @@ class RunInfo:
         cancellation: Cancelled when the run shall stop.
         ask: Asks a model something beside the conversation: ``yield from run.ask(messages, model=None,
             config={})`` in a hook that is a generator returns the text of the answer.
+        granted: Returns what people have granted; it may wait for a store. None if nobody can grant anything.
     """
 
     run_id: str
@@ -101,12 +109,13 @@ class RunInfo:
     clock: Clock
     cancellation: CancellationToken
     ask: Callable[..., Flow[str]]
+    granted: Callable[[Session], Sequence[Rule]] | None = None
 
 
 class RunScope:
     """What a tool finds in its context under "run": the run that it works for.
 
-    Delegates hand it on: cancellation, time and budgets go down, usage comes up.
+    Delegates hand it on: cancellation, time, budgets and what was granted go down, usage comes up.
     """
 
     __slots__ = (
@@ -115,6 +124,7 @@ class RunScope:
         "cancellation",
         "cost_left",
         "deadline",
+        "granted",
         "parents",
         "run_id",
         "stream",
@@ -132,6 +142,7 @@ class RunScope:
         tokens_left: int | None,
         cost_left: float | None,
         stream: bool,
+        granted: Callable[[Session], Sequence[Rule]] | None = None,
     ) -> None:
         self.run_id = run_id
         self.agent_id = agent_id
@@ -141,6 +152,7 @@ class RunScope:
         self.tokens_left = tokens_left
         self.cost_left = cost_left
         self.stream = stream
+        self.granted = granted
         self._used: list[Usage] = []
 
     def report(self, usage: Usage) -> None:

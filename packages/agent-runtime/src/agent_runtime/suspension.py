@@ -94,7 +94,11 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedRun:
-    """A suspended run, as its session keeps it."""
+    """A run that waits, or that another process may go on with, as its session keeps it.
+
+    Attributes:
+        begun_at: How many messages the session had when the run began.
+    """
 
     run_id: str
     agent_id: str
@@ -103,6 +107,7 @@ class SavedRun:
     usage: Mapping[str, Any]
     state: Mapping[str, Any]
     waiting: tuple[Suspension, ...]
+    begun_at: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as plain data."""
@@ -114,6 +119,7 @@ class SavedRun:
             "usage": thaw(freeze(self.usage)),
             "state": thaw(freeze(self.state)),
             "waiting": [suspension.to_dict() for suspension in self.waiting],
+            "begun_at": self.begun_at,
         }
 
 
@@ -132,6 +138,7 @@ def read_saved_run(session: Session | None) -> SavedRun | None:
             usage=dict(saved["usage"]),
             state=dict(saved["state"]),
             waiting=waiting,
+            begun_at=int(saved.get("begun_at", 0)),
         )
     except (KeyError, TypeError, ValueError):
         return None
@@ -141,6 +148,41 @@ def waiting(session: Session) -> tuple[Suspension, ...]:
     """Return what the run of a session waits for; nothing if it has none that waits."""
     saved = read_saved_run(session)
     return () if saved is None else saved.waiting
+
+
+def last_calls(session: Session) -> list[Mapping[str, Any]]:
+    """Return the calls of the answer with which a session ends, whatever became of them."""
+    for message in reversed(session.messages):
+        if message.role == "assistant":
+            return [
+                call for call in message.metadata.get("tool_calls") or () if isinstance(call.get("id"), str)
+            ]
+        if message.role != "tool":
+            break
+    return []
+
+
+def unanswered(session: Session) -> list[Mapping[str, Any]]:
+    """Return the calls at the end of a session that have no answer and wait for no decision.
+
+    Earlier ones are mended by the provider when it sends them.
+    """
+    calls = last_calls(session)
+    if not calls:
+        return []
+    answers = session.messages[len(session.messages) - _tools_at_end(session) :]
+    done = {str(message.metadata.get("tool_call_id")) for message in answers}
+    done |= {one.call_id for one in waiting(session)}
+    return [call for call in calls if call["id"] not in done]
+
+
+def _tools_at_end(session: Session) -> int:
+    count = 0
+    for message in reversed(session.messages):
+        if message.role != "tool":
+            break
+        count += 1
+    return count
 
 
 def _read_suspension(data: Mapping[str, Any]) -> Suspension:

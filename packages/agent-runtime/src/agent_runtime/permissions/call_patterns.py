@@ -29,6 +29,7 @@ _WHOLE = re.compile(r"(?:\\.|[^\\])*", re.DOTALL)
 _BEFORE_PARENTHESIS = re.compile(r"(?:\\.|[^\\()])*", re.DOTALL)
 _BEFORE_CLOSING = re.compile(r"(?:\\.|[^\\)])*", re.DOTALL)
 _BEFORE_COMMA = re.compile(r"(?:\\.|[^\\,])*", re.DOTALL)
+_PAIR_OR_CLOSING = re.compile(r"\\.|\)", re.DOTALL)
 _BEFORE_PADDING = re.compile(r"(?:\\.|[^\\])*?(?=\s*\Z)", re.DOTALL)
 
 
@@ -67,8 +68,16 @@ class CallPattern:
     @classmethod
     def exact(cls, name: str, subject: str | None = None) -> CallPattern:
         """Return a pattern for one tool, and for one subject if given; neither may be empty."""
-        tool = re.sub(r"[()]", r"\\\g<0>", escape(name))
-        return cls.parse(tool if subject is None else f"{tool}({_quote(subject)})")
+        return cls.parse(_quoted_name(name)) if subject is None else cls.about(name, escape(subject))
+
+    @classmethod
+    def about(cls, name: str, glob: str) -> CallPattern:
+        """Return a pattern for the calls of one tool that are about what fits a glob.
+
+        Raises:
+            SpecError: If the glob is none.
+        """
+        return cls.parse(f"{_quoted_name(name)}({_in_parentheses(glob)})")
 
     @property
     def specificity(self) -> Specificity:
@@ -128,9 +137,13 @@ def _has(value: Any, key: str) -> bool:
     return isinstance(value, Mapping) and key in value
 
 
-def _quote(subject: str) -> str:
-    """Return the argument part that means *subject* and nothing else."""
-    quoted = escape(subject).replace(")", "\\)")
+def _quoted_name(name: str) -> str:
+    return re.sub(r"[()]", r"\\\g<0>", escape(name))
+
+
+def _in_parentheses(glob: str) -> str:
+    """Return the argument part that means what a glob means by itself."""
+    quoted = _PAIR_OR_CLOSING.sub(lambda found: "\\)" if found[0] == ")" else found[0], glob)
     return quoted.replace("=", "\\=", 1) if _ARGUMENT_NAME.match(quoted) else quoted
 
 

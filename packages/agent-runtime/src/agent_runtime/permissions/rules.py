@@ -1,4 +1,8 @@
-"""Which rule counts: a deny first, then the most specific of allow and ask, then the default.
+"""Which rule counts: a deny, else a floor, else the most specific of allow and ask, else the default.
+
+A rule comes from the agent's declaration, or a person granted it later. A grant answers a question in
+advance: it counts over an ask that says no more than it does, and it forbids. What the declaration denies,
+by a rule or by its default, and what it asks for always, no grant makes run.
 
 Each thing that a call is about is ruled on by itself and the strictest ruling is the call's. So a call
 about several things runs by itself only if every one of them is allowed, by one rule or by several, and
@@ -8,7 +12,7 @@ one thing that is denied denies the call.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from agent_runtime import fields
 from agent_runtime.errors import SpecError, nearest
@@ -16,7 +20,7 @@ from agent_runtime.permissions.call_patterns import CallPattern
 from agent_runtime.permissions.subjects import Subjects, read_subjects
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from agent_runtime.permissions.call_patterns import Specificity
     from agent_runtime.phases import CallView
@@ -25,29 +29,52 @@ Effect = Literal["allow", "ask", "deny"]
 """What becomes of a call: it runs, it waits for a person, it does not run."""
 
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
-_FIELDS = (*EFFECTS, "default", "on_ask")
+FLOOR = "always_ask"
+"""The list of calls that are asked for each time, whatever allows them."""
+
+LISTS = (*EFFECTS, FLOOR)
+"""The lists of patterns that a section has."""
+
+_FIELDS = (*LISTS, "default", "on_ask")
 _STRICTNESS = {effect: place for place, effect in enumerate(EFFECTS)}
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What becomes of the calls that fit a pattern."""
+    """What becomes of the calls that fit a pattern.
+
+    Attributes:
+        effect: Whether they run, wait or do not run.
+        pattern: Which calls these are.
+        granted: True if a person gave it for longer than one call; False if it was declared.
+        floor: For an ask: nothing that allows the call can skip it.
+    """
 
     effect: Effect
     pattern: CallPattern
+    granted: bool = False
+    floor: bool = False
 
     def __post_init__(self) -> None:
         _check_effect("effect", self.effect)
+        if self.effect == "ask" and self.granted:
+            raise SpecError("what is granted allows or denies; it cannot ask", field="effect")
+        if self.effect != "ask" and self.floor:
+            raise SpecError("only what asks can be a floor", field="floor")
         if not isinstance(self.pattern, CallPattern):
             raise SpecError("a rule needs a pattern read by CallPattern.parse", field="pattern")
 
     def __str__(self) -> str:
-        return f"{self.effect} {self.pattern.text}"
+        return f"{FLOOR if self.floor else self.effect} {self.pattern.text}"
 
     @property
-    def precedence(self) -> tuple[bool, Specificity, bool, str]:
-        """Of the rules that match, the one with the greatest counts; the text only settles a draw."""
-        return self.effect == "deny", self.pattern.specificity, self.effect == "ask", self.pattern.text
+    def precedence(self) -> tuple[bool, bool, Specificity, int, str]:
+        """Of the rules that match, the one with the greatest counts; the text only settles a draw.
+
+        Of an allow and an ask that say as much, the ask counts, unless a person granted the allow since.
+        """
+        order = 2 if self.granted else int(self.effect == "ask")
+        return self.effect == "deny", self.floor, self.pattern.specificity, order, self.pattern.text
 
     def concerns(self, call: CallView) -> bool:
         """Say whether the tool and the arguments that the pattern names fit."""
@@ -98,18 +125,23 @@ class Permissions:
                 raise SpecError(
                     f"{where} has no field {key!r}: {nearest(key, _FIELDS)}", field=f"{where}.{key}"
                 )
-        rules = [
-            Rule(effect, CallPattern.parse(text, where=f"{where}.{effect}[{place}]"))
-            for effect in EFFECTS
-            for place, text in enumerate(fields.names(f"{where}.{effect}", section.get(effect, ())))
-        ]
+        rules = [rule for name in LISTS for rule in _read_list(name, section.get(name, ()), where)]
         _check_effect(f"{where}.default", section.get("default", "ask"))
         return cls(tuple(rules), section.get("default", "ask"))
 
     def with_rule(self, effect: Effect, pattern: CallPattern | str) -> Permissions:
-        """Return the permissions with one rule more, for whoever grants or takes something away."""
+        """Return the permissions with one declared rule more."""
         read = CallPattern.parse(pattern) if isinstance(pattern, str) else pattern
         return replace(self, rules=(*self.rules, Rule(effect, read)))
+
+    def with_granted(self, rules: Iterable[Rule]) -> Permissions:
+        """Return the permissions with what a person granted since; each counts as a grant, however it came.
+
+        Raises:
+            SpecError: If one of them asks, which nobody can grant.
+        """
+        granted = tuple(replace(rule, granted=True) for rule in rules)
+        return replace(self, rules=(*self.rules, *granted)) if granted else self
 
     def decide(self, call: CallView) -> Ruling:
         """Return what becomes of a call; asking changes nothing."""
@@ -128,10 +160,21 @@ class Permissions:
 
     def _rule_on(self, rules: Sequence[Rule], subject: str | None, within: Sequence[str]) -> Ruling:
         matching = [rule for rule in rules if rule.is_about(subject, within)]
+        if self.default == "deny" and all(rule.granted and rule.effect == "allow" for rule in matching):
+            matching = []
         if not matching:
             return Ruling(self.default, None, f"no rule is about it, and the default is {self.default}")
         rule = max(matching, key=lambda one: one.precedence)
         return Ruling(rule.effect, rule, f"it falls under the rule {str(rule)!r}")
+
+
+def _read_list(name: str, patterns: Any, where: str) -> list[Rule]:
+    """Return the rules that a list of patterns stands for."""
+    effect: Effect = "ask" if name == FLOOR else cast("Effect", name)
+    return [
+        Rule(effect, CallPattern.parse(text, where=f"{where}.{name}[{place}]"), floor=name == FLOOR)
+        for place, text in enumerate(fields.names(f"{where}.{name}", patterns))
+    ]
 
 
 def _check_effect(where: str, effect: object) -> None:

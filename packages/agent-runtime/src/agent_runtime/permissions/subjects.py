@@ -1,7 +1,8 @@
 """What a call is about, in texts that a rule's glob can be held against.
 
 A tool plugin knows best: its `permission_subjects(tool_name, arguments)` returns a list of texts, a shell
-the commands of a line, say. About other tools little is known, so the two questions are answered with
+the commands of a line, say; its `permission_watched` may name more that only asking and denying rules look
+at. About other tools little is known, so the two questions are answered with
 care in opposite directions. *What may be allowed* is the whole call: the one argument if it is a text and
 alone, else all arguments as canonical JSON. *What must be watched for* is also every text anywhere in the
 arguments: a call does not slip past `deny shell(rm *)` by having one argument more.
@@ -47,16 +48,18 @@ def read_subjects(call: CallView) -> Subjects:
 
 
 def _ask_the_tool(permission_subjects: Any, call: CallView) -> Subjects:
-    arguments = thaw(call.arguments)  # the tool's own copy: what it does to it does not reach the call
-    try:
-        told = permission_subjects(call.name, arguments)
+    watched = getattr(call.tool, "permission_watched", None)
+    try:  # with copies of its own: what the tool does to them does not reach the call
+        told = permission_subjects(call.name, thaw(call.arguments))
+        within = watched(call.name, thaw(call.arguments)) if callable(watched) else ()
     except Exception as error:  # noqa: BLE001 - a plugin's code
         return Subjects((), (), f"{call.name} failed to say what the call is about: {error!r}")
-    if not isinstance(told, (list, tuple)) or not all(isinstance(text, str) for text in told):
-        return Subjects(
-            (), (), f"{call.name} says what the call is about in a {type(told).__name__}, not in texts"
-        )
-    return Subjects(tuple(told))
+    for texts in (told, within):
+        if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+            return Subjects(
+                (), (), f"{call.name} says what the call is about in a {type(texts).__name__}, not in texts"
+            )
+    return Subjects(tuple(told), tuple(within))
 
 
 def _texts_in(value: Any) -> Iterator[str]:
