@@ -101,7 +101,7 @@ def postgres_url(postgres_server: str) -> str:
     return postgres_server
 
 
-_TABLES = ("sessions", "entries", "lists", "words", "content")
+_TABLES = ("grants", "sessions", "entries", "lists", "words", "content")
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from agent_app import AgentApplication, DecisionNotAccepted, SessionNotFound
-from agent_app.recovery import call_ids, unanswered
+from agent_app.recovery import call_ids
 from agent_core import ArgumentError, Session, tool
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import Suspend, waiting
+from agent_runtime.suspension import unanswered
 
 AGENTS = {"a": {"model": "m"}, "b": {"model": "m"}}
 CONFIG = {"agents": AGENTS, "models": {"m": {"provider": "scripted"}}, "default_agent": "a"}

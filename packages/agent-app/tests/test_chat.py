@@ -165,6 +165,21 @@ def test_whoever_was_taken_over_cannot_write_any_more(make: Make) -> None:
     assert texts(two.load_session(session_id)) == ["first", "mine now", "yes"]
 
 
+def test_whoever_was_taken_over_cannot_write_into_the_log_any_more(make: Make) -> None:
+    chunks = ["a", "b", "c", "d"]
+    one, two = make([Reply(text="abcd", chunks=chunks)]), make(["yes"])
+    session_id = one.create_session().session_id
+    events = one.chat(session_id, "first")
+    next(event for event in events if event["type"] == "text")
+    list(two.chat(session_id, "mine now", take_over=True))
+    logged = list(two.store.events(session_id))
+    rest = list(events)
+
+    assert [event["type"] for event in rest] == ["error"]
+    assert "seq" not in rest[0]
+    assert two.store.events(session_id) == logged
+
+
 def test_after_a_failed_request_the_session_is_free_and_keeps_what_was_said(make: Make) -> None:
     app = make([RuntimeError("boom"), "better"])
     session_id = app.create_session().session_id

@@ -166,6 +166,76 @@ def test_a_message_that_is_taken_back_is_not_delivered(make: Make) -> None:
     assert app.store.drop_input(session_id, kept.seq) is False
 
 
+def test_a_message_that_a_run_has_taken_cannot_be_taken_back(make: Make) -> None:
+    """The run has the message in its hands, and has not stored it yet."""
+    box: list[Any] = []
+
+    class Late:
+        name = "late"
+        version = "1"
+
+        def register(self, registrar: Any) -> None:
+            registrar.phase_hook("run_start", self.begin)
+
+        def begin(self, _view: Any) -> None:
+            box.append(app.store.drop_input(session_id, kept.seq))
+
+    app = make(["hi"], Late())
+    session_id = app.create_session().session_id
+    kept = app.enqueue(session_id, "never mind", "queue")
+    list(app.chat(session_id))
+
+    assert box == [False]
+    assert texts(app.load_session(session_id)) == ["never mind", "hi"]
+
+
+def test_a_message_that_is_taken_back_from_a_run_which_has_lost_its_right_is_not_delivered(
+    make: Make,
+) -> None:
+    app = make(["hi", "hi"])
+    session_id = app.create_session().session_id
+    kept = app.enqueue(session_id, "never mind", "queue")
+    claim, gone = app.store.claim_inputs, list[bool]()
+
+    def late(lease: Any, seqs: Any) -> Any:
+        found = claim(lease, seqs)
+        with app.store.writing() as transaction:  # as if its lease had run out just then
+            transaction.run("UPDATE inputs SET taken = NULL")
+        gone.append(app.store.drop_input(session_id, kept.seq))
+        return found
+
+    app.store.claim_inputs = late  # type: ignore[method-assign]
+    events = list(app.chat(session_id))
+
+    assert gone == [True]
+    assert events[-1]["type"] == "error"
+    assert "taken back" in events[-1]["error"]["message"]
+    assert texts(app.load_session(session_id)) == []
+    assert list(app.chat(session_id, "hello"))[-1]["type"] == "final"
+    assert texts(app.load_session(session_id)) == ["hello", "hi"]
+
+
+def test_what_could_not_be_stored_until_the_end_of_its_run_waits_on(make: Make) -> None:
+    app = make(["hi", "hi"])
+    session_id = app.create_session().session_id
+    app.enqueue(session_id, "hello")
+    save, full = app.store.save, [True]
+
+    def while_full(session: Any, *arguments: Any, **more: Any) -> Any:
+        if full[0] and len(session.messages):
+            raise StoreUnavailable("the disk is full")
+        return save(session, *arguments, **more)
+
+    app.store.save = while_full  # type: ignore[method-assign]
+    list(app.chat(session_id))
+    full[0] = False
+
+    assert [one.message["content"] for one in app.store.inputs(session_id)] == ["hello"]
+    list(app.chat(session_id))
+    assert texts(app.load_session(session_id)) == ["hello", "hi"]
+    assert app.store.inputs(session_id) == []
+
+
 def test_a_run_that_fails_before_it_took_the_messages_leaves_them_waiting(make: Make) -> None:
     class Broken:
         name = "broken"

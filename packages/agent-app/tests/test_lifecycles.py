@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent_app import AgentApplication
+from agent_app import AgentApplication, StoreUnavailable
+from agent_app.store import queues
 from agent_core import Session
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 
@@ -278,6 +279,28 @@ def test_switching_runs_prepare_with_the_old_agent_and_complete_with_the_new(mak
     assert app.list_sessions().sessions[0].agent_id == "b"
 
 
+def test_a_switch_that_cannot_be_stored_changes_neither_agent_nor_session(make: Make) -> None:
+    agents = {"a": {"model": "m"}, "b": {"model": "m"}}
+    app = make([], agents=agents)
+    session_id = app.create_session("a").session_id
+    write, store = queues.write, app.store
+
+    def full(*arguments: Any) -> None:
+        write(*arguments)
+        raise StoreUnavailable("the disk is full")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queues, "write", full)
+        with pytest.raises(StoreUnavailable):
+            app.switch_agent(session_id, "b")
+    assert store.info(session_id).agent_id == store.load(session_id).session.metadata["agent_id"] == "a"
+
+    before = store.info(session_id).revision
+    app.switch_agent(session_id, "b")
+    assert store.info(session_id).agent_id == store.load(session_id).session.metadata["agent_id"] == "b"
+    assert store.info(session_id).revision == before + 1
+
+
 def test_deleting_runs_its_lifecycle_while_the_session_is_still_there(make: Make) -> None:
     seen: Seen = []
     present: list[bool] = []
@@ -442,8 +465,6 @@ def test_request_error_comes_when_the_session_cannot_be_saved(make: Make) -> Non
 
     def full(*arguments: Any, **more: Any) -> Any:
         if "request_complete" in names(seen) and "request_error" not in names(seen):
-            from agent_app import StoreUnavailable
-
             raise StoreUnavailable("the disk is full")
         return save(*arguments, **more)
 
@@ -502,6 +523,28 @@ def test_a_core_side_action_that_fails_is_named_too(make: Make) -> None:
 
     assert events[-1]["type"] == "final"
     assert {event["plugin"] for event in events if event["type"] == "lifecycle_error"} == {"broken"}
+
+
+def test_a_core_side_action_that_fails_costs_the_others_nothing(make: Make) -> None:
+    class Broken(Follower):
+        def execute_action(self, *_: Any) -> dict[str, Any]:
+            raise ValueError("out of order")
+
+    seen: Seen = []
+    first, last = Follower(seen, "first"), Follower(seen, "last")
+    app = make(["hi"], Watcher(seen), first, Broken([], "broken"), last)
+    session_id = app.create_session().session_id
+    events = chat(app, session_id)
+
+    failed = [event for event in events if event["type"] == "lifecycle_error"]
+    assert {(event["plugin"], event["action_id"]) for event in failed} == {("broken", "follow")}
+    assert {"request_prepare", "request_complete"} <= {event["lifecycle"] for event in failed}
+    assert failed[0]["error"]["type"] == "PluginError"
+    marks = app.load_session(session_id).metadata["marks"]
+    for lifecycle in ("session_create", "request_prepare", "request_complete"):
+        assert [mark for mark in marks if mark.endswith(f":{lifecycle}")] == [
+            f"{name}:{lifecycle}" for name in ("watcher", "first", "last")
+        ]
 
 
 def test_an_action_may_give_the_session_settings_that_the_request_then_has(make: Make) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +17,7 @@ import pytest
 
 from agent_app.errors import (
     DecisionNotAccepted,
+    InputWithdrawn,
     LeaseLost,
     RevisionConflict,
     SessionExists,
@@ -480,6 +482,41 @@ def test_revisions_do_not_run_away_when_sessions_come_and_go(store: SqlStore) ->
         store.create(said("one"))
         store.delete("s")
     assert store.create(said("one")).revision == 101
+
+
+def test_what_is_known_of_a_session_is_current_until_it_changes(
+    store: SqlStore, eight: list[SqlStore], kind: str
+) -> None:
+    """A server must be waited for; nothing can be said about its sessions in the meantime."""
+    quick = kind != "postgres"
+    first = store.create(said("one"))
+    assert store.is_current(first) is quick
+    second = eight[0].save(said("one", "two"), first)
+
+    assert store.is_current(first) is False
+    assert store.is_current(second) is quick
+    eight[0].delete("s")
+    assert store.is_current(second) is False
+    again = store.create(said("one", "two"))
+    assert (store.is_current(second), store.is_current(again)) == (False, quick)
+    store.close()
+    assert store.is_current(again) is False
+
+
+def test_nobody_waits_to_learn_whether_a_session_is_current(store: SqlStore) -> None:
+    stored, writes, done = store.create(said("one")), threading.Event(), threading.Event()
+
+    def write() -> None:
+        with store.writing():
+            writes.set()
+            done.wait(60)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert writes.wait(60)
+    assert store.is_current(stored) is False
+    done.set()
+    writer.join()
 
 
 def test_a_session_is_not_saved_over_another(store: SqlStore) -> None:
@@ -1300,6 +1337,21 @@ def test_events_of_eight_writers_have_numbers_of_their_own(store: SqlStore, eigh
         assert [event["turn"] for event in logged if event["by"] == number] == sorted(list(range(10)) * 3)
 
 
+def test_events_of_a_stale_owner_are_refused(store: SqlStore, clock: Any) -> None:
+    store.create(said("one"))
+    lease = store.acquire("s", "me", seconds=10)
+    assert store.append_events("s", [{"n": 1}], lease=lease) == [1]
+    clock.now += 11
+    assert store.append_events("s", [{"n": 2}], lease=store.renew(lease, seconds=10)) == [2]
+    other = store.acquire("s", "somebody else", seconds=10, take_over=True)
+
+    with pytest.raises(LeaseLost):
+        store.append_events("s", [{"n": 3}], lease=lease)
+    assert store.append_events("s", [{"n": 4}], lease=other) == [3]
+    assert store.append_events("s", [{"n": 5}]) == [4]
+    assert [event["n"] for event in store.events("s")] == [1, 2, 4, 5]
+
+
 def test_waiting_messages_keep_their_order_and_their_numbers(store: SqlStore, clock: Any) -> None:
     store.create(said("one"))
     first = store.put_input("s", {"role": "user", "content": "1"}, "queue")
@@ -1325,6 +1377,99 @@ def test_a_waiting_message_leaves_the_queue_with_the_save_that_delivers_it(store
     assert list(store.inputs("s")) == [second]
     assert store.drop_input("s", first.seq) is False
     assert is_kept(store, stored)
+
+
+def test_a_message_that_was_taken_back_is_not_delivered_as_well(store: SqlStore) -> None:
+    stored = store.create(said("one"))
+    first, second = (store.put_input("s", {"content": text}, "queue") for text in ("two", "three"))
+    assert store.drop_input("s", first.seq) is True
+
+    both = Changes(take_inputs=[first.seq, second.seq], events=[{"type": "delivered"}])
+    with pytest.raises(InputWithdrawn, match=r"\[1\] were taken back") as caught:
+        store.save(said("one", "two", "three"), stored, changes=both)
+
+    assert caught.value.seqs == (first.seq,)
+    assert is_kept(store, stored)
+    assert list(store.inputs("s")) == [second]
+    assert store.events("s") == []
+
+
+def test_a_message_that_is_being_delivered_cannot_be_taken_back(store: SqlStore) -> None:
+    store.create(said("one"))
+    first, second = (store.put_input("s", {"content": text}, "queue") for text in ("two", "three"))
+    lease = store.acquire("s", "me", seconds=10)
+
+    assert store.claim_inputs(lease, [first.seq, 99]) == [first.seq]
+    assert [store.drop_input("s", one.seq) for one in (first, second)] == [False, True]
+    assert list(store.inputs("s")) == [first]
+
+
+@pytest.mark.parametrize("ending", ["released", "expired", "taken over"])
+def test_a_message_that_was_not_delivered_after_all_can_be_taken_back(
+    store: SqlStore, clock: Any, ending: str
+) -> None:
+    stored = store.create(said("one"))
+    waiting = store.put_input("s", {"content": "two"}, "queue")
+    lease = store.acquire("s", "me", seconds=10)
+    store.claim_inputs(lease, [waiting.seq])
+
+    if ending == "released":
+        store.release(lease)
+    elif ending == "expired":
+        clock.now += 11
+    else:
+        store.acquire("s", "somebody else", seconds=10, take_over=True)
+
+    assert store.drop_input("s", waiting.seq) is True
+    with pytest.raises((InputWithdrawn, LeaseLost)):
+        store.save(said("one", "two"), stored, lease=lease, changes=Changes(take_inputs=[waiting.seq]))
+    assert is_kept(store, stored)
+
+
+def test_only_the_one_who_holds_a_session_delivers_to_it(store: SqlStore) -> None:
+    store.create(said("one"))
+    waiting = store.put_input("s", {"content": "two"}, "queue")
+    lease = store.acquire("s", "me", seconds=10)
+    store.acquire("s", "somebody else", seconds=10, take_over=True)
+
+    with pytest.raises(LeaseLost):
+        store.claim_inputs(lease, [waiting.seq])
+    assert store.drop_input("s", waiting.seq) is True
+
+
+def test_of_those_who_deliver_and_take_back_at_once_one_succeeds(
+    store: SqlStore, eight: list[SqlStore]
+) -> None:
+    for turn in range(5):
+        session_id = f"s{turn}"
+        stored = store.create(said("one", session_id=session_id))
+        seq = store.put_input(session_id, {"content": "two"}, "queue").seq
+
+        def act(number: int, store: SqlStore, stored: Stored = stored, seq: int = seq) -> bool:
+            session_id = stored.session.session_id
+            if number % 2:
+                return store.drop_input(session_id, seq)
+            session = said("one", "two", session_id=session_id)
+            return bool(store.save(session, stored, changes=Changes(take_inputs=[seq])))
+
+        outcomes = everyone(eight, act)
+
+        assert sum(outcome is True for outcome in outcomes) == 1
+        delivered = len(store.load(session_id).session.messages) == 2
+        assert delivered == any(outcome is True for outcome in outcomes[::2])
+        assert store.inputs(session_id) == []
+
+
+def test_a_session_changes_its_agent_with_the_save(store: SqlStore) -> None:
+    stored = store.create(said("one"), agent_id="first")
+
+    with pytest.raises(ArgumentError):
+        store.save(stored.session, stored, changes=Changes(agent_id="a\0b"))
+    saved = store.save(stored.session, stored, changes=Changes(agent_id="second"))
+    with pytest.raises(RevisionConflict):
+        store.save(stored.session, stored, changes=Changes(agent_id="third"))
+
+    assert (store.info("s").agent_id, saved.revision) == ("second", 2)
 
 
 def test_a_save_of_changes_alone_is_a_change(store: SqlStore) -> None:
@@ -1396,10 +1541,50 @@ def test_approvals_belong_to_their_session(store: SqlStore) -> None:
 
     with pytest.raises(ArgumentError, match="belongs to session 's'"):
         store.save(other.session, other, changes=Changes(approvals=[approval(1, "t")]))
-    other = store.save(other.session, other, changes=Changes(use_approvals=["approval 1"]))
+    store.decide("approval 1", {"approved": True})
+    with pytest.raises(DecisionNotAccepted, match=r"'t' cannot go on with approval 'approval 1'"):
+        store.save(other.session, other, changes=Changes(use_approvals=["approval 1"]))
+    store.save(other.session, other, changes=Changes(settle_approvals={"approval 1": {}}))
 
     assert list(store.approvals("t")) == []
+    assert store.approvals("s") == [replace(approval(1), decision={"approved": True})]
+
+
+@pytest.mark.parametrize("approval_id", ["approval 1", "unknown", "", "a\0b", "\ud800"])
+def test_a_save_that_uses_what_was_not_decided_is_refused(store: SqlStore, approval_id: str) -> None:
+    stored = store.save(said("x"), store.create(said()), changes=Changes(approvals=[approval(1)]))
+
+    with pytest.raises(DecisionNotAccepted, match="cannot go on"):
+        store.save(said("x", "y"), stored, changes=Changes(use_approvals=[approval_id]))
+
+    assert is_kept(store, stored)
     assert store.approvals("s") == [approval(1)]
+
+
+def test_a_decision_is_used_once(store: SqlStore) -> None:
+    stored = store.save(said("x"), store.create(said()), changes=Changes(approvals=[approval(1)]))
+    store.decide("approval 1", {"approved": True})
+    stored = store.save(said("x", "y"), stored, changes=Changes(use_approvals=["approval 1"]))
+
+    with pytest.raises(DecisionNotAccepted, match="has used it already"):
+        store.save(said("x", "y", "z"), stored, changes=Changes(use_approvals=["approval 1"]))
+    assert is_kept(store, stored)
+
+
+def test_a_question_that_is_not_asked_any_more_is_settled_with_the_save(store: SqlStore) -> None:
+    asked_for = Changes(approvals=[approval(1), approval(2), approval(3)])
+    stored = store.save(said("x"), store.create(said()), changes=asked_for)
+    store.decide("approval 2", {"approved": True})
+    store.decide("approval 3", {"approved": True})
+    stored = store.save(said("x"), stored, changes=Changes(use_approvals=["approval 3"]))
+
+    moot = {f"approval {number}": {"reason": "late"} for number in (1, 2, 3, 4)}
+    store.save(said("x"), stored, changes=Changes(settle_approvals=moot))
+
+    kept = [(one.decision, one.used) for one in store.approvals("s")]
+    assert kept == [({"reason": "late"}, True), ({"approved": True}, True), ({"approved": True}, True)]
+    with pytest.raises(DecisionNotAccepted, match="decided already"):
+        store.decide("approval 1", {"approved": True})
 
 
 @pytest.mark.parametrize("approval_id", ["unknown", "", "a\0b", "\ud800", "x" * 10_000])
@@ -1546,9 +1731,9 @@ def test_collecting_removes_exactly_what_no_session_refers_to(store: SqlStore, c
 
     report = store.collect()
 
-    assert size(store) == before
+    assert grown(store, before) == {"lists": 1}  # the newest stays, empty, for the sake of its number
     assert report.checked["content"] == added["content"]
-    assert report.checked["lists"] == added["lists"]
+    assert report.checked["lists"] == added["lists"] - 1
     assert is_kept(store, kept)
     assert store.collect().checked == {"lists": 0, "content": 0}
     assert store.check(deep=True).problems == ()
@@ -1591,7 +1776,19 @@ def test_collecting_keeps_what_only_a_fork_of_a_fork_has(store: SqlStore, core: 
     assert is_kept(store, short)
     store.delete("short")
     store.collect()
-    assert size(store)["content"] == size(store)["lists"] == size(store)["entries"] == 0
+    assert size(store)["content"] == size(store)["entries"] == 0
+    assert size(store)["lists"] == 1
+
+
+def test_numbers_of_lists_are_never_used_again(store: SqlStore) -> None:
+    used = set()
+    for turn in range(5):
+        store.create(said("one", session_id=f"s{turn}"))
+        ((highest,),) = rows(store, "SELECT max(id) FROM lists")
+        assert highest not in used
+        used.add(highest)
+        store.delete(f"s{turn}")
+        store.collect()
 
 
 def test_collecting_forgets_words(store: SqlStore) -> None:

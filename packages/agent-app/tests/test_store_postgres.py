@@ -279,9 +279,10 @@ def test_tables_are_made_wholly_or_not_at_all(empty_url: str, monkeypatch: pytes
 def test_a_migration_keeps_what_is_there(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(open_store(empty_url)) as store:
         stored = store.create(said("one"))
-    monkeypatch.setattr(postgres, "FORMAT", 2)
-    script = "ALTER TABLE sessions ADD COLUMN mood TEXT; UPDATE format SET number = 2;"
-    monkeypatch.setattr(postgres, "_script", lambda found: script if found == 1 else "")
+    now = postgres.FORMAT
+    monkeypatch.setattr(postgres, "FORMAT", now + 1)
+    script = f"ALTER TABLE sessions ADD COLUMN mood TEXT; UPDATE format SET number = {now + 1};"
+    monkeypatch.setattr(postgres, "_script", lambda found: script if found == now else "")
 
     with closing(open_store(empty_url)) as store:
         assert store.load("s") == stored

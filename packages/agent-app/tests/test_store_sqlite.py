@@ -26,6 +26,8 @@ from agent_core import ArgumentError, Message, Session
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+NOW = sqlite.FORMAT
+BACKUP = f"store.db.format-{NOW}.backup"
 NEXT_FORMAT = "ALTER TABLE sessions ADD COLUMN mood TEXT; CREATE TABLE moods (mood TEXT);"
 
 
@@ -387,7 +389,7 @@ def test_a_later_version_that_has_the_file_open_is_not_disturbed(path: Path) -> 
 
 def next_version(monkeypatch: pytest.MonkeyPatch, script: str = NEXT_FORMAT) -> None:
     """From here on, we are a later version."""
-    monkeypatch.setattr(sqlite, "FORMAT", 2)
+    monkeypatch.setattr(sqlite, "FORMAT", NOW + 1)
     monkeypatch.setattr(sqlite, "_script", lambda found: script if found else pytest.fail("not a new store"))
 
 
@@ -398,12 +400,12 @@ def test_a_migration_puts_a_copy_aside_first(path: Path, monkeypatch: pytest.Mon
     with closing(opened(path)) as store:
         assert [message.content for message in store.messages("s")] == ["one", "two"]
 
-    copy = path.with_name("store.db.format-1.backup")
-    assert list(files(path.parent)) == ["store.db", "store.db.format-1.backup"]
+    copy = path.with_name(BACKUP)
+    assert list(files(path.parent)) == ["store.db", BACKUP]
     assert mode(copy) == "0o600"
-    assert run_sql(copy, "PRAGMA user_version") == [(1,)]
+    assert run_sql(copy, "PRAGMA user_version") == [(NOW,)]
     assert run_sql(copy, "SELECT * FROM content", "SELECT * FROM entries", "SELECT * FROM sessions") == before
-    assert run_sql(path, "PRAGMA user_version", "SELECT mood FROM sessions") == [(2,), (None,)]
+    assert run_sql(path, "PRAGMA user_version", "SELECT mood FROM sessions") == [(NOW + 1,), (None,)]
 
     monkeypatch.undo()
     with closing(opened(copy)) as store:  # the copy is a store of the earlier version
@@ -419,22 +421,22 @@ def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.
         with pytest.raises(StoreError, match="nowhere"):
             opened(path)
 
-    assert run_sql(path, "PRAGMA user_version") == [(1,)]
+    assert run_sql(path, "PRAGMA user_version") == [(NOW,)]
     assert run_sql(path, "SELECT * FROM sqlite_master") == before
     next_version(monkeypatch)
     opened(path).close()
     monkeypatch.undo()
-    with closing(opened(path.with_name("store.db.format-1.backup"))) as store:
+    with closing(opened(path.with_name(BACKUP))) as store:
         assert list(store) == ["s"]
 
 
 def test_a_copy_that_was_begun_and_never_finished_is_no_obstacle(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path.with_name("store.db.format-1.backup.unfinished").write_bytes(b"half")
+    path.with_name(f"{BACKUP}.unfinished").write_bytes(b"half")
     next_version(monkeypatch)
     opened(path).close()
-    assert list(files(path.parent)) == ["store.db", "store.db.format-1.backup"]
+    assert list(files(path.parent)) == ["store.db", BACKUP]
 
 
 def test_eight_may_migrate_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -442,9 +444,9 @@ def test_eight_may_migrate_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) 
     for store in open_at_once(path, 8):
         assert list(store) == ["s"]
         store.close()
-    assert run_sql(path, "PRAGMA user_version") == [(2,)]
-    copy = path.with_name("store.db.format-1.backup")
-    assert run_sql(copy, "PRAGMA user_version", "SELECT id FROM sessions") == [(1,), ("s",)]
+    assert run_sql(path, "PRAGMA user_version") == [(NOW + 1,)]
+    copy = path.with_name(BACKUP)
+    assert run_sql(copy, "PRAGMA user_version", "SELECT id FROM sessions") == [(NOW,), ("s",)]
 
 
 def test_nothing_is_put_aside_for_a_new_store(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agent_app.assets import SessionAssetStore
     from agent_app.errors import (
         DecisionNotAccepted,
+        InputWithdrawn,
         LeaseLost,
         RevisionConflict,
         SessionBusy,
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
         WriteRefused,
     )
     from agent_app.store import open_store
-    from agent_app.store.base import Approval, Lease, Page, SessionInfo, SessionStore, Waiting
+    from agent_app.store.base import Approval, Grant, Lease, Page, SessionInfo, SessionStore, Waiting
 
 __all__ = [
     "AgentApplication",
     "ApplicationPlugin",
     "Approval",
     "DecisionNotAccepted",
+    "Grant",
+    "InputWithdrawn",
     "Lease",
     "LeaseLost",
     "Page",
@@ -61,6 +64,7 @@ _HOMES = {
     "agent_app.assets": ("SessionAssetStore",),
     "agent_app.errors": (
         "DecisionNotAccepted",
+        "InputWithdrawn",
         "LeaseLost",
         "RevisionConflict",
         "SessionBusy",
@@ -74,7 +78,7 @@ _HOMES = {
         "WriteRefused",
     ),
     "agent_app.store": ("open_store",),
-    "agent_app.store.base": ("Approval", "Lease", "Page", "SessionInfo", "SessionStore", "Waiting"),
+    "agent_app.store.base": ("Approval", "Grant", "Lease", "Page", "SessionInfo", "SessionStore", "Waiting"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

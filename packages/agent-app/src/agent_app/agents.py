@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from agent_runtime import AgentRuntime
 
 _KEYS = ("agents", "default_agent", "models", "plugins", "permissions")
+_UNDECLARED = {"default": "allow"}
+"""The permissions of who declares none: everything runs, but for what somebody denies by a grant."""
 _KINDS = ("providers", "extensions", "features", "tools")
 
 
@@ -151,7 +153,7 @@ def _spec(
     spec = {"plugin_ids": on, **agent, "id": agent_id}
     wanted = spec["plugin_ids"]
     settings = {name: value for name, value in config.get("plugins", {}).items() if name in wanted}
-    shared = {"permissions": config["permissions"]} if config.get("permissions") else {}
+    shared = {"permissions": config.get("permissions") or _UNDECLARED}
     return {**spec, "sections": {**shared, **settings, **spec.get("sections", {})}}
 
 

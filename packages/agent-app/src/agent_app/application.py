@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
-from agent_app import operations, run
+from agent_app import operations, permissions, run
 from agent_app.agents import build_runtime, check_config, find_plugins, unused_settings
 from agent_app.app_plugins import ApplicationPlugins, Problem
 from agent_app.events import EventHub
@@ -26,11 +26,22 @@ from agent_core.steps import CloseStream, Emit, Flow, OpenStream, Read, ask, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from os import PathLike
 
     from agent_app.assets import SessionAssetStore
-    from agent_app.store.base import Approval, InputMode, Page, SessionInfo, SessionStore, Waiting
+    from agent_app.store.base import (
+        Approval,
+        Grant,
+        GrantEffect,
+        GrantScope,
+        InputMode,
+        Page,
+        SessionInfo,
+        SessionStore,
+        Waiting,
+    )
     from agent_core import AgentCore, Message, Session
-    from agent_runtime import AgentRuntime
+    from agent_runtime import AgentRuntime, Checkpoint
 
 
 class AgentApplication:
@@ -321,16 +332,22 @@ class AgentApplication:
         overrides: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
         take_over: bool = False,
+        run_id: str | None = None,
+        kept: Callable[[Checkpoint], object] | None = None,
+        limits: Mapping[str, Any] | None = None,
     ) -> EventStream[Session]:
         """Say something in a stored session; yield what happens, and last `final` or `error`.
 
         Without a text it goes on with what was decided or enqueued meanwhile. With *take_over* it takes the
-        session from another process that has it, which cannot write it any more then.
+        session from another process that has it, which cannot write it any more then. With a *run_id*
+        another process can go on where this one stopped: it asks again, without a text, under the same id.
+        *kept* is called with each checkpoint, once it is stored. *limits* are the run's `timeout`,
+        `token_budget` and `cost_budget`.
 
         Raises:
             SessionBusy, SessionHeld: If the session is running, here or elsewhere; at the first event.
         """
-        request = _request(text, attachments, stream, overrides, context, take_over)
+        request = _request(text, attachments, stream, overrides, context, take_over, run_id, kept, limits)
         return EventStream(run.chat(self._services, session_id, request))
 
     def chat_async(
@@ -343,9 +360,12 @@ class AgentApplication:
         overrides: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
         take_over: bool = False,
+        run_id: str | None = None,
+        kept: Callable[[Checkpoint], object] | None = None,
+        limits: Mapping[str, Any] | None = None,
     ) -> AsyncEventStream[Session]:
         """Do what `chat` does, on the running event loop."""
-        request = _request(text, attachments, stream, overrides, context, take_over)
+        request = _request(text, attachments, stream, overrides, context, take_over, run_id, kept, limits)
         return AsyncEventStream(run.chat(self._services, session_id, request))
 
     def enqueue(self, session_id: str, text: str, mode: InputMode = "steer") -> Waiting:
@@ -378,19 +398,83 @@ class AgentApplication:
         """Do what `approvals` does, on the running event loop."""
         return await call_async(operations.approvals(self._services, session_id))
 
-    def decide(self, approval_id: str, decision: Any) -> Approval:
+    def decide(self, approval_id: str, decision: Any, *, session_id: str | None = None) -> Approval:
         """Keep a decision: True or False, or a dict with `approved`, `value` and `reason`.
 
-        `chat` without a text goes on with it.
+        `chat` without a text goes on with it. With `grant`, a dict of `scope` and `pattern`, it counts for
+        later calls as well; both are kept, or neither.
+
+        Args:
+            session_id: The session that must have asked, if the caller may answer for that one only.
 
         Raises:
-            DecisionNotAccepted: If nobody waits for it, it was decided already, or it is none.
+            DecisionNotAccepted: If nobody waits for it, it was decided already, it is none, or what shall
+                be granted is not about the call.
         """
-        return call(operations.decide(self._services, approval_id, decision))
+        return call(operations.decide(self._services, approval_id, decision, session_id))
 
-    async def decide_async(self, approval_id: str, decision: Any) -> Approval:
+    async def decide_async(
+        self, approval_id: str, decision: Any, *, session_id: str | None = None
+    ) -> Approval:
         """Do what `decide` does, on the running event loop."""
-        return await call_async(operations.decide(self._services, approval_id, decision))
+        return await call_async(operations.decide(self._services, approval_id, decision, session_id))
+
+    def grant(
+        self,
+        pattern: str,
+        *,
+        scope: GrantScope,
+        session_id: str | None = None,
+        project: str | PathLike[str] | None = None,
+        effect: GrantEffect = "allow",
+    ) -> Grant:
+        """Let the calls that fit a pattern run from now on, or forbid them: here, in a project, or always.
+
+        What waits for just that is decided with it. What the configuration denies, or asks for always, no
+        grant lets run. A grant that says the contrary of an earlier one takes its place.
+
+        Args:
+            scope: "session" needs *session_id*; "project" needs *project* or a session that has one.
+
+        Raises:
+            SpecError: If the pattern cannot be read.
+            ArgumentError: If the session or project is missing.
+            SessionNotFound: If there is no such session.
+        """
+        return call(permissions.give(self._services, pattern, scope, session_id, project, effect))
+
+    async def grant_async(
+        self,
+        pattern: str,
+        *,
+        scope: GrantScope,
+        session_id: str | None = None,
+        project: str | PathLike[str] | None = None,
+        effect: GrantEffect = "allow",
+    ) -> Grant:
+        """Do what `grant` does, on the running event loop."""
+        flow = permissions.give(self._services, pattern, scope, session_id, project, effect)
+        return await call_async(flow)
+
+    def grants(
+        self, session_id: str | None = None, project: str | PathLike[str] | None = None
+    ) -> Sequence[Grant]:
+        """Return what was granted and counts in a session or a project; without both, all there is."""
+        return call(permissions.find(self._services, session_id, project))
+
+    async def grants_async(
+        self, session_id: str | None = None, project: str | PathLike[str] | None = None
+    ) -> Sequence[Grant]:
+        """Do what `grants` does, on the running event loop."""
+        return await call_async(permissions.find(self._services, session_id, project))
+
+    def revoke(self, grant_id: str) -> bool:
+        """Take a grant back; it does not count for the next call any more. False if there is none."""
+        return call(permissions.take_back(self._services, grant_id))
+
+    async def revoke_async(self, grant_id: str) -> bool:
+        """Do what `revoke` does, on the running event loop."""
+        return await call_async(permissions.take_back(self._services, grant_id))
 
     # Actions and lifecycles
 
@@ -525,6 +609,9 @@ def _request(
     overrides: Mapping[str, Any] | None,
     context: Mapping[str, Any] | None,
     take_over: bool,  # noqa: FBT001
+    run_id: str | None,
+    kept: Callable[[Checkpoint], object] | None,
+    limits: Mapping[str, Any] | None,
 ) -> Request:
     return Request(
         messages=operations.user_message(text, attachments),
@@ -532,6 +619,9 @@ def _request(
         stream=stream,
         context=context,
         take_over=take_over,
+        run_id=run_id,
+        kept=kept,
+        limits=limits or {},
     )
 
 

@@ -19,9 +19,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent_core import AgentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Holder(Protocol):
@@ -121,6 +124,18 @@ class RevisionConflict(WriteRefused):
         self.found = found
         super().__init__(
             f"Session {session_id!r} was changed meanwhile (revision {found}, not {expected}): load it anew"
+        )
+
+
+class InputWithdrawn(WriteRefused):
+    """A message that was to be delivered was taken back meanwhile; `seqs` says which."""
+
+    def __init__(self, session_id: str, seqs: Sequence[int]) -> None:
+        self.session_id = session_id
+        self.seqs = tuple(seqs)
+        super().__init__(
+            f"Session {session_id!r} was not saved: the waiting messages {list(self.seqs)} were taken back "
+            "before they were delivered; look at what waits, and go on without them"
         )
 
 

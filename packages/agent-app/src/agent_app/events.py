@@ -18,7 +18,7 @@ from agent_core.steps import Batch, Work
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
-    from agent_app.store.base import SessionStore
+    from agent_app.store.base import Lease, SessionStore
 
 _PAGE = 500
 _POLL_SECONDS = 1.0
@@ -34,9 +34,15 @@ class EventHub:
         self._lock = threading.Lock()
         self._listening: dict[str, list[Callable[[], None]]] = {}
 
-    def log(self, session_id: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Write events and return them with their numbers."""
-        numbers = self._store.append_events(session_id, [_plain(event) for event in events])
+    def log(
+        self, session_id: str, events: list[dict[str, Any]], lease: Lease | None = None
+    ) -> list[dict[str, Any]]:
+        """Write events and return them with their numbers.
+
+        Raises:
+            LeaseLost: If they come from a run whose session somebody else has taken over.
+        """
+        numbers = self._store.append_events(session_id, [_plain(event) for event in events], lease=lease)
         self.wake(session_id)
         return [{**event, "seq": seq} for event, seq in zip(events, numbers, strict=True)]
 

@@ -6,11 +6,10 @@ In one process a session is used for one thing at a time (`hold`); between proce
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_app.errors import DecisionNotAccepted, SessionBusy, WriteRefused
+from agent_app.errors import SessionBusy, WriteRefused
 from agent_app.store.base import Approval, Changes, Lease, Stored
 from agent_core import Message
 from agent_core.log import get_logger
@@ -107,6 +106,7 @@ class Keeper:
         self._taken: list[int] = []  # in our hands, and not in the session yet
         self._delivered: list[int] = []  # in the session, and not stored with it yet
         self._open_approvals: list[Approval] = []
+        self._used: set[str] = set()  # decisions that are stored as gone on with
         self._stop_renewing = self._renew_later()
 
     @classmethod
@@ -129,6 +129,11 @@ class Keeper:
         """The session as it is stored now."""
         return self._stored.session
 
+    @property
+    def lease(self) -> Lease:
+        """The right by which the session is written."""
+        return self._lease
+
     def close(self) -> None:
         """Give the right to write back; once is enough."""
         if not self._closed.acquire(blocking=False):
@@ -147,8 +152,15 @@ class Keeper:
         results: Sequence[str] = (),
         approvals: Sequence[Approval] = (),
         used: Sequence[str] = (),
+        settled: Sequence[str] = (),
+        agent_id: str | None = None,
     ) -> None:
         """Store what is new.
+
+        Args:
+            used: Decisions that the session has gone on with; those that are stored so are no news.
+            settled: Approvals that the session does not wait for any more.
+            agent_id: The agent that the session belongs to from now on, if that is another one.
 
         Raises:
             LeaseLost: If somebody has taken the session over.
@@ -159,12 +171,15 @@ class Keeper:
                 intent=intent,
                 results=results,
                 approvals=approvals,
-                use_approvals=used,
+                use_approvals=[one for one in used if one not in self._used],
+                settle_approvals=dict.fromkeys(settled, _WENT_ON),
                 title=new_title(self.session, session),
+                agent_id=agent_id,
             )
             stored = self._services.store.save(session, self._stored, lease=self._lease, changes=changes)
             self._stored = self._services.recent.keep(stored)
             self._delivered = []
+            self._used.update(used)
 
     def delete(self) -> None:
         """Delete the session."""
@@ -187,14 +202,14 @@ class Keeper:
         """Store how a run ended: what it waits for, and what nobody need decide any more."""
         self._taken = []  # what did not get into the session waits on
         waits = waiting(session)
-        known = {one.id for one in waits}
-        stale = [one for one in self._open_approvals if one.id not in known]
-        used = {*_gone_on_with(session, decided), *(one.id for one in stale)}
+        used = _gone_on_with(session, decided)
+        known = {*used, *(one.id for one in waits)}
+        settled = [one.id for one in self._open_approvals if one.id not in known]
         approvals = [self._approval(one.id, one.to_dict()) for one in waits]
-        self.save(session, approvals=approvals, used=sorted(used))
-        for one in stale:
-            with suppress(DecisionNotAccepted):
-                self._services.store.decide(one.id, _WENT_ON)
+        try:
+            self.save(session, approvals=approvals, used=used, settled=settled)
+        finally:
+            self._delivered = []  # what the run brought is stored, or the session goes on without it
         self._open_approvals = []
 
     def decided(self) -> list[Approval]:
@@ -216,13 +231,15 @@ class Keeper:
         return self._take(lambda mode: mode != "queue")
 
     def _take(self, wanted: Callable[[str], bool]) -> list[Message]:
+        """Take waiting messages into our hands, so that their senders cannot take them back any more."""
+        store = self._services.store
         with self._lock:
-            found = self._services.store.inputs(self.session.session_id)
-            due = [
-                one for one in found if wanted(one.mode) and one.seq not in (*self._taken, *self._delivered)
-            ]
-            self._taken += [one.seq for one in due]
-        return [Message.from_dict(dict(one.message)) for one in due]
+            known = (*self._taken, *self._delivered)
+            found = store.inputs(self.session.session_id)
+            due = [one for one in found if wanted(one.mode) and one.seq not in known]
+            ours = store.claim_inputs(self._lease, [one.seq for one in due]) if due else ()
+            self._taken += ours
+        return [Message.from_dict(dict(one.message)) for one in due if one.seq in ours]
 
     def _have_delivered(self) -> None:
         with self._lock:

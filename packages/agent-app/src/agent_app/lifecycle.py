@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_app.mutations import Mutations, public_result
+from agent_app.services import read_whole
 from agent_core import AgentError, PluginError, Session, build_context
 from agent_core.log import get_logger
 from agent_core.steps import Flow, run_blocking
@@ -63,15 +64,23 @@ def run_lifecycle(
         context: What the caller adds for the plugins.
         told: What the platform itself says about this lifecycle; it wins over the caller's.
     """
+    if not somebody_acts(services, name):
+        return LifecycleOutcome(session, ())
+    yield from read_whole(session)
     extra = application_context(services, context, lifecycle=name, **(told or {}))
     results: list[dict[str, Any]] = []
     for member, action in services.plugins.triggered(name):
         session, result = yield from _application_action(services, member, action.id, session, extra)
         results.append(result)
-    if core is not None:
+    if core is not None and services.agents_act:
         session, more = yield from _core_actions(core, session, dict(config), name, extra)
         results += more
     return LifecycleOutcome(session, tuple(results))
+
+
+def somebody_acts(services: Services, name: str) -> bool:
+    """Say whether a plugin may have an action that waits for the lifecycle *name*."""
+    return services.agents_act or bool(services.plugins.triggered(name))
 
 
 def application_context(services: Services, context: Mapping[str, Any] | None, **told: Any) -> dict[str, Any]:
@@ -133,7 +142,7 @@ def _core_actions(
     core: AgentCore, session: Session, config: dict[str, Any], name: str, context: dict[str, Any]
 ) -> Flow[tuple[Session, list[dict[str, Any]]]]:
     try:
-        return (yield from core.lifecycle_flow(session, config, name, context=context))
+        return (yield from core.lifecycle_flow(session, config, name, context=context, describe=describe))
     except AgentError as error:
         _log.warning("lifecycle_failed", lifecycle=name, error=str(error))
         about = {"plugin": getattr(error, "plugin", None), "action_id": None, "action_owner": "core"}

@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 from uuid import uuid4
 
+from agent_app import permissions
 from agent_app.agents import build_agent_config, choose_agent
-from agent_app.errors import DecisionNotAccepted, SessionBusy, SessionNotFound
+from agent_app.errors import DecisionNotAccepted, RevisionConflict, SessionBusy, SessionNotFound
 from agent_app.keeping import Keeper, hold, new_title
 from agent_app.lifecycle import (
     LifecycleOutcome,
@@ -17,10 +18,11 @@ from agent_app.lifecycle import (
     apply_mutations,
     list_summary,
     run_lifecycle,
+    somebody_acts,
 )
 from agent_app.mutations import Mutations, public_result
 from agent_app.run import effective_config, save_prepared
-from agent_app.services import AGENT
+from agent_app.services import AGENT, read_whole
 from agent_app.store.base import Changes, InputMode, Page
 from agent_core import ArgumentError, Message, MessageIndexError, Session
 from agent_core.steps import Flow, run_blocking
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_app.services import ActiveRun, Services
-    from agent_app.store.base import Approval, SessionInfo, Waiting
+    from agent_app.store.base import Approval, SessionInfo, Stored, Waiting
     from agent_core import AgentCore
 
 
@@ -65,7 +67,10 @@ def _store_new(services: Services, session: Session) -> Flow[Session]:
 
 def load(services: Services, session_id: str) -> Flow[Session]:
     """Return a stored session."""
-    return (yield from run_blocking(partial(services.read, session_id))).session
+    stored = services.at_hand(session_id)
+    if stored is None:
+        stored = yield from run_blocking(partial(services.read, session_id))
+    return stored.session
 
 
 def read_messages(services: Services, session_id: str, before: int | None, limit: int) -> Flow[list[Message]]:
@@ -87,14 +92,22 @@ def save(services: Services, session: Session) -> Flow[Session]:
 
 
 def _save(services: Services, session: Session) -> Session:
+    known = services.recent.get(session.session_id)
     try:
-        before = services.read(session.session_id)
+        if known is not None:  # the save itself notices if that is not what is stored any more
+            return _save_over(services, known, session)
+    except (RevisionConflict, SessionNotFound):
+        services.recent.forget(session.session_id)
+    try:
+        return _save_over(services, services.read(session.session_id), session)
     except SessionNotFound:
         stored = services.store.create(session, agent_id=services.agent_of(session))
-    else:
-        changes = Changes(title=new_title(before.session, session))
-        stored = services.store.save(session, before, changes=changes)
-    return services.recent.keep(stored).session
+        return services.recent.keep(stored).session
+
+
+def _save_over(services: Services, before: Stored, session: Session) -> Session:
+    changes = Changes(title=new_title(before.session, session))
+    return services.recent.keep(services.store.save(session, before, changes=changes)).session
 
 
 def delete(services: Services, session_id: str, reason: str) -> Flow[None]:
@@ -115,6 +128,8 @@ def fork(services: Services, session_id: str, upto_index: int, agent_id: str | N
     source = yield from load(services, session_id)
     place = _place(source, upto_index, "upto_index")
     core, config = _core_of(services, source)
+    if place + 1 < len(source.messages):  # which native items stay, all messages tell
+        yield from read_whole(source)
     forked = core.fork_session(source, config, upto_index=place, new_session_id=str(uuid4()))
     return (yield from _store_fork(services, source, forked, place + 1, agent_id))
 
@@ -135,15 +150,22 @@ def _store_fork(
     forked = _without_run(forked)
     if agent_id is not None:
         forked = forked.with_metadata({AGENT: choose_agent(services.config, agent_id)})
-    outcome = yield from lifecycle(
-        services, "session_fork", forked, told={"original_session": source.frozen_dict()}
-    )
+    told = {}
+    if somebody_acts(services, "session_fork"):
+        yield from read_whole(source)
+        told = {"original_session": source.frozen_dict()}
+    outcome = yield from lifecycle(services, "session_fork", forked, told=told)
     outcome = yield from lifecycle(services, "session_save_prepare", outcome.session)
     owner = services.agent_of(outcome.session)
+    known = services.recent.get(source.session_id)
+    base = known if known is not None and known.session is source else None
     stored = yield from run_blocking(
-        partial(services.store.fork, source.session_id, outcome.session, upto, agent_id=owner)
+        partial(services.store.fork, source.session_id, outcome.session, upto, agent_id=owner, base=base)
     )
     services.recent.keep(stored)
+    yield from run_blocking(
+        partial(permissions.inherit, services, source.session_id, stored.session.session_id)
+    )
     if services.assets is not None:
         yield from run_blocking(partial(services.assets.share, source.session_id, stored.session.session_id))
     return stored.session
@@ -162,6 +184,7 @@ def edit_message(services: Services, session_id: str, index: int, content: str) 
     source = yield from load(services, session_id)
     place = _place(source, index, "index")
     core, config = _core_of(services, source)
+    yield from read_whole(source)
     edited = core.modify_message(source, place, content, config)
     branch = core.fork_session(edited, config, upto_index=place, new_session_id=str(uuid4()))
     return (yield from _store_fork(services, source, branch, place, None))
@@ -189,8 +212,7 @@ def switch_agent(services: Services, session_id: str, agent_id: str) -> Flow[Ses
         outcome = yield from lifecycle(services, "agent_switch_prepare", keeper.session, told=told)
         switched = outcome.session.with_metadata({AGENT: chosen})
         outcome = yield from lifecycle(services, "agent_switch_complete", switched, told=told)
-        yield from save_prepared(services, keeper, outcome.session)
-        yield from run_blocking(partial(services.store.assign, session_id, chosen))
+        yield from save_prepared(services, keeper, outcome.session, agent_id=chosen)
         return keeper.session
 
     return (yield from hold(services, session_id, work))
@@ -219,7 +241,7 @@ def lifecycle(
 
     If the session's agent cannot be had, only application plugins take part.
     """
-    agent = services.resolve_if_possible(session)
+    agent = services.resolve_if_possible(session) if services.agents_act else None
     core: AgentCore | None = None
     settings: Mapping[str, Any] = config or {}
     if agent is not None:
@@ -271,23 +293,33 @@ def approvals(services: Services, session_id: str | None) -> Flow[Sequence[Appro
     return (yield from run_blocking(partial(services.store.approvals, session_id, undecided=True)))
 
 
-def decide(services: Services, approval_id: str, decision: Any) -> Flow[Approval]:
-    """Keep a decision that fits what was asked."""
+def decide(services: Services, approval_id: str, decision: Any, session_id: str | None) -> Flow[Approval]:
+    """Keep a decision that fits what was asked, and what is granted with it for longer."""
     given = {"approved": decision} if isinstance(decision, bool) else decision
     if not isinstance(given, Mapping) or "target" in given:
-        raise DecisionNotAccepted("a decision is True, False, or a dict with approved, value and reason")
-    return (yield from run_blocking(partial(_decide, services, approval_id, dict(given))))
+        raise DecisionNotAccepted(
+            "a decision is True, False, or a dict with approved, value, reason and grant"
+        )
+    return (yield from run_blocking(partial(_decide, services, approval_id, dict(given), session_id)))
 
 
-def _decide(services: Services, approval_id: str, given: dict[str, Any]) -> Approval:
+def _decide(services: Services, approval_id: str, given: dict[str, Any], session_id: str | None) -> Approval:
     """Look at a decision before it is kept: one that does not fit could never be taken back."""
-    asked = [one for one in services.store.approvals(undecided=True) if one.id == approval_id]
+    asked = [one for one in services.store.approvals(session_id, undecided=True) if one.id == approval_id]
+    if session_id is not None and not asked:
+        raise DecisionNotAccepted(f"session {session_id!r} does not wait for approval {approval_id!r}")
+    wanted = given.pop("grant", None)
     try:
         decision = Decision.from_dict({**given, "target": approval_id})
         match_decisions([Suspension(**one.suspension) for one in asked], [decision] if asked else [])
     except DecisionError as error:
         raise DecisionNotAccepted(str(error)) from error
-    return services.store.decide(approval_id, given)
+    if wanted is None or not asked:  # without a question the store says what is wrong
+        return services.store.decide(approval_id, given)
+    grant = permissions.grant_with(services, asked[0], decision, wanted)
+    approval = services.store.decide(approval_id, given, grant=grant)
+    permissions.answer_waiting(services, grant)
+    return approval
 
 
 def actions(services: Services, session_id: str | None) -> Flow[list[dict[str, Any]]]:
@@ -312,6 +344,7 @@ def session_action(
 
     def work(keeper: Keeper, _active: ActiveRun) -> Flow[tuple[Session, dict[str, Any]]]:
         core, config = _core_of(services, keeper.session)
+        yield from read_whole(keeper.session)
         told = application_context(services, context)
         session, result = yield from core.session_action_flow(
             keeper.session, config, plugin, action_id, dict(params), told

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_core import Message, Session
-from agent_runtime.suspension import waiting
+from agent_runtime.suspension import unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -30,15 +30,21 @@ BRANCHED = (
 
 
 def recover(
-    core: AgentCore, session: Session, begun: Collection[str], elsewhere: Collection[str] = ()
+    core: AgentCore,
+    session: Session,
+    begun: Collection[str],
+    elsewhere: Collection[str] = (),
+    *,
+    only: Collection[str] | None = None,
 ) -> tuple[Session, list[str]]:
     """Return the session with an answer to every call that has none, and the ids of those calls.
 
     Args:
         begun: The ids of the calls that were written down as about to run.
         elsewhere: The ids of calls that the conversation had already from which this one was taken.
+        only: The ids of the calls to answer, if others are to be run.
     """
-    open_calls = unanswered(session)
+    open_calls = [call for call in unanswered(session) if only is None or call["id"] in only]
     if not open_calls:
         return session, []
     texts = [_truth(call["id"], begun, elsewhere) for call in open_calls]
@@ -52,30 +58,25 @@ def _truth(call_id: str, begun: Collection[str], elsewhere: Collection[str]) -> 
     return BRANCHED if call_id in elsewhere else DID_NOT_RUN
 
 
-def unanswered(session: Session) -> list[Mapping[str, Any]]:
-    """Return the calls at the end of a session that have no answer and wait for no decision."""
-    waits = {one.call_id for one in waiting(session)}
-    return [call for call in _unanswered(session) if call["id"] not in waits]
+def not_to_repeat(tools: Mapping[str, Any], begun: Collection[str], session: Session) -> set[str]:
+    """Return the open calls that must not be run again: begun, by tools that do not say it does no harm."""
+    return {
+        call["id"]
+        for call in unanswered(session)
+        if call["id"] in begun and not _is_idempotent(tools, (call.get("function") or {}).get("name", ""))
+    }
+
+
+def _is_idempotent(tools: Mapping[str, Any], name: str) -> bool:
+    """Say whether a tool plugin declares that a call may run twice: all of its tools, or those it lists."""
+    said = getattr(tools.get(name), "idempotent", False)
+    return said is True or (isinstance(said, (set, frozenset, list, tuple)) and name in said)
 
 
 def call_ids(session: Session) -> set[str]:
     """Return the ids of all calls of a session."""
     made = (call for message in session.messages for call in message.metadata.get("tool_calls") or ())
     return {call["id"] for call in made if isinstance(call.get("id"), str)}
-
-
-def _unanswered(session: Session) -> list[Mapping[str, Any]]:
-    """Return the calls at the end of a session that have no answer; earlier ones a provider mends itself."""
-    answered: set[str] = set()
-    for message in reversed(session.messages):
-        if message.role == "tool":
-            answered.add(str(message.metadata.get("tool_call_id")))
-        elif message.role == "assistant":
-            calls = message.metadata.get("tool_calls") or ()
-            return [call for call in calls if isinstance(call.get("id"), str) and call["id"] not in answered]
-        else:
-            return []
-    return []
 
 
 def _answer(call: Mapping[str, Any], text: str) -> Message:

@@ -6,7 +6,6 @@ decided and what waits is taken along, and everything that the run brings is sto
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,28 +14,32 @@ from agent_app.agents import resolve_request_config
 from agent_app.errors import SessionNotFound, StoreError
 from agent_app.keeping import Keeper, hold
 from agent_app.lifecycle import application_context, run_lifecycle
-from agent_app.recovery import call_ids, recover, unanswered
-from agent_app.services import OVERRIDES
+from agent_app.permissions import granted_rules
+from agent_app.recovery import call_ids, not_to_repeat, recover
+from agent_app.services import own_overrides, read_whole
 from agent_core import AgentError, ArgumentError, Cancellation, Message
 from agent_core.errors import RequestCancelled
 from agent_core.log import get_logger
 from agent_core.steps import Emit, Flow, Read, run_blocking, with_events
 from agent_runtime.clock import SYSTEM_CLOCK
-from agent_runtime.errors import describe
+from agent_runtime.errors import describe, nearest
 from agent_runtime.loop import run_request
-from agent_runtime.results import Usage
+from agent_runtime.results import Reason, Usage
 from agent_runtime.runs import RunRequest
-from agent_runtime.suspension import waiting
+from agent_runtime.suspension import read_saved_run, unanswered, waiting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
     from agent_app.services import ActiveRun, Services
     from agent_app.store.base import Approval
     from agent_core import Session
-    from agent_runtime import ResolvedAgent, RunResult
+    from agent_runtime import Checkpoint, ResolvedAgent, RunResult
 
 MOST_TURNS = 100
 """How often a request goes on by itself with what came meanwhile."""
 
+LIMITS = ("timeout", "token_budget", "cost_budget")
 _log = get_logger("app")
 
 
@@ -50,6 +53,10 @@ class Request:
         stream: Whether the answer is wanted piece by piece.
         context: What plugins and tools are told beside what the platform tells them.
         take_over: Whether the session is taken from another process that has it.
+        run_id: What the request's runs are called, so that another process can go on with them: it makes
+            the same request again, under the same id.
+        kept: Called with each checkpoint of the runs once it is stored.
+        limits: What a run may take: `timeout`, `token_budget` and `cost_budget`, as of `RunRequest`.
     """
 
     messages: Sequence[Message] = ()
@@ -57,6 +64,14 @@ class Request:
     stream: bool = True
     context: Mapping[str, Any] | None = None
     take_over: bool = False
+    run_id: str | None = None
+    kept: Callable[[Checkpoint], object] | None = None
+    limits: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in self.limits:
+            if name not in LIMITS:
+                raise ArgumentError(f"there is no limit {name!r}: {nearest(name, LIMITS)}")
 
 
 def chat(services: Services, session_id: str, request: Request) -> Flow[Session]:
@@ -71,7 +86,8 @@ def chat(services: Services, session_id: str, request: Request) -> Flow[Session]
     """
 
     def work(keeper: Keeper, active: ActiveRun) -> Flow[Session]:
-        return _shown(services, session_id, _talk(services, keeper, active, request))
+        yield from read_whole(keeper.session)
+        return (yield from _shown(services, keeper, _talk(services, keeper, active, request)))
 
     return (yield from hold(services, session_id, work, take_over=request.take_over))
 
@@ -85,6 +101,7 @@ def send(
     """
     agent: ResolvedAgent | None = None
     try:
+        yield from read_whole(session)
         agent = services.resolve(session, base_config.get("agent_id"))
         request = replace(request, overrides={**_changed(agent, base_config), **request.overrides})
         session = yield from _lifecycle(services, "request_prepare", session, agent, request)
@@ -99,6 +116,7 @@ def send(
     except Exception as problem:  # noqa: BLE001 - whatever it is, plugins and the caller are told
         error = problem
     told = describe(error)
+    _log.info("request_failed", session=session.session_id, **told)
     session = yield from _lifecycle(services, "request_error", session, agent, request, error=told)
     yield Emit([{"type": "error", "error": told}])
     return session
@@ -113,7 +131,10 @@ def _changed(agent: ResolvedAgent, base_config: Mapping[str, Any]) -> dict[str, 
 def _talk(services: Services, keeper: Keeper, active: ActiveRun, request: Request) -> Flow[Session]:
     messages = [*request.messages, *(yield from run_blocking(keeper.take_waiting))]
     decided = yield from run_blocking(keeper.decided)
-    _check_something_to_do(keeper.session, messages, decided)
+    if not (messages or decided) and _is_done(keeper.session, request):
+        yield Emit([_already_ended(keeper.session)])
+        return keeper.session
+    _check_something_to_do(keeper.session, messages, decided, request)
     results: list[RunResult] = []
     for _ in range(MOST_TURNS):
         result = yield from _turn(services, keeper, active, request, messages, decided)
@@ -129,10 +150,34 @@ def _talk(services: Services, keeper: Keeper, active: ActiveRun, request: Reques
     return keeper.session
 
 
+def _is_done(session: Session, request: Request) -> bool:
+    """Say whether a request was made before, under the same id, and nothing of it is left to do."""
+    return request.run_id is not None and not _broke_off(session, request) and not _asks_something(session)
+
+
+def _broke_off(session: Session, request: Request) -> bool:
+    """Say whether the session has a run of this request that another process has not brought to its end."""
+    saved = read_saved_run(session)
+    return saved is not None and request.run_id is not None and saved.run_id.startswith(f"{request.run_id}.")
+
+
+def _already_ended(session: Session) -> dict[str, Any]:
+    said = [message for message in session.messages if message.role == "assistant" and message.content]
+    return {
+        "type": "final",
+        "session": session,
+        "messages": [],
+        "text": str(said[-1].content) if said else "",
+        "reason": Reason("suspended" if waiting(session) else "natural_end")._asdict(),
+        "usage": Usage().to_dict(),
+        "approvals": [one.id for one in waiting(session)],
+    }
+
+
 def _check_something_to_do(
-    session: Session, messages: Sequence[Message], decided: Sequence[Approval]
+    session: Session, messages: Sequence[Message], decided: Sequence[Approval], request: Request
 ) -> None:
-    if messages or decided or _asks_something(session):
+    if messages or decided or _asks_something(session) or _broke_off(session, request):
         return
     ids = [one.id for one in waiting(session)]
     if ids:
@@ -170,7 +215,7 @@ def _turn(
 ) -> Flow[RunResult | None]:
     """Run the agent once, and keep everything; None if that failed, which plugins and caller are told."""
     try:
-        yield from _recover(services, keeper)
+        yield from _recover(services, keeper, request)
         result = yield from _prepared_run(services, keeper, active, request, messages, decided)
         if result.error is None:
             yield from _complete(services, keeper, request, result)
@@ -182,13 +227,22 @@ def _turn(
     return None
 
 
-def _recover(services: Services, keeper: Keeper) -> Flow[None]:
-    """Answer the calls that a crash left open, or that a branch has without their results."""
+def _recover(services: Services, keeper: Keeper, request: Request) -> Flow[None]:
+    """Answer the calls that a crash left open, or that a branch has without their results.
+
+    A request that goes on with its own run leaves those open that can be run again.
+    """
     session = keeper.session
     if not unanswered(session):
         return
     agent = services.resolve(session)
     begun = yield from run_blocking(partial(services.store.open_intents, session.session_id))
+    if _broke_off(session, request):
+        session, answered = recover(
+            agent.core, session, begun, only=not_to_repeat(agent.tools, begun, session)
+        )
+        yield from run_blocking(partial(keeper.save, session, results=answered))
+        return
     elsewhere = yield from run_blocking(partial(_calls_of_source, services, session.session_id))
     session, answered = recover(agent.core, session, begun, elsewhere)
     _log.warning("calls_recovered", session=session.session_id, calls=answered)
@@ -223,10 +277,16 @@ def _prepared_run(
         messages=messages,
         decisions=[{**(one.decision or {}), "target": one.id} for one in decided],
         cancellation=active.cancellation,
-        checkpoint=partial(keeper.checkpoint, decided=[one.id for one in decided]),
+        checkpoint=partial(_keep, keeper, request, [one.id for one in decided]),
         inbox=keeper.steering,
     )
     return (yield from _run(agent, run))
+
+
+def _keep(keeper: Keeper, request: Request, decided: Sequence[str], checkpoint: Checkpoint) -> None:
+    keeper.checkpoint(checkpoint, decided=decided)
+    if request.kept is not None:
+        request.kept(checkpoint)
 
 
 def _run_request(services: Services, agent: ResolvedAgent, session: Session, request: Request) -> RunRequest:
@@ -234,10 +294,24 @@ def _run_request(services: Services, agent: ResolvedAgent, session: Session, req
         agent.spec.id,
         request.messages,
         session,
-        config=_over(session, request.overrides),
+        run_id=_run_id(session, request),
+        resumable=request.run_id is not None,
+        **request.limits,
+        config=_over(agent, session, request.overrides),
         stream=request.stream,
         context=application_context(services, request.context),
+        granted=partial(granted_rules, services),
     )
+
+
+def _run_id(session: Session, request: Request) -> str | None:
+    """Return the id of a run: the one that broke off, or one of its own for each turn of the request."""
+    if request.run_id is None:
+        return None
+    saved = read_saved_run(session)
+    if saved is not None and (_broke_off(session, request) or saved.waiting):
+        return saved.run_id
+    return f"{request.run_id}.{len(session.messages)}"
 
 
 def _run(agent: ResolvedAgent, run: RunRequest) -> Flow[RunResult]:
@@ -251,18 +325,19 @@ def _without_ends(events: list[Any]) -> list[Any]:
 
 def effective_config(agent: ResolvedAgent, session: Session, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a request: the agent's, the session's own, then the caller's."""
-    return resolve_request_config(agent.config, _own(session), overrides)
+    return resolve_request_config(agent.config, _own(agent, session), overrides)
 
 
-def _over(session: Session, overrides: Mapping[str, Any]) -> dict[str, Any]:
+def _over(agent: ResolvedAgent, session: Session, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a request changes of the agent's settings."""
-    wanted = resolve_request_config({}, _own(session), overrides)
+    wanted = resolve_request_config({}, _own(agent, session), overrides)
     return {key: value for key, value in wanted.items() if key not in ("provider", "agent_id")}
 
 
-def _own(session: Session) -> Mapping[str, Any]:
-    own = session.metadata.get(OVERRIDES)
-    return own if isinstance(own, Mapping) else {}
+def _own(agent: ResolvedAgent, session: Session) -> dict[str, Any]:
+    """Return the session's own settings; a model of ours that it asks for is the agent's already."""
+    own = own_overrides(session)
+    return {key: value for key, value in own.items() if (key, value) != ("model", agent.model.id)}
 
 
 def _lifecycle(
@@ -317,6 +392,7 @@ def _ended(kind: str, session: Session, results: Sequence[RunResult]) -> dict[st
 def _fail(services: Services, keeper: Keeper, request: Request, error: Exception) -> Flow[None]:
     """Tell the plugins and the caller what went wrong; what was produced up to then is kept."""
     told = describe(error)
+    _log.info("request_failed", session=keeper.session.session_id, **told)
     agent = services.resolve_if_possible(keeper.session)
     session = yield from _lifecycle(services, "request_error", keeper.session, agent, request, error=told)
     try:
@@ -327,17 +403,22 @@ def _fail(services: Services, keeper: Keeper, request: Request, error: Exception
 
 
 def save_prepared(
-    services: Services, keeper: Keeper, session: Session, request: Request | None = None
+    services: Services,
+    keeper: Keeper,
+    session: Session,
+    request: Request | None = None,
+    *,
+    agent_id: str | None = None,
 ) -> Flow[None]:
-    """Save a session after its plugins had a last look at it."""
-    agent = services.resolve_if_possible(session)
+    """Save a session after its plugins had a last look at it, with another agent if one is given."""
+    agent = services.resolve_if_possible(session) if services.agents_act else None
     prepared = yield from _lifecycle(
         services, "session_save_prepare", session, agent, request if request is not None else Request()
     )
-    yield from run_blocking(partial(keeper.save, prepared))
+    yield from run_blocking(partial(keeper.save, prepared, agent_id=agent_id))
 
 
-def _shown(services: Services, session_id: str, flow: Flow[Session]) -> Flow[Session]:
+def _shown(services: Services, keeper: Keeper, flow: Flow[Session]) -> Flow[Session]:
     """Run a flow with its events written to the log before they are shown."""
     resume: Any = flow.send
     value: Any = None
@@ -349,15 +430,16 @@ def _shown(services: Services, session_id: str, flow: Flow[Session]) -> Flow[Ses
             return session
         try:
             if isinstance(step, (Emit, Read)) and step.events:
-                step.events = yield from run_blocking(partial(_logged, services, session_id, step.events))
+                step.events = yield from run_blocking(partial(_logged, services, keeper, step.events))
             resume, value = flow.send, (yield step)
         except (Exception, RequestCancelled) as error:  # noqa: BLE001 - passed on to the flow
             resume, value = flow.throw, error
 
 
-def _logged(services: Services, session_id: str, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _logged(services: Services, keeper: Keeper, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    session_id = keeper.session.session_id
     try:
-        return services.hub.log(session_id, events)
+        return services.hub.log(session_id, events, keeper.lease)
     except StoreError as error:
         # The caller must hear of the end in any case, also when the log, or the session, is gone.
         if events[-1]["type"] != "error":

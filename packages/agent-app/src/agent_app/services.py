@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_app.agents import choose_agent
+from agent_app.store.paging import is_long
+from agent_app.store.records import native_items, read_all
 from agent_core import AgentError, Cancellation, ConfigError
 from agent_core.log import get_logger
+from agent_core.steps import Flow, run_blocking
+from agent_runtime import ModelSpec
+from agent_runtime.retry import RetryingExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from agent_app.app_plugins import ApplicationPlugins
     from agent_app.assets import SessionAssetStore
@@ -19,6 +26,7 @@ if TYPE_CHECKING:
     from agent_app.store.base import SessionStore, Stored
     from agent_core import Session
     from agent_runtime import AgentRuntime, ResolvedAgent
+    from agent_runtime.executor import Executor, ProviderExecutor
 
 AGENT = "agent_id"
 OVERRIDES = "overrides"
@@ -135,7 +143,23 @@ class Services:
                 "no agent is meant: declare agents, and default_agent if there are several",
                 field="default_agent",
             )
-        return self.runtime.resolve(agent_id)
+        return self._with_own_model(self.runtime.resolve(agent_id), session)
+
+    def _with_own_model(self, agent: ResolvedAgent, session: Session) -> ResolvedAgent:
+        """Return the agent with the model that its session asks for; what is no model of ours is left alone.
+
+        The session's overrides name a declared model, or PROVIDER:MODEL. Anything else under that key is a
+        setting of the agent's own provider.
+        """
+        wanted = own_overrides(session).get("model")
+        if not isinstance(wanted, str):
+            return agent
+        provider, colon, model = wanted.partition(":")
+        models, registries = agent.models, self.runtime.registries
+        if colon and wanted not in models and provider in registries.providers:
+            registries.models.replace(wanted, ModelSpec(wanted, provider, model))
+            models = self.runtime.resolve(agent.spec.id).models
+        return _asking(agent, models[wanted]) if wanted in models else agent
 
     def resolve_if_possible(self, session: Session) -> ResolvedAgent | None:
         """Return the agent of a session; None if it cannot be had, which must not keep a session closed."""
@@ -151,9 +175,45 @@ class Services:
         self.recent.forget(session_id)
         self.hub.wake(session_id)
 
+    def at_hand(self, session_id: str) -> Stored | None:
+        """Return a session as it is stored now, if that is known without waiting."""
+        known = self.recent.get(session_id)
+        return known if known is not None and self.store.is_current(known) else None
+
+    @property
+    def agents_act(self) -> bool:
+        """Whether a plugin of any agent has actions that lifecycles could run."""
+        registries = self.runtime.registries
+        return any(entry.wrapper.has("get_actions") for _, entry in registries.plugins.items()) or any(
+            one.has("get_actions")
+            for _, entry in registries.providers.items()
+            for one in entry.wrapper.extensions
+        )
+
     def read(self, session_id: str) -> Stored:
         """Return a session as it is stored now; what is known of it already is not read again."""
         known = self.recent.get(session_id)
         if known is not None and known.revision == self.store.info(session_id).revision:
             return known
         return self.recent.keep(self.store.load(session_id))
+
+
+def read_whole(session: Session) -> Flow[None]:
+    """Have a long session read before it is looked through, where waiting for the store holds nobody up."""
+    if is_long(session.messages, native_items(session)):
+        yield from run_blocking(partial(read_all, session))
+
+
+def own_overrides(session: Session) -> Mapping[str, Any]:
+    """Return the settings that a session has of its own."""
+    own = session.metadata.get(OVERRIDES)
+    return own if isinstance(own, Mapping) else {}
+
+
+def _asking(agent: ResolvedAgent, asked: ProviderExecutor) -> ResolvedAgent:
+    """Return an agent that asks another model first; retries and fallbacks stay."""
+    provider: Executor = asked
+    if isinstance(agent.provider, RetryingExecutor):
+        others = [one for one in agent.provider.targets[1:] if one.model.id != asked.model.id]
+        provider = replace(agent.provider, targets=(asked, *others))
+    return replace(agent, model=asked.model, provider=provider, config=asked.config)

@@ -5,9 +5,13 @@
     base       what a store promises
     records    a session as rows
     lists      references and the content that they share
-    sessions   making, reading, saving, forking, finding
+    sessions   making, reading, saving, forking
+    search     lists of sessions, and those that have some words
     leases     who may write
     queues     events, inputs, approvals, intents
+    grants     permissions that outlive one call
+    formats    the tables of each format, and how to come from one to the next
+    copying    what PostgreSQL keeps of a store before that
     upkeep     looking for damage, removing what nobody refers to
     database   what all of these need of a database: sqlite, postgres
 """

@@ -26,6 +26,12 @@ death of the process and is made safe with the next write that must be."""
 InputMode = Literal["steer", "queue", "interrupt"]
 """When a message that came during a run is delivered: after the current step, after the run, or now."""
 
+GrantEffect = Literal["allow", "deny"]
+"""What a grant says of the calls that it is for."""
+
+GrantScope = Literal["session", "project", "always"]
+"""Where a grant counts: in one session, in one project, or everywhere."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInfo:
@@ -124,26 +130,55 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A permission that was given, or refused, for longer than one call.
+
+    Attributes:
+        id: By what it is taken back.
+        pattern: Which calls it is for, as permission rules are written.
+        effect: Whether they may run.
+        scope: Where it counts.
+        key: The id of the session or the path of the project; empty for one that counts always.
+        created: When it was given, in seconds since 1970.
+        note: Who gave it and why, for people.
+    """
+
+    id: str
+    pattern: str
+    effect: GrantEffect
+    scope: GrantScope
+    key: str
+    created: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """What else is written in the transaction of a save.
 
     Attributes:
         events: Events for the session's log, in order.
-        take_inputs: Waiting messages that the session now has; they leave the queue.
+        take_inputs: Waiting messages that the session now has; they leave the queue. If one was taken back
+            meanwhile, nothing is saved.
         approvals: Decisions that the session now waits for.
-        use_approvals: Decisions that the session has gone on with.
+        use_approvals: Decisions that the session has gone on with, each once.
+        settle_approvals: Decisions that nobody need make any more, by approval: what counts if nobody made
+            another meanwhile.
         intent: A tool call that is about to run: ``(call_id, details)``.
         results: Calls whose results the session now has.
         title: A new title and the one that it replaces; if somebody gave another meanwhile, that stays.
+        agent_id: The agent that the session belongs to from now on, if that is another one.
     """
 
     events: Sequence[Mapping[str, Any]] = ()
     take_inputs: Sequence[int] = ()
     approvals: Sequence[Approval] = ()
     use_approvals: Sequence[str] = ()
+    settle_approvals: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: EMPTY, hash=False)
     intent: tuple[str, Mapping[str, Any]] | None = None
     results: Sequence[str] = ()
     title: tuple[str, str] | None = None
+    agent_id: str | None = None
 
     @property
     def any(self) -> bool:
@@ -153,9 +188,11 @@ class Changes:
             or self.take_inputs
             or self.approvals
             or self.use_approvals
+            or self.settle_approvals
             or self.intent
             or self.results
             or self.title
+            or self.agent_id
         )
 
 
@@ -192,10 +229,24 @@ class SessionStore(Protocol):
         """
 
     def load(self, session_id: str) -> Stored:
-        """Return a whole session."""
+        """Return a session.
+
+        Of a long one, only the end is read now; the rest is read, page by page, when somebody looks at it, as
+        it was when this returned. Looking can therefore raise what reading a store raises, and:
+
+        Raises:
+            RevisionConflict: If what is looked at was changed or taken away since.
+            SessionNotFound: If it was collected after the session was deleted.
+        """
 
     def info(self, session_id: str) -> SessionInfo:
         """Return what a list shows of one session."""
+
+    def is_current(self, stored: Stored) -> bool:
+        """Say whether a session is known to be unchanged; False also where finding out would take waiting.
+
+        It may be asked where nothing may block, as on an event loop.
+        """
 
     def messages(self, session_id: str, *, before: int | None = None, limit: int = 50) -> Sequence[Message]:
         """Return up to *limit* messages, the last ones or those before an index, without loading the rest."""
@@ -218,10 +269,25 @@ class SessionStore(Protocol):
             RevisionConflict: If the session was changed since *base*.
             LeaseLost: If the lease is not ours any more.
             SessionHeld: If there is no lease and somebody else has one.
+            InputWithdrawn: If a message that it delivers was taken back.
+            DecisionNotAccepted: If it uses an approval that is not this session's, not decided, or used.
         """
 
-    def fork(self, session_id: str, session: Session, upto: int, *, agent_id: str | None = None) -> Stored:
-        """Store *session* as a fork that shares the first *upto* messages of another."""
+    def fork(
+        self,
+        session_id: str,
+        session: Session,
+        upto: int,
+        *,
+        agent_id: str | None = None,
+        base: Stored | None = None,
+    ) -> Stored:
+        """Store *session* as a fork that shares the first *upto* messages of another.
+
+        Args:
+            base: The other session as it was read, if *session* was made from that: what both share is then
+                not compared with what is stored.
+        """
 
     def rename(self, session_id: str, title: str) -> SessionInfo:
         """Give a session another title."""
@@ -256,9 +322,21 @@ class SessionStore(Protocol):
         """Return who may write a session now, if anybody may."""
 
     def append_events(
-        self, session_id: str, events: Sequence[Mapping[str, Any]], *, durability: Durability = "soon"
+        self,
+        session_id: str,
+        events: Sequence[Mapping[str, Any]],
+        *,
+        lease: Lease | None = None,
+        durability: Durability = "soon",
     ) -> Sequence[int]:
-        """Write events to a session's log and return their numbers, which rise by one."""
+        """Write events to a session's log and return their numbers, which rise by one.
+
+        Args:
+            lease: The right by which a run writes; without one, anybody may.
+
+        Raises:
+            LeaseLost: If the lease is not ours any more.
+        """
 
     def events(self, session_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[dict[str, Any]]:
         """Return logged events behind a number, each with its `seq`."""
@@ -269,18 +347,46 @@ class SessionStore(Protocol):
     def inputs(self, session_id: str) -> Sequence[Waiting]:
         """Return the messages that wait, in order."""
 
+    def claim_inputs(self, lease: Lease, seqs: Sequence[int]) -> Sequence[int]:
+        """Say that waiting messages are about to be delivered, and return those that still wait.
+
+        Nobody can take them back from now on, for as long as the lease lasts.
+
+        Raises:
+            LeaseLost: If the lease is not ours any more.
+        """
+
     def drop_input(self, session_id: str, seq: int) -> bool:
-        """Take a waiting message back; False if it was delivered already."""
+        """Take a waiting message back; False if it was delivered already, or is being delivered."""
 
     def approvals(self, session_id: str | None = None, *, undecided: bool = False) -> Sequence[Approval]:
         """Return the approvals of a session, or of all."""
 
-    def decide(self, approval_id: str, decision: Mapping[str, Any]) -> Approval:
+    def decide(
+        self, approval_id: str, decision: Mapping[str, Any], *, grant: Grant | None = None
+    ) -> Approval:
         """Keep a decision.
+
+        Args:
+            grant: What was given with it for longer than this call; it is kept in the same transaction.
 
         Raises:
             DecisionNotAccepted: If there is no such approval, or it is decided already.
         """
+
+    def add_grant(self, grant: Grant) -> Grant:
+        """Keep a permission and return it; if one says the same of the same place, return that one.
+
+        Raises:
+            SessionNotFound: If it is for a session that is not there.
+            ArgumentError: If it is none, or its id is that of another.
+        """
+
+    def grants(self, *, session_id: str | None = None, project: str | None = None) -> Sequence[Grant]:
+        """Return the grants of a session, of a project, and those that count always; without both, all."""
+
+    def remove_grant(self, grant_id: str) -> bool:
+        """Take a permission back; False if there is none of that id."""
 
     def open_intents(self, session_id: str) -> dict[str, Mapping[str, Any]]:
         """Return the tool calls that were about to run and have no result, by call id."""

@@ -53,6 +53,9 @@ class Database(Protocol):
             StoreUnavailable, StoreDamaged: If that is not possible; nothing was written then.
         """
 
+    def glance(self, sql: str, *values: Any) -> Row | None:
+        """Return the row of a quick statement; None if there is none, or if it had to be waited for."""
+
     def hold(self, transaction: Transaction, session_id: str) -> None:
         """Let nobody else write a session until the transaction ends, and see what others have written."""
 

@@ -44,14 +44,23 @@ def is_gone(owner: str) -> bool:
 
 
 def acquire(
-    transaction: Transaction, session_id: str, owner: str, *, now: float, seconds: float, take_over: bool
+    transaction: Transaction,
+    session_id: str,
+    owner: str,
+    held: Lease | None,
+    *,
+    now: float,
+    seconds: float,
+    take_over: bool,
 ) -> Lease:
     """Take the right to write a session that is held for the length of the transaction.
+
+    Args:
+        held: The right of the last who took it.
 
     Raises:
         SessionHeld: If somebody else has it, is alive, and is not to be overruled.
     """
-    held = holder(transaction, session_id)
     if held is not None and held.owner != owner and is_good(held, now) and not take_over:
         raise SessionHeld(session_id, held)
     last = transaction.rows("SELECT highest FROM past")[0][0] if held is None else held.token
@@ -66,7 +75,7 @@ def acquire(
 
 def renew(transaction: Transaction, lease: Lease, *, now: float, seconds: float) -> Lease:
     """Keep the right for longer."""
-    check(transaction, lease.session_id, lease, now)
+    check_own(_holder(transaction, lease.session_id), lease)
     transaction.run("UPDATE leases SET expires = ? WHERE session = ?", now + seconds, lease.session_id)
     return Lease(session_id=lease.session_id, owner=lease.owner, token=lease.token, expires=now + seconds)
 
@@ -79,8 +88,7 @@ def release(transaction: Transaction, lease: Lease) -> None:
     )  # fmt: skip
 
 
-def holder(transaction: Transaction, session_id: str) -> Lease | None:
-    """Return the last who took the right, whether it is still good or not."""
+def _holder(transaction: Transaction, session_id: str) -> Lease | None:
     rows = transaction.rows("SELECT owner, token, expires FROM leases WHERE session = ?", session_id)
     if not rows:
         return None
@@ -93,16 +101,28 @@ def is_good(lease: Lease, now: float) -> bool:
     return lease.expires > now and not is_gone(lease.owner)
 
 
-def check(transaction: Transaction, session_id: str, lease: Lease | None, now: float) -> None:
+def check(held: Lease | None, session_id: str, lease: Lease | None, now: float) -> None:
     """Refuse a writer who has no right to write.
+
+    Args:
+        held: The right of the last who took it.
+        lease: The right that the writer has, or had.
 
     Raises:
         LeaseLost: If the right that the writer had is somebody else's now.
         SessionHeld: If the writer never had one and somebody else has.
     """
-    held = holder(transaction, session_id)
     if lease is not None:
-        if held is None or held.token != lease.token:
-            raise LeaseLost(session_id, lease.owner)
+        check_own(held, lease)
     elif held is not None and is_good(held, now):
         raise SessionHeld(session_id, held)
+
+
+def check_own(held: Lease | None, lease: Lease) -> None:
+    """Refuse a writer whose right is somebody else's now.
+
+    Raises:
+        LeaseLost: If it is.
+    """
+    if held is None or (held.session_id, held.token) != (lease.session_id, lease.token):
+        raise LeaseLost(lease.session_id, lease.owner)

@@ -69,7 +69,8 @@ def _keep_batch(database: Database, transaction: Transaction, batch: dict[bytes,
         if row.text and key in known and not known[key][1] and _claim_words(transaction, numbers[key])
     ]
     texts = [(numbers[key], text) for key in (*added, *unsearched) if (text := batch[key].text)]
-    database.add_words(transaction, texts)
+    if texts:
+        database.add_words(transaction, texts)
     return numbers
 
 
@@ -106,14 +107,21 @@ def append(
     transaction: Transaction, list_id: int, at: int, rows: Sequence[Row], numbers: dict[bytes, int]
 ) -> None:
     """Add references to a list, from position *at* on, to content that is kept already."""
+    if not rows:
+        return
     entries = [(list_id, at + place, numbers[row.hash], row.note, row.link) for place, row in enumerate(rows)]
     transaction.many("INSERT INTO entries (list, seq, content, note, link) VALUES (?, ?, ?, ?, ?)", entries)
 
 
-def update_links(transaction: Transaction, list_id: int, at: int, rows: Sequence[Row]) -> None:
-    """Write notes and links that were not known yet when the references were written."""
-    values = [(row.note, row.link, list_id, at + place) for place, row in enumerate(rows)]
-    transaction.many("UPDATE entries SET note = ?, link = ? WHERE list = ? AND seq = ?", values)
+def update_links(transaction: Transaction, list_id: int, at: int, rows: Sequence[Row], revision: int) -> None:
+    """Write notes and links that were not known yet when the references were written.
+
+    Args:
+        revision: The session's, from which on they are so.
+    """
+    values = [(row.note, row.link, revision, list_id, at + place) for place, row in enumerate(rows)]
+    sql = "UPDATE entries SET note = ?, link = ?, renewed = ? WHERE list = ? AND seq = ?"
+    transaction.many(sql, values)
 
 
 def stretches(transaction: Transaction, list_id: int, start: int, end: int) -> list[Stretch]:
@@ -131,17 +139,18 @@ def stretches(transaction: Transaction, list_id: int, start: int, end: int) -> l
 
 def read(transaction: Transaction, list_id: int, start: int, end: int) -> Iterator[DatabaseRow]:
     """Yield body, note and link of the references from *start* to *end*."""
-    yield from _select(transaction, "c.body, e.note, e.link", list_id, start, end)
+    yield from select(transaction, "c.body, e.note, e.link", list_id, start, end)
 
 
 def read_marks(transaction: Transaction, list_id: int, start: int, end: int) -> Iterator[DatabaseRow]:
     """Yield hash, note and link of the references from *start* to *end*: enough to compare them."""
-    yield from _select(transaction, "c.hash, e.note, e.link", list_id, start, end)
+    yield from select(transaction, "c.hash, e.note, e.link", list_id, start, end)
 
 
-def _select(
+def select(
     transaction: Transaction, columns: str, list_id: int, start: int, end: int
 ) -> Iterator[DatabaseRow]:
+    """Yield columns of the references (`e`) from *start* to *end* and of their content (`c`)."""
     for stretch in stretches(transaction, list_id, start, end):
         yield from transaction.rows(
             f"SELECT {columns} FROM entries e JOIN content c ON c.id = e.content "  # noqa: S608 - our own

@@ -13,12 +13,13 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
-from agent_app.store import records
+from agent_app.store import formats, records
+from agent_app.store.copying import put_aside
 from agent_core import ArgumentError
+from agent_core.log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from agent_app.store.base import Durability
     from agent_app.store.database import Row
 
-FORMAT = 1
+FORMAT = 2
 """The format that this version writes; a database of a later one is left alone."""
 
 SCHEMA = "agent_store"
@@ -42,6 +43,7 @@ _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _LONGEST_WORD = 250
 _WORD_BYTES = 1_000_000  # a tsvector has room for a little more
+_log = get_logger("store")
 
 
 class PostgresTransaction:
@@ -118,6 +120,10 @@ class PostgresDatabase:
         lock = "pg_advisory_xact_lock" if alone else "pg_advisory_xact_lock_shared"
         with self._transaction(f"{_WRITE}; {soon}SELECT {lock}({_WRITERS})") as transaction:
             yield transaction
+
+    def glance(self, sql: str, *values: Any) -> Row | None:  # noqa: ARG002 - as in the contract
+        """Return nothing: whatever is asked, the server must be waited for."""
+        return None
 
     def hold(self, transaction: Any, session_id: str) -> None:
         """Lock a session's row; statements that follow see what others have committed until then."""
@@ -214,15 +220,18 @@ class PostgresDatabase:
         connection.close()
 
     def _migrate(self) -> None:
-        """Make our tables if they are not there, one process at a time, everything or nothing."""
+        """Bring the tables to our format, one process at a time, everything or nothing."""
         with self._transaction(f"{_WRITE}; SELECT pg_advisory_xact_lock({_MIGRATION})") as transaction:
             there = transaction.rows("SELECT to_regclass(?) IS NOT NULL", f"{SCHEMA}.format")[0][0]
             found: int = transaction.rows("SELECT number FROM format")[0][0] if there else 0
             if found > FORMAT:
                 raise StoreTooNew(self._place, found, FORMAT)
             if found < FORMAT:
+                transaction.rows("SELECT pg_advisory_xact_lock(?)", _WRITERS)  # also of earlier versions
                 transaction.run(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+                copy = put_aside(transaction, SCHEMA, found) if found else None
                 transaction.run(_script(found))
+                _log.info("store_migrated", store=self._place, found=found, now=FORMAT, copy=copy)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -286,9 +295,9 @@ def _commit(connection: psycopg.Connection, place: str) -> None:
         raise StoreError(f"{place} has not kept the change, because a statement in it had failed; try again")
 
 
-def _script(found: int) -> str:  # noqa: ARG001 - there is one format yet
+def _script(found: int) -> str:
     """Return the statements that lead from a format to ours."""
-    return (files("agent_app.store") / "postgres.sql").read_text(encoding="utf-8")
+    return formats.script("postgres", found, FORMAT)
 
 
 def _lexeme(word: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from agent_app.errors import DecisionNotAccepted
-from agent_app.store.base import Approval, Changes, InputMode, Waiting
+from agent_app.errors import DecisionNotAccepted, InputWithdrawn
+from agent_app.store.base import Approval, Changes, InputMode, Lease, Waiting
 from agent_app.store.records import decode, encode
 from agent_app.store.sessions import is_name, retitle
 from agent_core import ArgumentError
@@ -22,12 +22,13 @@ _APPROVAL = "id, session, body, created, decision, used"
 def write(transaction: Transaction, session_id: str, changes: Changes) -> None:
     """Write what comes with a save."""
     add_events(transaction, session_id, changes.events)
-    for seq in changes.take_inputs:
-        transaction.run("DELETE FROM inputs WHERE session = ? AND seq = ?", session_id, seq)
+    _take_inputs(transaction, session_id, changes.take_inputs)
     for approval in changes.approvals:
         _add_approval(transaction, session_id, approval)
     for approval_id in changes.use_approvals:
-        transaction.run("UPDATE approvals SET used = 1 WHERE id = ? AND session = ?", approval_id, session_id)
+        _use_approval(transaction, session_id, approval_id)
+    for approval_id, decision in changes.settle_approvals.items():
+        _settle_approval(transaction, session_id, approval_id, decision)
     if changes.intent is not None:
         call_id, details = changes.intent
         transaction.run(
@@ -37,10 +38,51 @@ def write(transaction: Transaction, session_id: str, changes: Changes) -> None:
         )  # fmt: skip
     if changes.title is not None:
         retitle(transaction, session_id, *changes.title)
+    if changes.agent_id is not None:
+        transaction.run("UPDATE sessions SET agent_id = ? WHERE id = ?", changes.agent_id, session_id)
     for call_id in changes.results:
         transaction.run(
             "DELETE FROM intents WHERE session = ? AND call_hash = ?", session_id, _call_hash(call_id)
         )
+
+
+def _take_inputs(transaction: Transaction, session_id: str, seqs: Sequence[int]) -> None:
+    """Let messages leave the queue that a session now has.
+
+    Raises:
+        InputWithdrawn: If one is not there any more: it must not be delivered and taken back as well.
+    """
+    gone = [seq for seq in seqs if not drop_input(transaction, session_id, seq)]
+    if gone:
+        raise InputWithdrawn(session_id, gone)
+
+
+def _use_approval(transaction: Transaction, session_id: str, approval_id: str) -> None:
+    """Note that a session has gone on with a decision.
+
+    Raises:
+        DecisionNotAccepted: If there is no such decision of this session that is still to be used.
+    """
+    used = is_name(approval_id) and transaction.run(
+        "UPDATE approvals SET used = 1 WHERE id = ? AND session = ? AND decision IS NOT NULL AND used = 0",
+        approval_id, session_id,
+    )  # fmt: skip
+    if not used:
+        raise DecisionNotAccepted(
+            f"session {session_id!r} cannot go on with approval {approval_id!r}: it has no decision of that "
+            "id, or has used it already; nothing was saved"
+        )
+
+
+def _settle_approval(
+    transaction: Transaction, session_id: str, approval_id: str, decision: Mapping[str, Any]
+) -> None:
+    """Close a question that the session does not ask any more; a decision that was made stays."""
+    transaction.run(
+        "UPDATE approvals SET used = 1, decision = coalesce(decision, ?) "
+        "WHERE id = ? AND session = ? AND used = 0",
+        encode(decision), approval_id, session_id,
+    )  # fmt: skip
 
 
 def _add_approval(transaction: Transaction, session_id: str, approval: Approval) -> None:
@@ -106,8 +148,23 @@ def inputs(transaction: Transaction, session_id: str) -> list[Waiting]:
     ]
 
 
+def claim_inputs(transaction: Transaction, lease: Lease, seqs: Sequence[int]) -> list[int]:
+    """Note by whom messages are being delivered, and return those that still wait."""
+    sql = "UPDATE inputs SET taken = ? WHERE session = ? AND seq = ?"
+    return [seq for seq in seqs if transaction.run(sql, lease.token, lease.session_id, seq)]
+
+
+def is_claimed(transaction: Transaction, holder: Lease, seq: int) -> bool:
+    """Say whether the one who holds a session is delivering a message."""
+    rows = transaction.rows(
+        "SELECT 1 FROM inputs WHERE session = ? AND seq = ? AND taken = ?",
+        holder.session_id, seq, holder.token,
+    )  # fmt: skip
+    return bool(rows)
+
+
 def drop_input(transaction: Transaction, session_id: str, seq: int) -> bool:
-    """Take a waiting message back."""
+    """Remove a waiting message, and say whether it was there."""
     return bool(transaction.run("DELETE FROM inputs WHERE session = ? AND seq = ?", session_id, seq))
 
 

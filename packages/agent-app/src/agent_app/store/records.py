@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -24,6 +24,7 @@ from agent_core.native import INTEGRITY, NATIVE_MESSAGES, read_native
 from agent_core.native.links import Seal
 
 _UNUSUAL = b" "
+_SOME: list[Any] = []  # stands for a native history, whose items have rows of their own
 _WORD = re.compile(r"[^\W_]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Strings of a message's parts that nobody has said: their kind, their number, their bytes.
@@ -64,9 +65,8 @@ def encode(value: Any) -> bytes:
         ArgumentError: If it is not plain data.
     """
     try:
-        plain = thaw(value)
-        body = _usual(plain)
-        return _UNUSUAL + _any_json(plain) if body is None else body
+        body = _usual(value)
+        return _UNUSUAL + _any_json(thaw(value)) if body is None else body
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"only plain data can be stored: {error}") from error
     except RecursionError as error:
@@ -82,13 +82,21 @@ def decode(body: bytes) -> Any:
     return orjson.loads(body)
 
 
-def _usual(plain: Any) -> bytes | None:
+def _usual(value: Any) -> bytes | None:
     """Return JSON by the fast encoder, or None for what it cannot keep as it is."""
     try:
-        body = orjson.dumps(plain, option=orjson.OPT_NON_STR_KEYS)
+        body = orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
     except orjson.JSONEncodeError:
         return None  # an integer past 64 bits, half a surrogate pair, much nesting, or no plain data
-    return None if b"null" in body and _has_odd_number(plain) else body
+    return None if b"null" in body and _has_odd_number(thaw(value)) else body
+
+
+def _plain(value: Any) -> Any:
+    """Return as a list what only looks like one: the encoder reads frozen dicts and lists by itself."""
+    plain = thaw(value)
+    if plain is value:
+        raise TypeError(f"{type(value).__name__} is no plain data")
+    return plain
 
 
 def _any_json(plain: Any) -> bytes:
@@ -135,10 +143,12 @@ def native_items(session: Session) -> History[Any]:
 
 
 def _message_row(message: Message, link: bytes | None) -> Row:
-    data = message.to_dict()
+    data: dict[str, Any] = message.frozen_dict()
     check_message_dict(data)
-    metadata = data["metadata"] or {}
-    note = encode(metadata.pop(NATIVE_INDICES)) if NATIVE_INDICES in metadata else None
+    metadata, note = data["metadata"], None
+    if metadata and NATIVE_INDICES in metadata:
+        note = encode(metadata[NATIVE_INDICES])
+        data = {**data, "metadata": {key: metadata[key] for key in metadata if key != NATIVE_INDICES}}
     return content_row(data, text=text_of(message), note=note, link=link)
 
 
@@ -190,7 +200,7 @@ def metadata_rows(session: Session) -> dict[str, Any]:
     """Return the session's metadata, each key by itself; of the native history only that there is one."""
     values = dict(session.metadata)
     if isinstance(values.get(NATIVE_MESSAGES), History):
-        values[NATIVE_MESSAGES] = []
+        values[NATIVE_MESSAGES] = _SOME
     return values
 
 
@@ -202,38 +212,39 @@ def read_message(body: bytes, note: bytes | None) -> Message:
     return Message.from_dict(data)
 
 
+def read_item(body: bytes) -> Any:
+    """Return a native item from its row."""
+    return freeze(decode(body))
+
+
 def read_session(
     session_id: str,
-    messages: Sequence[tuple[bytes, bytes | None, bytes | None]],
-    items: Sequence[tuple[bytes, bytes | None]],
+    history: History[Message],
+    native: History[Any],
     metadata: Mapping[str, Any],
+    links: Callable[[int], tuple[History[bytes] | None, History[bytes] | None]],
 ) -> Session:
-    """Return a session from its rows; its integrity is known if all links are there.
+    """Return a session from its parts; its integrity is known if the links lead to what it says.
 
     Args:
-        messages: Body, note and link of each message.
-        items: Body and link of each native item.
+        links: Returns the links of so many messages, and those of the native items, as far as they are known.
     """
-    history = History([read_message(body, note) for body, note, _ in messages])
     kept: dict[str, Any] = dict(freeze(dict(metadata)))
     if kept.get(NATIVE_MESSAGES) == []:
-        kept[NATIVE_MESSAGES] = History([freeze(decode(body)) for body, _ in items])
+        kept[NATIVE_MESSAGES] = native
     session = Session(session_id, history, FrozenDict(kept))
-    return session.sealed(_seal(kept.get(INTEGRITY), messages, items))
-
-
-def _seal(
-    integrity: Any,
-    messages: Sequence[tuple[bytes, bytes | None, bytes | None]],
-    items: Sequence[tuple[bytes, bytes | None]],
-) -> Seal | None:
-    """Return the seal that the links make, if they lead to the heads that the session has."""
+    integrity = kept.get(INTEGRITY)
     covered = integrity.get("messages") if isinstance(integrity, Mapping) else None
-    if not isinstance(covered, int):
+    if not isinstance(covered, int) or not 0 <= covered <= len(history):
+        return session
+    return session.sealed(_seal(integrity, *links(covered)))
+
+
+def _seal(integrity: Any, links: History[bytes] | None, native: History[bytes] | None) -> Seal | None:
+    """Return the seal that the links make, if they lead to the heads that the session has."""
+    if links is None or native is None:
         return None
-    links = [link for _, _, link in messages[:covered] if link is not None]
-    native = [link for _, link in items if link is not None]
-    seal = Seal(History(links), History(native))
+    seal = Seal(links, native)
     return seal if seal.to_dict() == thaw(integrity) else None
 
 
@@ -244,6 +255,18 @@ def same_messages(now: Session, before: Session) -> int:
     if linked < max(len(links), len(old_links)):
         return linked
     return linked + now.history[linked:].shared_length(before.history[linked:])
+
+
+def same_parts(now: Session, before: Session) -> tuple[int, int]:
+    """Return how many messages and native items both sessions begin with, as far as that is easily seen."""
+    messages = now.history.shared_length(before.history)
+    return messages, native_items(now).shared_length(native_items(before))
+
+
+def read_all(session: Session) -> None:
+    """Read what of a session is still to be read."""
+    session.history.read()
+    native_items(session).read()
 
 
 def same_items(now: Session, before: Session) -> int:

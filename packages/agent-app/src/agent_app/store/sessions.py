@@ -1,14 +1,15 @@
-"""Sessions in the database: making, reading, saving what is new, forking, finding."""
+"""Sessions in the database: making, reading, saving what is new, forking."""
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent_app.errors import RevisionConflict, SessionExists, SessionNotFound, StoreDamaged
+from agent_app.errors import RevisionConflict, SessionExists, SessionNotFound
 from agent_app.store import lists, records
-from agent_app.store.base import Page, SessionInfo, Stored
-from agent_core import AgentError, ArgumentError
+from agent_app.store.base import Lease, SessionInfo, Stored
+from agent_app.store.paging import Version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,19 +17,19 @@ if TYPE_CHECKING:
     from agent_app.store.database import Database, Row, Transaction
     from agent_core import History, Message, Session
 
-_INFO = "s.id, s.title, s.agent_id, s.created, s.updated, s.message_count, s.revision, s.parent_id"
-_SNIPPET = 80
+INFO = "s.id, s.title, s.agent_id, s.created, s.updated, s.message_count, s.revision, s.parent_id"
 _LONGEST_NAME = 500
-_LONGEST_QUERY = 1000
 
 
-class SessionRow:
-    """Where the parts of a session stand."""
+class SessionRow(NamedTuple):
+    """Where the parts of a session stand, and who took the right to write it last."""
 
-    __slots__ = ("message_count", "messages", "native_count", "natives", "revision")
-
-    def __init__(self, row: Row) -> None:
-        self.revision, self.messages, self.message_count, self.natives, self.native_count = row
+    revision: int
+    messages: int
+    message_count: int
+    natives: int
+    native_count: int
+    holder: Lease | None
 
 
 class Part(NamedTuple):
@@ -58,12 +59,17 @@ def find(transaction: Transaction, session_id: str) -> SessionRow:
     if not is_name(session_id):
         raise SessionNotFound(session_id)
     rows = transaction.rows(
-        "SELECT revision, messages, message_count, natives, native_count FROM sessions WHERE id = ?",
+        "SELECT s.revision, s.messages, s.message_count, s.natives, s.native_count, l.owner, l.token, "
+        "l.expires FROM sessions s LEFT JOIN leases l ON l.session = s.id WHERE s.id = ?",
         session_id,
     )
     if not rows:
         raise SessionNotFound(session_id)
-    return SessionRow(rows[0])
+    revision, messages, message_count, natives, native_count, owner, token, expires = rows[0]
+    held = None
+    if token is not None:
+        held = Lease(session_id=session_id, owner=owner, token=token, expires=expires)
+    return SessionRow(revision, messages, message_count, natives, native_count, held)
 
 
 def hold(database: Database, transaction: Transaction, session_id: str) -> SessionRow:
@@ -149,8 +155,9 @@ def _changed_row(key: str, value: Any, before: Any) -> records.Row | None:
     """Return the row of a value if it is not what it was; 1, 1.0 and True are equal, and not the same."""
     if value is before:
         return None
-    row = records.content_row({key: value})
-    return None if value == before and row.body == records.encode({key: before}) else row
+    if value == before and records.encode(value) == records.encode(before):
+        return None
+    return records.content_row({key: value})
 
 
 def _key_hash(key: str) -> bytes:
@@ -158,27 +165,36 @@ def _key_hash(key: str) -> bytes:
     return sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
-def load(transaction: Transaction, session_id: str) -> Stored:
-    """Return a whole session.
+def load(database: Database, transaction: Transaction, session_id: str) -> Stored:
+    """Return a session; of a long one, what is not looked at yet is read later.
 
     Raises:
         StoreDamaged: If something of it is missing, or is not what was written.
     """
     place = find(transaction, session_id)
-    messages = list(lists.read(transaction, place.messages, 0, place.message_count))
-    items = [(body, link) for body, _, link in lists.read(transaction, place.natives, 0, place.native_count)]
-    if (len(messages), len(items)) != (place.message_count, place.native_count):
-        raise StoreDamaged(f"session {session_id!r} has lost messages: restore a copy; nothing was changed")
+    version = Version(database, session_id, place.revision, partial(_revision, session_id=session_id))
+    messages = version.part(transaction, place.messages, place.message_count)
+    items = version.part(transaction, place.natives, place.native_count)
     rows = transaction.rows(
         "SELECT c.body FROM metadata m JOIN content c ON c.id = m.content WHERE m.session = ?",
         session_id,
     )
     try:
         metadata = {key: value for (body,) in rows for key, value in records.decode(body).items()}
-        session = records.read_session(session_id, [tuple(row) for row in messages], items, metadata)
-    except (ValueError, TypeError, AgentError) as error:
-        raise StoreDamaged(f"session {session_id!r} cannot be read: {error}; restore a copy") from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise version.damaged(f"it cannot be read ({error})") from error
+    session = records.read_session(
+        session_id,
+        messages.items(lambda row: records.read_message(row[0], row[1])),
+        items.items(lambda row: records.read_item(row[0])),
+        metadata,
+        lambda covered: (messages.links(covered), items.links(place.native_count)),
+    )
     return Stored(session, place.revision)
+
+
+def _revision(transaction: Transaction, session_id: str) -> int:
+    return find(transaction, session_id).revision
 
 
 def page(transaction: Transaction, session_id: str, before: int | None, limit: int) -> list[Message]:
@@ -190,7 +206,12 @@ def page(transaction: Transaction, session_id: str, before: int | None, limit: i
 
 
 def save(
-    database: Database, transaction: Transaction, place: SessionRow, session: Session, base: Stored
+    database: Database,
+    transaction: Transaction,
+    place: SessionRow,
+    session: Session,
+    base: Stored,
+    now: float,
 ) -> Stored:
     """Write what is new in a session since *base*; the session is held.
 
@@ -201,27 +222,28 @@ def save(
         raise RevisionConflict(session.session_id, base.revision, place.revision)
     records.know_integrity(session)
     before = base.session
-    messages = _new_messages(transaction, place, session, before)
+    messages = _new_messages(transaction, place, session, base)
     natives = _new_items(transaction, place, session, before)
     _write(database, transaction, session, (messages, natives), records.metadata_rows(before))
     transaction.run(
         "UPDATE sessions SET revision = revision + 1, updated = ?, messages = ?, message_count = ?, "
         "natives = ?, native_count = ? WHERE id = ?",
-        database.now(), messages.list, len(session.messages),
+        now, messages.list, len(session.messages),
         natives.list, len(records.native_items(session)), session.session_id,
     )  # fmt: skip
     return Stored(session, base.revision + 1)
 
 
-def _new_messages(transaction: Transaction, place: SessionRow, session: Session, before: Session) -> Part:
+def _new_messages(transaction: Transaction, place: SessionRow, session: Session, base: Stored) -> Part:
     """Return new messages, and write what became known of old ones: their native form comes after them."""
+    before = base.session
     same = records.same_messages(session, before)
     rows, old = records.message_rows(session, same), records.message_rows(before, same)
     equal = _alike(rows, old, lambda row: row)
     same, rows, old = same + equal, rows[equal:], old[equal:]
     renewed = _alike(rows, old, lambda row: row.body)
     if renewed and lists.is_own(transaction, place.messages, same, same + renewed):
-        lists.update_links(transaction, place.messages, same, rows[:renewed])
+        lists.update_links(transaction, place.messages, same, rows[:renewed], base.revision + 1)
         same, rows = same + renewed, rows[renewed:]
     return _part(transaction, place.messages, place.message_count, same, rows)
 
@@ -247,6 +269,8 @@ def _alike(
 
 def _part(transaction: Transaction, list_id: int, count: int, same: int, rows: Sequence[records.Row]) -> Part:
     """Return where rows go that come behind the first *same* of a list: to it, or to one that begins so."""
+    if same == count and not rows:
+        return Part(list_id, same, rows)
     if same < count or lists.own_end(transaction, list_id) > same:
         list_id = lists.new_list(transaction, list_id, same)
     return Part(list_id, same, rows)
@@ -259,16 +283,24 @@ def fork(
     session: Session,
     upto: int,
     agent_id: str | None,
+    base: Stored | None,
 ) -> Stored:
-    """Store a session that shares the first *upto* messages of another, as far as they are the same."""
+    """Store a session that shares the first *upto* messages of another, as far as they are the same.
+
+    Args:
+        base: The other one as it was read; what is the very same in it need not be compared.
+    """
     place = hold(database, transaction, session_id)
     records.know_integrity(session)
+    known = known_items = 0
+    if base is not None and base.revision == place.revision:
+        known, known_items = records.same_parts(session, base.session)
     shared = _shared(
-        transaction, place.messages, min(upto, place.message_count),
+        transaction, place.messages, min(upto, place.message_count), known,
         records.message_links(session), lambda start: records.message_rows(session, start),
     )  # fmt: skip
     shared_items = _shared(
-        transaction, place.natives, place.native_count,
+        transaction, place.natives, place.native_count, known_items,
         records.item_links(session), lambda start: records.item_rows(session, start),
     )  # fmt: skip
     title = info(transaction, session_id).title
@@ -280,19 +312,24 @@ def _shared(
     transaction: Transaction,
     list_id: int,
     limit: int,
+    known: int,
     links: History[bytes],
     rows_from: Callable[[int], Sequence[records.Row]],
 ) -> int:
     """Return how many rows a session has in common with a list, *limit* at most.
 
     An equal link says that all before it is equal too, so most rows need not be looked at.
+
+    Args:
+        known: How many they have in common for certain.
     """
     linked = min(limit, len(links))
     last = list(lists.read_marks(transaction, list_id, linked - 1, linked)) if linked else []
-    shared = linked if last and last[0][2] == links[linked - 1] else 0
+    equal = linked if last and last[0][2] == links[linked - 1] else 0
+    shared = max(equal, min(limit, known))
     stored = lists.read_marks(transaction, list_id, shared, limit)
-    for (known, note, link), row in zip(stored, rows_from(shared), strict=False):
-        if (row.hash, row.note, row.link) != (known, note, link):
+    for mark, row in zip(stored, rows_from(shared), strict=False):
+        if (row.hash, row.note, row.link) != tuple(mark):
             break
         shared += 1
     return shared
@@ -300,9 +337,12 @@ def _shared(
 
 def info(transaction: Transaction, session_id: str) -> SessionInfo:
     """Return what a list shows of a session."""
-    find(transaction, session_id)
-    rows = transaction.rows(f"SELECT {_INFO} FROM sessions s WHERE s.id = ?", session_id)  # noqa: S608 - our own
-    return _info(rows[0])
+    known = is_name(session_id)
+    sql = f"SELECT {INFO} FROM sessions s WHERE s.id = ?"  # noqa: S608 - our own
+    rows = transaction.rows(sql, session_id) if known else ()
+    if not rows:
+        raise SessionNotFound(session_id)
+    return read_info(rows[0])
 
 
 def rename(transaction: Transaction, session_id: str, title: str, now: float) -> SessionInfo:
@@ -341,101 +381,10 @@ def delete(transaction: Transaction, session_id: str) -> None:
     transaction.run("DELETE FROM sessions WHERE id = ?", session_id)
 
 
-def listed(
-    database: Database, transaction: Transaction, query: str | None, cursor: str | None, limit: int
-) -> Page:
-    """Return sessions, the last changed first, by pages."""
-    searching = query is not None and bool(query.strip())
-    found = _search(database, query or "") if searching else _Search()
-    where, values = [found.where], [*found.values]
-    if cursor is not None:
-        updated, last = _read_cursor(cursor)
-        where.append("(s.updated < ? OR (s.updated = ? AND s.id > ?))")
-        values += [updated, updated, last]
-    rows = transaction.rows(
-        f"{found.before} SELECT {_INFO}, s.messages, {found.place} FROM sessions s {found.join} "  # noqa: S608
-        f"WHERE {' AND '.join(where)} ORDER BY s.updated DESC, s.id LIMIT ?",
-        *values, limit + 1,
-    )  # fmt: skip
-    places = [(row[8], row[9]) for row in rows[:limit] if row[9] is not None]
-    bodies = lists.read_places(transaction, places)
-    infos = [
-        _info(row[:8], _snippet(bodies[row[8]], query or "") if row[8] in bodies else None)
-        for row in rows[:limit]
-    ]
-    more = len(rows) > limit
-    return Page(tuple(infos), f"{infos[-1].updated!r}|{infos[-1].id}" if more else None)
-
-
-class _Search(NamedTuple):
-    """The parts of a statement that finds sessions: all of them, unless it says otherwise."""
-
-    before: str = ""
-    place: str = "NULL"
-    join: str = ""
-    where: str = "1 = 1"
-    values: Sequence[Any] = ()
-
-
-# A list is in `reach` with the place of its first hit; a list that begins like it has the hit as well.
-_REACH = (
-    "WITH RECURSIVE first (list, seq) AS ("
-    "SELECT e.list, min(e.seq) FROM ({matching}) m JOIN entries e ON e.content = m.id GROUP BY e.list), "
-    "reach (list, seq) AS (SELECT list, seq FROM first "
-    "UNION SELECT l.id, r.seq FROM reach r JOIN lists l ON l.parent = r.list AND l.base > r.seq), "
-    "hits (id, seq) AS (SELECT h.id, min(r.seq) FROM reach r JOIN sessions h ON h.messages = r.list "
-    "AND h.message_count > r.seq GROUP BY h.id)"
-)
-
-
-def _search(database: Database, query: str) -> _Search:
-    """Return how sessions are found that have the words of a query in one message, or in their title."""
-    if len(query) > _LONGEST_QUERY:
-        raise ArgumentError(f"a query has {_LONGEST_QUERY} characters at most, not {len(query)}: shorten it")
-    words = records.words(query)
-    terms = [records.folded(word) for word in words] or [records.folded(query.strip())]
-    in_title = " AND ".join(["s.title_folded LIKE ? ESCAPE '\\'"] * len(terms))
-    titles = [f"%{_escaped(term)}%" for term in terms]
-    if not all(map(is_text, terms)):
-        return _Search(where="1 = 0")  # no title has such characters
-    if not words:
-        return _Search(where=f"({in_title})", values=titles)
-    matching, values = database.matching(words)
-    return _Search(
-        before=_REACH.format(matching=matching),
-        place="f.seq",
-        join="LEFT JOIN hits f ON f.id = s.id",
-        where=f"(f.id IS NOT NULL OR ({in_title}))",
-        values=[*values, *titles],
-    )
-
-
-def _snippet(body: bytes, query: str) -> str:
-    """Return the piece of a message in which the words of a query stand."""
-    text = records.text_of(records.read_message(body, None))
-    lowered = text.lower()
-    at = min((here for word in records.words(query) if (here := lowered.find(word.lower())) >= 0), default=0)
-    start = max(0, at - _SNIPPET // 2)
-    return " ".join(text[start : start + 2 * _SNIPPET].split())
-
-
-def _info(row: Row, match: str | None = None) -> SessionInfo:
+def read_info(row: Row, match: str | None = None) -> SessionInfo:
+    """Return what a list shows of a session from its columns `INFO`."""
     session_id, title, agent_id, created, updated, messages, revision, parent_id = row
     return SessionInfo(
         id=session_id, title=title, agent_id=agent_id, created=created, updated=updated,
         messages=messages, revision=revision, parent_id=parent_id, match=match,
     )  # fmt: skip
-
-
-def _read_cursor(cursor: str) -> tuple[float, str]:
-    updated, mark, session_id = cursor.partition("|")
-    try:
-        if mark and is_name(session_id):
-            return float(updated), session_id
-    except ValueError:
-        pass
-    raise ArgumentError(f"{cursor!r} is no cursor of list_sessions()")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from agent_app.store import leases, queues, sessions, upkeep
+from agent_app.store import grants, leases, queues, search, sessions, upkeep
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Approval,
         Changes,
         Durability,
+        Grant,
         InputMode,
         Lease,
         Page,
@@ -51,14 +52,20 @@ class SqlStore:
             return sessions.create(self._database, transaction, session, agent_id=agent_id, title=title)
 
     def load(self, session_id: str) -> Stored:
-        """Return a whole session."""
+        """Return a session; of a long one, what is not looked at yet is read later."""
         with self._database.reading() as transaction:
-            return sessions.load(transaction, session_id)
+            return sessions.load(self._database, transaction, session_id)
 
     def info(self, session_id: str) -> SessionInfo:
         """Return what a list shows of one session."""
         with self._database.reading() as transaction:
             return sessions.info(transaction, session_id)
+
+    def is_current(self, stored: Stored) -> bool:
+        """Say whether a session is known to be unchanged; False also where finding out would take waiting."""
+        sql = "SELECT revision FROM sessions WHERE id = ?"
+        found = self._database.glance(sql, stored.session.session_id)
+        return found is not None and found[0] == stored.revision
 
     def messages(self, session_id: str, *, before: int | None = None, limit: int = 50) -> list[Message]:
         """Return up to *limit* messages, the last ones or those before an index."""
@@ -83,21 +90,31 @@ class SqlStore:
             )
         if session is base.session and (changes is None or not changes.any):
             return base
+        _check_agent(None if changes is None else changes.agent_id)
         with self._database.writing(durability) as transaction:
             place = sessions.hold(self._database, transaction, session.session_id)
-            leases.check(transaction, session.session_id, lease, self._database.now())
-            stored = sessions.save(self._database, transaction, place, session, base)
+            now = self._database.now()
+            leases.check(place.holder, session.session_id, lease, now)
+            stored = sessions.save(self._database, transaction, place, session, base, now)
             if changes is not None:
                 queues.write(transaction, session.session_id, changes)
         return stored
 
-    def fork(self, session_id: str, session: Session, upto: int, *, agent_id: str | None = None) -> Stored:
+    def fork(
+        self,
+        session_id: str,
+        session: Session,
+        upto: int,
+        *,
+        agent_id: str | None = None,
+        base: Stored | None = None,
+    ) -> Stored:
         """Store *session* as a fork that shares the first *upto* messages of another."""
         _check_name("session id", session.session_id)
         _check_agent(agent_id)
         _check_number("upto", upto)
         with self._database.writing() as transaction:
-            return sessions.fork(self._database, transaction, session_id, session, upto, agent_id)
+            return sessions.fork(self._database, transaction, session_id, session, upto, agent_id, base)
 
     def rename(self, session_id: str, title: str) -> SessionInfo:
         """Give a session another title."""
@@ -116,25 +133,25 @@ class SqlStore:
     def delete(self, session_id: str, *, lease: Lease | None = None) -> None:
         """Remove a session; what only it had is collected by `collect`."""
         with self._database.writing() as transaction:
-            sessions.hold(self._database, transaction, session_id)
-            leases.check(transaction, session_id, lease, self._database.now())
+            place = sessions.hold(self._database, transaction, session_id)
+            leases.check(place.holder, session_id, lease, self._database.now())
             sessions.delete(transaction, session_id)
 
     def list(self, *, query: str | None = None, cursor: str | None = None, limit: int = 50) -> Page:
         """Return sessions, the last changed first; with a query those whose title or text has its words."""
         _check_limit(limit)
         with self._database.reading() as transaction:
-            return sessions.listed(self._database, transaction, query, cursor, limit)
+            return search.listed(self._database, transaction, query, cursor, limit)
 
     def acquire(self, session_id: str, owner: str, *, seconds: float, take_over: bool = False) -> Lease:
         """Take the right to write a session."""
         _check_name("owner", owner)
         _check_seconds(seconds)
         with self._database.writing("soon") as transaction:
-            sessions.hold(self._database, transaction, session_id)
+            held = sessions.hold(self._database, transaction, session_id).holder
             now = self._database.now()
             return leases.acquire(
-                transaction, session_id, owner, now=now, seconds=seconds, take_over=take_over
+                transaction, session_id, owner, held, now=now, seconds=seconds, take_over=take_over
             )
 
     def renew(self, lease: Lease, *, seconds: float) -> Lease:
@@ -153,16 +170,22 @@ class SqlStore:
     def holder(self, session_id: str) -> Lease | None:
         """Return who may write a session now, if anybody may."""
         with self._database.reading() as transaction:
-            sessions.find(transaction, session_id)
-            held = leases.holder(transaction, session_id)
+            held = sessions.find(transaction, session_id).holder
             return held if held is not None and leases.is_good(held, self._database.now()) else None
 
     def append_events(
-        self, session_id: str, events: Sequence[Mapping[str, Any]], *, durability: Durability = "soon"
+        self,
+        session_id: str,
+        events: Sequence[Mapping[str, Any]],
+        *,
+        lease: Lease | None = None,
+        durability: Durability = "soon",
     ) -> Sequence[int]:
         """Write events to a session's log and return their numbers, which rise by one."""
         with self._database.writing(durability) as transaction:
-            sessions.hold(self._database, transaction, session_id)
+            held = sessions.hold(self._database, transaction, session_id).holder
+            if lease is not None:
+                leases.check_own(held, lease)
             return queues.add_events(transaction, session_id, events)
 
     def events(self, session_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[dict[str, Any]]:
@@ -187,11 +210,21 @@ class SqlStore:
             sessions.find(transaction, session_id)
             return queues.inputs(transaction, session_id)
 
+    def claim_inputs(self, lease: Lease, seqs: Sequence[int]) -> Sequence[int]:
+        """Say that waiting messages are about to be delivered, and return those that still wait."""
+        with self._database.writing("soon") as transaction:
+            held = sessions.hold(self._database, transaction, lease.session_id).holder
+            leases.check_own(held, lease)
+            return queues.claim_inputs(transaction, lease, seqs)
+
     def drop_input(self, session_id: str, seq: int) -> bool:
-        """Take a waiting message back; False if it was delivered already."""
+        """Take a waiting message back; False if it was delivered already, or is being delivered."""
         _check_number("seq", seq)
         with self._database.writing() as transaction:
-            sessions.hold(self._database, transaction, session_id)
+            held = sessions.hold(self._database, transaction, session_id).holder
+            lasts = held is not None and leases.is_good(held, self._database.now())
+            if held is not None and lasts and queues.is_claimed(transaction, held, seq):
+                return False
             return queues.drop_input(transaction, session_id, seq)
 
     def approvals(self, session_id: str | None = None, *, undecided: bool = False) -> Sequence[Approval]:
@@ -201,10 +234,31 @@ class SqlStore:
                 sessions.find(transaction, session_id)
             return queues.approvals(transaction, session_id, undecided=undecided)
 
-    def decide(self, approval_id: str, decision: Mapping[str, Any]) -> Approval:
-        """Keep a decision."""
+    def decide(
+        self, approval_id: str, decision: Mapping[str, Any], *, grant: Grant | None = None
+    ) -> Approval:
+        """Keep a decision, and what was given with it for longer than this call."""
         with self._database.writing() as transaction:
+            if grant is not None:  # first, since it holds a session, which writers do before all else
+                grants.check(grant)
+                grants.add(self._database, transaction, grant)
             return queues.decide(transaction, approval_id, decision)
+
+    def add_grant(self, grant: Grant) -> Grant:
+        """Keep a permission and return it; if one says the same of the same place, return that one."""
+        grants.check(grant)
+        with self._database.writing() as transaction:
+            return grants.add(self._database, transaction, grant)
+
+    def grants(self, *, session_id: str | None = None, project: str | None = None) -> Sequence[Grant]:
+        """Return the grants of a session, of a project, and those that count always; without both, all."""
+        with self._database.reading() as transaction:
+            return grants.find_all(transaction, session_id, project)
+
+    def remove_grant(self, grant_id: str) -> bool:
+        """Take a permission back; False if there is none of that id."""
+        with self._database.writing() as transaction:
+            return grants.remove(transaction, grant_id)
 
     def open_intents(self, session_id: str) -> dict[str, Mapping[str, Any]]:
         """Return the tool calls that were about to run and have no result, by call id."""

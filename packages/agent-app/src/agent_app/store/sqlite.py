@@ -12,12 +12,13 @@ import sqlite3
 import threading
 import time
 from contextlib import closing, contextmanager, suppress
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
+from agent_app.store import formats
 from agent_core import ArgumentError
+from agent_core.log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from agent_app.store.base import Durability
     from agent_app.store.database import Row
 
-FORMAT = 1
+FORMAT = 2
 """The format that this version writes; a database of a later one is left alone."""
 
 APPLICATION = 0x61677374
@@ -35,6 +36,7 @@ _BUSY_SECONDS = 10.0
 _BLOCK = 1 << 20
 _DAMAGE = ("malformed", "not a database", "corrupt")
 _MEMORY = ":memory:"
+_log = get_logger("store")
 
 
 class SQLiteTransaction:
@@ -77,6 +79,7 @@ class SQLiteDatabase:
         self._closed = False
         self._doubtful: list[sqlite3.Connection] = []
         self._connection: sqlite3.Connection | None = None
+        self._durability: Durability | None = None  # what the connection was last told
         with self._errors():
             self._connect()
 
@@ -94,11 +97,31 @@ class SQLiteDatabase:
     def writing(self, durability: Durability = "turn", *, alone: bool = False) -> Iterator[SQLiteTransaction]:  # noqa: ARG002 - there is only one writer anyway
         """Write everything or nothing."""
         with self._lock, self._errors():
-            connection = self._connect()
-            if not connection.in_transaction:
-                connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'turn' else 'NORMAL'}")
+            self._flush_with(durability)
             with self._transaction("BEGIN IMMEDIATE") as transaction:
                 yield transaction
+
+    def _flush_with(self, durability: Durability) -> None:
+        """Have the next commit flushed as it must be; one that is under way stays what it is."""
+        connection = self._connect()
+        if durability != self._durability and not connection.in_transaction:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'turn' else 'NORMAL'}")
+            self._durability = durability
+
+    def glance(self, sql: str, *values: Any) -> Row | None:
+        """Return one row if nobody is writing just now: reading it is as quick as reading memory."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            connection = self._connection
+            if connection is None or connection.in_transaction:
+                return None
+            found: Row | None = connection.execute(sql, values).fetchone()
+        except sqlite3.Error:
+            return None  # whoever reads it in the usual way is told why
+        finally:
+            self._lock.release()
+        return found
 
     def hold(self, transaction: Any, session_id: str) -> None:
         """Do nothing: whoever writes is alone."""
@@ -160,6 +183,7 @@ class SQLiteDatabase:
             while self._doubtful:
                 self._doubtful.pop().close()
             self._connection = connection
+            self._durability = None
         return self._connection
 
     def _disconnect(self) -> None:
@@ -343,11 +367,12 @@ def _put_aside(path: str, copy: str) -> None:
     with closing(sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)) as reader:
         reader.execute("VACUUM INTO ?", (str(unfinished),))
     unfinished.replace(copy)
+    _log.info("store_put_aside", store=path, copy=copy)
 
 
-def _script(found: int) -> str:  # noqa: ARG001 - there is one format yet
+def _script(found: int) -> str:
     """Return the statements that lead from a format to ours."""
-    return (files("agent_app.store") / "sqlite.sql").read_text(encoding="utf-8")
+    return formats.script("sqlite", found, FORMAT)
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ def check(database: Database, *, deep: bool) -> Report:
         problems += database.damage()
         with database.reading() as transaction:
             for session_id in session_ids(transaction):
-                problems += _session_problems(transaction, session_id, checked, deep=deep)
+                problems += _session_problems(database, transaction, session_id, checked, deep=deep)
             if deep:
                 problems += _wrong_content(transaction, checked)
     except StoreDamaged as error:
@@ -40,7 +40,7 @@ def session_ids(transaction: Transaction) -> list[str]:
 
 
 def _session_problems(
-    transaction: Transaction, session_id: str, checked: dict[str, int], *, deep: bool
+    database: Database, transaction: Transaction, session_id: str, checked: dict[str, int], *, deep: bool
 ) -> list[str]:
     place = sessions.find(transaction, session_id)
     checked["sessions"] += 1
@@ -50,7 +50,7 @@ def _session_problems(
             *_missing(transaction, session_id, place.messages, place.message_count, "messages"),
             *_missing(transaction, session_id, place.natives, place.native_count, "native items"),
         ]
-        return missing if missing or not deep else _broken_chain(transaction, session_id)
+        return missing if missing or not deep else _broken_chain(database, transaction, session_id)
     except StoreDamaged as error:
         return [f"session {session_id!r}: {error}"]
 
@@ -61,9 +61,9 @@ def _missing(transaction: Transaction, session_id: str, list_id: int, count: int
         yield f"session {session_id!r} should have {count} {what}, and {there} are there"
 
 
-def _broken_chain(transaction: Transaction, session_id: str) -> list[str]:
+def _broken_chain(database: Database, transaction: Transaction, session_id: str) -> list[str]:
     """Compare the links with what they should be; without any, it was kept as it was given to us."""
-    session = sessions.load(transaction, session_id).session
+    session = sessions.load(database, transaction, session_id).session
     place = sessions.find(transaction, session_id)
     marks = lists.read_marks(transaction, place.messages, 0, place.message_count)
     written = session.seal
@@ -101,8 +101,18 @@ def _collect_lists(transaction: Transaction) -> int:
     ends = transaction.rows("SELECT list, max(seq) FROM entries GROUP BY list")
     unreached = [(number, reach.get(number, 0)) for number, last in ends if last >= reach.get(number, 0)]
     transaction.many("DELETE FROM entries WHERE list = ? AND seq >= ?", unreached)
+    if dead and dead[0][0] == rows[0][0]:
+        _keep_number(transaction, dead.pop(0)[0])
     transaction.many("DELETE FROM lists WHERE id = ?", dead)
     return len(dead)
+
+
+def _keep_number(transaction: Transaction, newest: int) -> None:
+    """Leave the newest list there, empty, so that its number is not given to another one.
+
+    Whoever has a session of long ago in hand must not find the messages of another in its place.
+    """
+    transaction.run("UPDATE lists SET parent = NULL, base = 0 WHERE id = ?", newest)
 
 
 def _reach(transaction: Transaction, rows: list[Row]) -> dict[int, int]:

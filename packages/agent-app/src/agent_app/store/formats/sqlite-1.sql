@@ -1,4 +1,4 @@
--- Format 1. Every statement can be run again without harm; `PRAGMA user_version` tells the format.
+-- Format 1. `PRAGMA user_version` tells the format.
 
 CREATE TABLE IF NOT EXISTS content (
     id   INTEGER PRIMARY KEY,
