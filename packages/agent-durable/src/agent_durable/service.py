@@ -1,0 +1,120 @@
+"""The face for those who submit, watch and cancel runs; and the one place that reads addresses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from agent_core import ArgumentError
+from agent_durable.capability import capability, provider_of
+from agent_durable.jobs import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agent_app import AgentApplication
+    from agent_durable.dbos_engine import DbosEngine
+    from agent_durable.engine import DurableEngine
+    from agent_durable.jobs import JobInfo, Outcome, Status
+    from agent_durable.workers import Workers
+
+
+class DurableRuns:
+    """Submits runs of an application's sessions to workers, and watches them.
+
+    Args:
+        app: The application; its store must be the one that the workers have.
+        engine: The durable engine.
+    """
+
+    def __init__(self, app: AgentApplication, engine: DurableEngine) -> None:
+        self._app = app
+        self._engine = engine
+
+    def say(self, session_id: str, text: str, **job: Any) -> str:
+        """Say something in a session, and have it answered by a worker; return the id of the run.
+
+        The message is safe when this returns. What happens is to be read with the application's `subscribe`.
+
+        Args:
+            job: Fields of `Job`: tenant, priority, deadline, tokens, cost, overrides.
+        """
+        waiting = self._app.enqueue(session_id, text, "queue")
+        return self.go_on(session_id, run_id=f"run-{session_id[:8]}-{waiting.seq}", **job)
+
+    def go_on(self, session_id: str, *, run_id: str | None = None, **job: Any) -> str:
+        """Have a session gone on with that has something waiting: messages, or decisions that were made."""
+        agent_id = self._agent_of(session_id)
+        return self._engine.submit(
+            Job(
+                run_id=run_id or f"run-{uuid4().hex[:16]}",
+                session_id=session_id,
+                capability=capability(self._app, agent_id),
+                provider=provider_of(self._app, agent_id),
+                **job,
+            )
+        )
+
+    def decide(self, approval_id: str, decision: Any, **job: Any) -> str:
+        """Decide what a run waits for, and have it gone on with; return the id of the run."""
+        approval = self._app.decide(approval_id, decision)
+        return self.go_on(approval.session_id, **job)
+
+    def retry(self, run: JobInfo) -> str:
+        """Try a run that is over once more, from where it stopped; return the id of the new one."""
+        return self._engine.submit(replace(run.job, run_id=f"run-{uuid4().hex[:16]}"))
+
+    def jobs(self, *, status: Status | None = None, limit: int = 100) -> Sequence[JobInfo]:
+        """Return runs, the latest first."""
+        return self._engine.jobs(status=status, limit=limit)
+
+    def job(self, run_id: str) -> JobInfo | None:
+        """Return one run, or None if there is none of that id."""
+        return self._engine.job(run_id)
+
+    def steps(self, run_id: str) -> Sequence[Outcome]:
+        """Return what the steps of a run came to, in order."""
+        return self._engine.steps(run_id)
+
+    def cancel(self, run_id: str) -> bool:
+        """Stop a run, wherever it is; False if it is over."""
+        return self._engine.cancel(run_id)
+
+    def _agent_of(self, session_id: str) -> str:
+        known = self._app.store.info(session_id).agent_id or self._app.config.get("default_agent")
+        agents = list(self._app.config.get("agents", {}))
+        chosen = known or (agents[0] if len(agents) == 1 else None)
+        if chosen is None:
+            raise ArgumentError(f"session {session_id!r} has no agent: give it one with switch_agent")
+        return str(chosen)
+
+
+def open_engine(
+    url: str, *, limits: Mapping[str, tuple[int, float]] | None = None
+) -> tuple[DbosEngine, Workers]:
+    """Return the engine and the list of workers that go with a store at *url*.
+
+    Raises:
+        ArgumentError: If the address is of no kind that can be shared, or DBOS is not installed.
+    """
+    try:
+        from agent_durable.dbos_engine import DbosEngine
+        from agent_durable.workers import Workers
+    except ImportError as error:
+        raise ArgumentError("durable runs need DBOS: pip install 'agent-durable[dbos]'") from error
+    address = _address(url)
+    return DbosEngine(address, limits=limits), Workers(_workers_address(address))
+
+
+def _address(url: str) -> str:
+    """Return where DBOS keeps its tables: in the same PostgreSQL database, or beside a file of SQLite."""
+    if url.startswith(("postgresql://", "postgres://")):
+        return f"postgresql+psycopg://{url.partition('://')[2]}"
+    if url.startswith("sqlite:///"):
+        return f"{url}.runs"
+    raise ArgumentError(f"durable runs need postgresql://… or sqlite:///FILE, not {url.partition(':')[0]}:")
+
+
+def _workers_address(address: str) -> str:
+    return address if address.startswith("postgresql") else f"{address}.workers"

@@ -1,0 +1,137 @@
+"""A process that takes runs from the queue, and brings to an end what others have left."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from agent_app.store.leases import this_process
+from agent_core.log import get_logger
+from agent_durable.capability import capabilities
+from agent_durable.performing import Performance
+from agent_runtime.clock import SYSTEM_CLOCK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent_app import AgentApplication
+    from agent_durable.dbos_engine import DbosEngine
+    from agent_durable.engine import Step
+    from agent_durable.jobs import Job, Outcome
+    from agent_durable.workers import Workers
+
+BEAT_SECONDS = 1.0
+SILENT_SECONDS = 6.0
+"""How long a worker may be silent before others take what it had."""
+
+WATCH_SECONDS = 0.3
+_log = get_logger("durable")
+
+
+class Worker:
+    """Takes runs of one application from the queue that it shares with other workers.
+
+    Args:
+        app: The application.
+        engine: The durable engine.
+        workers: The list on which the worker stands.
+        concurrency: How many runs it has at a time.
+        given_up: Called when others have taken what this worker had, since it was silent for too long. It
+            must end the process: whatever it still does, others do as well.
+    """
+
+    def __init__(
+        self,
+        app: AgentApplication,
+        engine: DbosEngine,
+        workers: Workers,
+        *,
+        concurrency: int = 10,
+        given_up: Callable[[], None],
+    ) -> None:
+        self.id = f"worker-{uuid4().hex[:12]}"
+        self._app = app
+        self._engine = engine
+        self._workers = workers
+        self._concurrency = concurrency
+        self._given_up = given_up
+        self._running: dict[str, Performance] = {}
+        self._stopped = threading.Event()
+        self._draining = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The runs that it has now."""
+        return tuple(self._running)
+
+    def start(self) -> None:
+        """Begin to work; returns at once."""
+        able = list(capabilities(self._app).values())
+        self._workers.add(self.id, this_process(), self._concurrency, able)
+        self._engine.serve(self._perform, able, worker=self.id, concurrency=self._concurrency)
+        for work, seconds in ((self._beat, BEAT_SECONDS), (self._watch, WATCH_SECONDS)):
+            thread = threading.Thread(target=self._again, args=(work, seconds), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        _log.info("worker_started", worker=self.id, agents=able)
+
+    def drain(self, *, seconds: float = 30.0) -> list[str]:
+        """Stop after the steps under way, and hand over what is not done; return those runs."""
+        self._draining.set()
+        self._workers.beat(self.id, draining=True)
+        deadline = SYSTEM_CLOCK.now() + seconds
+        left = list(self._running.values())
+        for performance in left:
+            performance.park()
+        for performance in left:
+            performance.wait_parked(max(0.0, deadline - SYSTEM_CLOCK.now()))
+        self._stopped.set()
+        self._engine.stop()
+        for performance in left:
+            performance.give_back()
+        with self._workers.taking(self.id):
+            return list(self._engine.take_from(self.id))
+
+    async def _perform(self, job: Job, step: Step) -> Outcome:
+        """Bring a job to its end; called by the engine, also for a job that another worker began."""
+        performance = Performance(self._app, job, self._check_place)
+        self._running[job.run_id] = performance
+        if self._draining.is_set():
+            performance.park()
+        try:
+            return await performance.perform(step)
+        finally:
+            self._running.pop(job.run_id, None)
+
+    def _check_place(self) -> None:
+        """End the process if others have taken what it had; else they must have had another reason."""
+        if not self._workers.beat(self.id, draining=self._draining.is_set()):
+            self._given_up()
+
+    def _beat(self) -> None:
+        self._check_place()
+        for other in self._workers.all():
+            if other.id != self.id and other.age > SILENT_SECONDS:
+                self._take_over(other.id, other.name)
+
+    def _take_over(self, worker_id: str, name: str) -> None:
+        with self._workers.taking(worker_id, silent=SILENT_SECONDS) as taken:
+            runs = self._engine.take_from(worker_id) if taken else ()
+        if taken:
+            _log.warning("worker_lost", worker=worker_id, name=name, runs=list(runs))
+
+    def _watch(self) -> None:
+        """Stop the runs that were cancelled elsewhere."""
+        for run_id in self._engine.cancelled(self.running):
+            performance = self._running.get(run_id)
+            if performance is not None:
+                performance.cancel()
+
+    def _again(self, work: Callable[[], None], seconds: float) -> None:
+        while not self._stopped.wait(seconds):
+            try:
+                work()
+            except Exception as error:  # noqa: BLE001 - the database may be away for a while
+                _log.warning("worker_disturbed", worker=self.id, error=str(error))

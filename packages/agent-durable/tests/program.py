@@ -1,0 +1,101 @@
+"""A worker of a small application, as a process of its own: ``python program.py URL FOLDER [VERSION]``.
+
+The agent of a session "Count to N" calls its tools N times. `note` may run twice, `pay` must not. Every
+effect is a line in FOLDER/effects, written before the tool returns; that is the world outside.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from agent_app import AgentApplication
+from agent_core.testing import Reply, ScriptedProvider, ToolCall
+from agent_durable import Worker, open_engine
+
+
+def answer(messages: list[dict[str, Any]]) -> Reply:
+    """Call the tools as often as the last question says, one after the other, then say what they said."""
+    asked = max(place for place, message in enumerate(messages) if message["role"] == "user")
+    wanted = int(str(messages[asked]["content"]).split()[-1])
+    done = [message["content"] for message in messages[asked:] if message["role"] == "tool"]
+    if len(done) < wanted:
+        name = "pay" if len(done) % 2 else "note"
+        return Reply(tool_calls=[ToolCall(name, {"number": len(done)}, f"q{asked}c{len(done)}")])
+    return Reply(text=" | ".join(done) or "nothing")
+
+
+class Tools:
+    """The tools, with effects outside."""
+
+    name = "tools"
+    version = "1"
+    idempotent = frozenset({"note"})
+
+    def __init__(self, folder: Path | None = None, seconds: float = 0.0) -> None:
+        self._folder = folder
+        self._seconds = seconds
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        """Return both tools."""
+        parameters = {"type": "object", "properties": {"number": {"type": "integer"}}}
+        return [
+            {"type": "function", "function": {"name": name, "parameters": parameters}}
+            for name in ("note", "pay")
+        ]
+
+    def execute_tool(self, tool_name: str, arguments: dict[str, Any], context: Any) -> dict[str, Any]:
+        """Have the effect, after a while."""
+        time.sleep(self._seconds)
+        if self._folder is not None:
+            line = f"{tool_name} {context['session_id']} {context['idempotency_key']}\n".encode()
+            descriptor = os.open(self._folder / "effects", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            os.write(descriptor, line)
+            os.close(descriptor)
+        return {"success": True, "result": f"{tool_name} {arguments['number']}"}
+
+
+def application(
+    url: str, folder: Path | None = None, *, version: str = "1", seconds: float = 0.0, **sections: Any
+) -> AgentApplication:
+    """Return the application; another version has another prompt."""
+    agent = {"model": "m", "system_prompt": f"Version {version}.", "sections": sections}
+    config = {"agents": {"counter": agent}, "models": {"m": {"provider": "scripted"}}}
+    tools = Tools(folder, seconds)
+    tools.version = version
+    plugins = [ScriptedProvider(itertools.repeat(answer)), tools]
+    return AgentApplication(config, store=url, plugins=plugins, installed=False)
+
+
+def say(*words: str) -> None:
+    """Tell whoever started this process."""
+    sys.stdout.write(" ".join(words) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Work until SIGTERM."""
+    url, folder = sys.argv[1], Path(sys.argv[2])
+    version = sys.argv[3] if len(sys.argv) > 3 else "1"
+    seconds = float(os.environ.get("TOOL_SECONDS", "0.05"))
+    asks = {"permissions": {"ask": ["pay"], "allow": ["note"]}} if os.environ.get("ASKS") else {}
+    limits = {"tenant:slow": (1, 2.0)} if os.environ.get("LIMITED") else None
+    app = application(url, folder, version=version, seconds=seconds, **asks)
+    engine, workers = open_engine(url, limits=limits)
+    worker = Worker(app, engine, workers, concurrency=4, given_up=lambda: os._exit(75))
+    told = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_given: told.set())
+    worker.start()
+    say("ready", worker.id)
+    told.wait()
+    say("handed over", *worker.drain(seconds=20))
+
+
+if __name__ == "__main__":
+    main()
