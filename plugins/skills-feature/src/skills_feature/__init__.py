@@ -1,0 +1,16 @@
+"""Skills: folders of instructions that an agent loads when it needs them.
+
+::
+
+    skill       one folder: its SKILL.md read and checked
+    catalogue   the folders that have skills, and what is wrong with some of them
+    files       reading files of a skill, and nothing beside them
+    tools       the two tools by which the model loads instructions and files
+    feature     the plugin: the catalogue in the prompt, and the tools
+"""
+
+from skills_feature.catalogue import Catalogue, find_skills
+from skills_feature.feature import SkillsFeature
+from skills_feature.skill import Skill, SkillError, read_skill
+
+__all__ = ["Catalogue", "Skill", "SkillError", "SkillsFeature", "find_skills", "read_skill"]

@@ -1,0 +1,83 @@
+"""The plugin: the catalogue of skills in the prompt, and the tools that load them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skills_feature.catalogue import Catalogue, find_skills
+from skills_feature.tools import LOAD, READ, SkillTools
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agent_runtime.env import Prompt
+    from agent_runtime.phases import PhaseView
+    from agent_runtime.registrar import PluginRegistrar
+
+SECTION = "skills"
+PROJECT_FOLDERS = (".agent/skills", ".agents/skills", ".claude/skills")
+"""Where a project keeps its skills, in the session's folders."""
+
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "folders": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "description": "Folders that have a folder for each skill, beside the usual ones.",
+        },
+        "project": {
+            "type": "boolean",
+            "default": True,
+            "description": "Whether the skills that come with a project count.",
+        },
+    },
+}
+
+
+class SkillsFeature:
+    """Lets agents use skills."""
+
+    name = "skills"
+    version = "0.1.0"
+    default_enabled = False
+
+    @staticmethod
+    def config_schemas() -> list[tuple[str, dict[str, Any]]]:
+        """Return the section that the plugin claims, with its schema."""
+        return [(SECTION, _SCHEMA)]
+
+    def register(self, registrar: PluginRegistrar) -> None:
+        """Place the catalogue and the tools."""
+        section = registrar.spec.section(SECTION)
+        look = partial(
+            _catalogue, tuple(section.get("folders", ())), project=bool(section.get("project", True))
+        )
+        registrar.request_transform(partial(_with_catalogue, look))
+        registrar.tool("skill_tools", SkillTools(look))
+
+
+def user_folder() -> Path:
+    """Return where a person's own skills are."""
+    home = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(home) if home else Path.home() / ".config") / "agent" / "skills"
+
+
+def _catalogue(given: Sequence[str], metadata: Mapping[str, Any], *, project: bool) -> Catalogue:
+    roots = metadata.get("workspace_roots") if project else None
+    texts = [one for one in roots if isinstance(one, str)] if isinstance(roots, (list, tuple)) else []
+    own = [Path(root) / place for root in texts for place in PROJECT_FOLDERS]
+    return find_skills([*own, *(Path(one).expanduser() for one in given), user_folder()])
+
+
+def _with_catalogue(look: Any, prompt: Prompt, view: PhaseView) -> Prompt:
+    """Return the prompt with the list of skills behind its system message; without skills, without tools."""
+    text = look(view.session.metadata).text()
+    if not text:
+        return replace(prompt, tools=tuple(tool for tool in prompt.tools if tool.name not in (LOAD, READ)))
+    return prompt.with_system(text)

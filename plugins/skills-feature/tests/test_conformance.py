@@ -1,0 +1,8 @@
+"""The feature keeps to the contract."""
+
+from agent_core.testing.conformance import FeatureConformance
+from skills_feature import SkillsFeature
+
+
+class TestConformance(FeatureConformance):
+    plugin = SkillsFeature

@@ -1,0 +1,240 @@
+"""Skills: found in folders, listed in the prompt, loaded when the model asks, confined to their folder."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from agent_core import Session
+from agent_core.testing import Reply, ScriptedProvider, ToolCall
+from agent_runtime import AgentRuntimeBuilder, AgentSpec, RunRequest
+from skills_feature import SkillError, SkillsFeature, find_skills, read_skill
+from skills_feature.files import SkillFileError, read_file
+
+HEAD = "---\nname: {name}\ndescription: {about}\n---\n"
+
+
+def write_skill(folder: Path, name: str, about: str = "Brews tea.", body: str = "Boil water.") -> Path:
+    place = folder / name
+    place.mkdir(parents=True)
+    (place / "SKILL.md").write_text(HEAD.format(name=name, about=about) + body)
+    return place
+
+
+@pytest.fixture(autouse=True)
+def nobodys_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No skills of whoever runs the tests."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def run(root: Path, *calls: ToolCall, **section: Any) -> tuple[Any, ScriptedProvider]:
+    """Let a model make calls in a session of a project."""
+    provider = ScriptedProvider([*(Reply(tool_calls=[call]) for call in calls), "Done."])
+    spec = AgentSpec(
+        "a", "m", system_prompt="Be brief.", plugin_ids=("skills",), sections={"skills": section}
+    )
+    builder = AgentRuntimeBuilder().with_provider("scripted", provider).with_plugin("skills", SkillsFeature)
+    builder.with_model({"id": "m", "provider": "scripted"}).with_agent_spec(spec)
+    session = Session("s", metadata={"workspace_roots": [str(root)]})
+    return builder.build().run_to_completion(RunRequest("a", "Hi.", session)), provider
+
+
+def answers(result: Any) -> list[str]:
+    return [message["content"] for message in result.messages if message["role"] == "tool"]
+
+
+def tools_of(provider: ScriptedProvider) -> list[str]:
+    return [tool["function"]["name"] for tool in provider.requests[0].config["tools"]]
+
+
+def test_the_prompt_lists_the_skills_and_not_what_they_say(tmp_path: Path) -> None:
+    write_skill(tmp_path / ".agent" / "skills", "tea", "Brews tea.", "Boil water first.")
+
+    _result, provider = run(tmp_path)
+
+    system = provider.requests[0].native_messages[0]["content"]
+    assert system.startswith("Be brief.\n\n")
+    assert "- tea: Brews tea." in system
+    assert "Boil" not in system
+    assert tools_of(provider) == ["load_skill", "read_skill_file"]
+
+
+def test_without_skills_nothing_is_said_and_nothing_offered(tmp_path: Path) -> None:
+    _result, provider = run(tmp_path)
+
+    assert provider.requests[0].native_messages[0]["content"] == "Be brief."
+    assert not provider.requests[0].config.get("tools")
+
+
+def test_a_skill_is_loaded_with_the_list_of_its_files(tmp_path: Path) -> None:
+    place = write_skill(tmp_path / ".agent" / "skills", "tea", body="Boil water first.")
+    (place / "scripts").mkdir()
+    (place / "scripts" / "brew.sh").write_text("echo tea")
+    (place / ".hidden").write_text("x")
+
+    result, _provider = run(
+        tmp_path,
+        ToolCall("load_skill", {"name": "tea"}),
+        ToolCall("read_skill_file", {"name": "tea", "path": "scripts/brew.sh"}),
+    )
+
+    loaded, script = answers(result)
+    assert "Boil water first." in loaded
+    assert loaded.endswith("- scripts/brew.sh")
+    assert script == "echo tea"
+
+
+def test_a_skill_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    write_skill(tmp_path / ".agent" / "skills", "tea")
+
+    result, _provider = run(tmp_path, ToolCall("load_skill", {"name": "coffee"}))
+
+    assert "no skill 'coffee'; there are: tea" in answers(result)[0]
+
+
+def test_a_skill_of_the_project_counts_before_one_of_the_person(tmp_path: Path) -> None:
+    write_skill(tmp_path / "config" / "agent" / "skills", "tea", "The person's.")
+    write_skill(tmp_path / "config" / "agent" / "skills", "cake", "The person's.")
+    write_skill(tmp_path / "project" / ".agents" / "skills", "tea", "The project's.")
+
+    _result, provider = run(tmp_path / "project")
+    _result, without = run(tmp_path / "project", project=False)
+
+    system = provider.requests[0].native_messages[0]["content"]
+    assert "- cake: The person's.\n- tea: The project's." in system
+    assert "- tea: The person's." in without.requests[0].native_messages[0]["content"]
+
+
+def test_other_folders_can_be_named(tmp_path: Path) -> None:
+    write_skill(tmp_path / "shared", "tea")
+
+    _result, provider = run(tmp_path, folders=[str(tmp_path / "shared")])
+
+    assert "- tea:" in provider.requests[0].native_messages[0]["content"]
+
+
+def test_a_skill_that_was_just_changed_is_read_anew(tmp_path: Path) -> None:
+    place = write_skill(tmp_path, "tea", "Old words.")
+    assert find_skills([tmp_path]).skills["tea"].description == "Old words."
+
+    (place / "SKILL.md").write_text(HEAD.format(name="tea", about="New words, and more of them."))
+
+    assert find_skills([tmp_path]).skills["tea"].description == "New words, and more of them."
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Boil water.", "must begin with a head"),
+        ("---\nname: tea\n", "must begin with a head"),
+        ("---\n- a\n---\n", "must have fields"),
+        ("---\nname: tea\n---\n", "needs a text under 'description'"),
+        ("---\nname: 3\ndescription: x\n---\n", "needs a text under 'name'"),
+        ("---\nname: Tea\ndescription: x\n---\n", "no name for a skill"),
+        ("---\nname: cake\ndescription: x\n---\n", "give both the same name"),
+        (f"---\nname: tea\ndescription: {'x' * 1025}\n---\n", "more than 1024 characters"),
+        ("---\nname: [\n---\n", "cannot be read"),
+        ("---\nname: !!python/object/apply:os.system ['true']\n---\n", "cannot be read"),
+        ("---\na: &a [*a]\nname: tea\ndescription: x\n---\n", ""),
+    ],
+)
+def test_what_is_no_skill_is_left_out_and_says_why(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "tea").mkdir()
+    (tmp_path / "tea" / "SKILL.md").write_text(text)
+
+    found = find_skills([tmp_path])
+
+    assert [why in problem for problem in found.problems] == ([True] if why else [])
+    assert list(found.skills) == ([] if why else ["tea"])
+
+
+def test_the_head_says_more(tmp_path: Path) -> None:
+    place = tmp_path / "tea"
+    place.mkdir()
+    (place / "SKILL.md").write_text(
+        "---\nname: tea\ndescription: >\n  Brews\n  tea.\nlicense: MIT\ncompatibility: a kettle\n"
+        "allowed-tools: Read Bash(kettle:*)\nmetadata:\n  version: 1.0\n---\nBoil.\n"
+    )
+
+    skill = read_skill(place)
+
+    assert (skill.description, skill.license, skill.compatibility) == ("Brews tea.", "MIT", "a kettle")
+    assert (skill.tools, skill.metadata) == (("Read", "Bash(kettle:*)"), {"version": "1.0"})
+
+
+HOSTILE = [
+    "../secret",
+    "a/../../secret",
+    "/etc/passwd",
+    "link",
+    "folder/secret",
+    "fifo",
+    "folder",
+    "",
+    ".",
+    "..",
+    "a\0b",
+    "..\\secret",
+    "SKILL.md/x",
+    "missing",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_nothing_outside_of_the_skill_is_read(tmp_path: Path, name: str) -> None:
+    place = write_skill(tmp_path, "tea")
+    (tmp_path / "secret").write_text("secret")
+    (place / "link").symlink_to(tmp_path / "secret")
+    (place / "folder").symlink_to(tmp_path)
+    os.mkfifo(place / "fifo")
+
+    with pytest.raises(SkillFileError):
+        read_file(place, name, limit=1000)
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(1 << 30)
+
+    with pytest.raises(SkillFileError, match="too large"):
+        read_file(tmp_path, "huge", limit=1000)
+
+
+def test_what_is_no_text_is_named(tmp_path: Path) -> None:
+    place = write_skill(tmp_path / ".agent" / "skills", "tea")
+    (place / "picture").write_bytes(b"\x89PNG\0")
+
+    result, _provider = run(tmp_path, ToolCall("read_skill_file", {"name": "tea", "path": "picture"}))
+
+    assert answers(result)[0].startswith("picture is no text: 5 bytes")
+
+
+def test_a_rule_can_be_about_a_skill(tmp_path: Path) -> None:
+    write_skill(tmp_path / ".agent" / "skills", "tea")
+    provider = ScriptedProvider([Reply(tool_calls=[ToolCall("load_skill", {"name": "tea"})]), "Done."])
+    rules = {"allow": ["*"], "deny": ["load_skill(tea)"]}
+    spec = AgentSpec("a", "m", plugin_ids=("skills",), sections={"permissions": rules})
+    builder = AgentRuntimeBuilder().with_provider("scripted", provider).with_plugin("skills", SkillsFeature)
+    builder.with_model({"id": "m", "provider": "scripted"}).with_agent_spec(spec)
+    session = Session("s", metadata={"workspace_roots": [str(tmp_path)]})
+
+    result = builder.build().run_to_completion(RunRequest("a", "Hi.", session))
+
+    assert "not allowed" in answers(result)[0]
+
+
+@given(st.text(max_size=300))
+def test_whatever_stands_in_a_file_a_skill_is_read_or_refused(text: str) -> None:
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        place = Path(folder) / "tea"
+        place.mkdir()
+        (place / "SKILL.md").write_bytes(text.encode("utf-8", "surrogatepass"))
+        with suppress(SkillError, SkillFileError):  # and nothing else
+            assert read_skill(place).name == "tea"

@@ -1,0 +1,8 @@
+"""The feature keeps to the contract."""
+
+from agent_core.testing.conformance import FeatureConformance
+from system_message_feature import SystemMessageFeature
+
+
+class TestConformance(FeatureConformance):
+    plugin = SystemMessageFeature
