@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_provider_kit.testing import ScriptedServer, chat_models
 from agent_terminal_app.cli import main
-from agent_terminal_app.commands.doctor import Finding, bounded, check_space, check_store, report_lines
+from agent_terminal_app.commands.doctor import report_lines
+from agent_terminal_app.health.finding import Finding, look_at_all
+from agent_terminal_app.health.places import check_log, check_space, check_store
+from agent_terminal_app.keys import KeyStore
+from agent_terminal_app.paths import Paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(f"XDG_{kind.upper()}_HOME", str(tmp_path / kind))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.setenv("AGENT_KEYRING", "off")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -52,9 +58,11 @@ def test_a_fresh_machine_is_well_and_nothing_is_made_on_it(
         "configuration",
         "agents",
         "keys",
+        "servers",
         "plugins",
         "sessions",
         "embedded model",
+        "log",
         "terminal",
         "disk space",
     ]
@@ -109,7 +117,7 @@ def test_a_damaged_database_fails_and_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_folder_in_place_of_the_database_is_a_finding(tmp_path: Path) -> None:
-    [finding] = bounded("sessions", lambda: check_store(tmp_path))
+    [finding] = look_at_all([("sessions", lambda: check_store(tmp_path))])
     assert finding.status == "FAIL"
 
 
@@ -131,7 +139,8 @@ def test_a_check_that_raises_is_a_finding_like_any_other() -> None:
         yield Finding("", "OK", "so far")
         raise OSError("the disk is gone")
 
-    assert [(one.check, one.status) for one in bounded("disk", broken)] == [("disk", "OK"), ("disk", "FAIL")]
+    found = look_at_all([("disk", broken)])
+    assert [(one.check, one.status) for one in found] == [("disk", "OK"), ("disk", "FAIL")]
 
 
 def test_a_check_that_never_comes_back_does_not_hold_up_the_report() -> None:
@@ -141,11 +150,77 @@ def test_a_check_that_never_comes_back_does_not_hold_up_the_report() -> None:
         never.wait()
         return []
 
-    [finding] = bounded("disk", stuck, patience=0.01)
+    late, on_time = look_at_all([("disk", stuck), ("other", lambda: [Finding("", "OK", "")])], patience=0.2)
     never.set()
-    assert finding.status == "FAIL" and "no answer" in finding.detail
+    assert late.status == "FAIL" and "no answer" in late.detail and late.remedy
+    assert (on_time.check, on_time.status) == ("other", "OK")
 
 
 def test_people_read_the_remedy_below_what_is_wrong() -> None:
     finding = Finding("keys", "FAIL", "none\x1b[2J", "set one")
     assert list(report_lines(finding)) == ["FAIL  keys: none[2J", "      set one"]
+
+
+SERVER = """
+model = "mine"
+[models.mine]
+provider = "openai_compatible"
+model = "m"
+[models.mine.config]
+base_url = "{url}/v1"
+api_key = "{key}"
+"""
+
+
+def test_a_server_in_use_that_does_not_answer_fails(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ScriptedServer(otherwise=chat_models("m")) as server:
+        configure(home, SERVER.format(url=server.url, key=""))
+        code, found = doctor(capsys)
+        assert (code, [one["status"] for one in found["servers"]]) == (0, ["OK"])
+        assert found["keys"][0]["detail"] == "models.mine: none is sent"
+        server.wait_until_closed()
+    code, found = doctor(capsys)
+    assert (
+        code == 1 and "nobody answers at" in found["servers"][0]["detail"] and found["servers"][0]["remedy"]
+    )
+
+
+def test_a_key_by_reference_is_looked_up_and_its_origin_told(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(home, SERVER.format(url="https://llm.example.com", key="stored:mine"))
+    code, found = doctor(capsys)
+    assert code == 1 and found["keys"][0]["remedy"] == "run `agent keys set mine`"
+    KeyStore(Paths.of_this_user()).set("mine", "the-secret-itself")
+    code, found = doctor(capsys)
+    assert code == 0 and "stored as 'mine'" in found["keys"][0]["detail"]
+    assert "(mode 0600)" in found["keys"][1]["detail"]
+    assert "the-secret-itself" not in json.dumps(found)
+
+
+def test_stored_keys_that_others_can_read_fail(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = KeyStore(Paths.of_this_user())
+    store.set("anthropic", "the-secret-itself")
+    store.path.chmod(0o644)
+    code, found = doctor(capsys)
+    assert code == 1 and "chmod 600" in found["keys"][0]["detail"]
+
+
+def test_a_project_that_nobody_trusts_is_a_warning(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / ".agent").mkdir()
+    (home / ".agent" / "config.toml").write_text('model = "x"\n')
+    _, found = doctor(capsys)
+    assert [one["status"] for one in found["configuration"]] == ["OK", "WARN"]
+    assert "agent config trust" in found["configuration"][1]["remedy"]
+
+
+def test_a_log_that_others_can_read_is_a_warning(tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    assert [one.status for one in check_log(folder)] == ["OK"]
+    folder.mkdir(mode=0o700)
+    (folder / "agent-000001.jsonl").write_text("{}\n")
+    (folder / "agent-000001.jsonl").chmod(0o644)
+    findings = list(check_log(folder))
+    assert [one.status for one in findings] == ["OK", "WARN"] and "chmod" in findings[1].remedy
+    (tmp_path / "file").write_text("")
+    assert [one.status for one in check_log(tmp_path / "file")] == ["WARN"]

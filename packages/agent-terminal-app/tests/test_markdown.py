@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_terminal_app.chat.markdown import LineMarkdown, clean
+from agent_terminal_app.chat.text import cells
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -58,8 +59,93 @@ def test_a_long_line_is_cut_between_words_while_it_arrives() -> None:
     assert markdown.feed(" four\n") == ["three four"]
 
 
-def test_a_line_is_not_cut_inside_of_code() -> None:
-    assert shown("some `long code here` end", width=12) == ["some", "`long code here`", "end"]
+def test_a_line_is_cut_outside_of_marks_if_that_is_possible() -> None:
+    assert shown("some `long code` end", width=12) == ["some", "`long code`", "end"]
+
+
+def test_marks_that_are_wider_than_the_terminal_go_on_in_the_next_row() -> None:
+    lines = shown("**a bold sentence of many words** and more", color=True, width=14)
+
+    bold = ["\x1b[1ma bold\x1b[0m", "\x1b[1msentence of\x1b[0m", "\x1b[1mmany words\x1b[0m"]
+    assert lines == [*bold, "and more"]
+
+
+def test_the_rows_of_a_long_item_stand_below_its_words() -> None:
+    text = "- one two three\n  - four five six\n12. seven eight\n> nine ten eleven\n"
+
+    assert shown(text, width=10) == [
+        "• one two", "  three", "  • four", "    five", "    six", "12. seven", "    eight",
+        "│ nine ten", "│ eleven",
+    ]  # fmt: skip
+
+
+def test_a_row_is_no_new_item_because_of_how_it_begins() -> None:
+    assert shown("one two # three - four\n", width=8) == ["one two", "# three", "- four"]
+    assert shown("one two # three\n", color=True, width=8) == ["one two", "# three"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[the docs](https://example.com/a_(b))", "the docs (\x1b[4mhttps://example.com/a_(b)\x1b[0m)"),
+        ("[example.com](https://example.com)", "\x1b[4mhttps://example.com\x1b[0m"),
+        ("![a cat](https://example.com/cat.png)", "a cat (\x1b[4mhttps://example.com/cat.png\x1b[0m)"),
+        ("<https://example.com>", "\x1b[4mhttps://example.com\x1b[0m"),
+        ("[bank.example](https://evil.example)", "bank.example (\x1b[4mhttps://evil.example\x1b[0m)"),
+    ],
+)
+def test_a_link_is_shown_with_its_address(text: str, line: str) -> None:
+    assert shown(text, color=True) == [line]
+    assert shown(text, color=False) == [text]
+
+
+TABLE = "| Name | Size |\n|:-----|-----:|\n| a | 1 |\n| 日本 | **22** |\n"
+
+
+def test_a_table_is_held_back_until_it_is_complete_and_then_aligned() -> None:
+    markdown = LineMarkdown(color=False, width=40)
+
+    assert markdown.feed(TABLE) == []
+    assert markdown.feed("\nDone.\n") == [
+        "Name │   Size",
+        "─────┼───────",
+        "a    │      1",
+        "日本 │ **22**",
+        "",
+        "Done.",
+    ]
+
+
+def test_a_table_at_the_end_is_shown_at_the_end() -> None:
+    assert shown(TABLE, width=40)[0] == "Name │   Size"
+
+
+def test_a_line_with_a_bar_is_no_table() -> None:
+    assert shown("a | b\nc\n") == ["a | b", "c"]
+    assert shown("a | b\n---\n")[0] == "a | b"
+
+
+def test_a_table_that_is_too_wide_is_cut_in_its_cells_or_put_below_each_other() -> None:
+    wide = "| A | B |\n|---|---|\n| x | one two three four |\n"
+
+    assert shown(wide, width=16) == [
+        "A │ B",
+        "──┼─────────────",
+        "x │ one two",
+        "  │ three four",
+    ]
+    many = "| A | B | C | D |\n|---|---|---|---|\n| first | second | third | fourth |\n"
+    assert shown(many, width=12) == ["A: first", "B: second", "C: third", "D: fourth"]
+
+
+def test_text_without_spaces_is_cut_between_wide_characters_and_not_before_a_full_stop() -> None:
+    assert shown("東京は日本です。次", width=14) == ["東京は日本で", "す。次"]
+
+
+@given(st.text("日本ab ", max_size=60), st.integers(4, 20))
+def test_rows_are_as_wide_as_the_terminal_at_most(text: str, width: int) -> None:
+    for line in shown(text, width=width):
+        assert cells(line) <= width or not any(char in line.strip() for char in "日本 ")
 
 
 @pytest.mark.parametrize("evil", ["\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\u202eabc", "a\rb", "\x08"])

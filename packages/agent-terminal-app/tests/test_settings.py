@@ -216,7 +216,7 @@ SECRETS = [
     ("[models.fast]\nprovider = 'gemini'\n[models.fast.config]\ntoken = 'x'", "agent keys set gemini"),
     ("[plugins.x.deep]\nlist = [{ client_secret = 'x' }]", "agent keys set x"),
     ("[plugins.x.extra_headers]\nX-Api-Key = 'x'", "agent keys set x"),
-    ("[agents.a.endpoint]\nurl = 'http://h'\ntoken = 'x'", "agent keys set PROVIDER"),
+    ("[agents.a.endpoint]\nurl = 'http://h'\ntoken = 'x'", "agent keys set NAME"),
 ]
 
 

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from agent_terminal_app.variables import COMPLETING, LOG_LEVEL
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import click
+
+_PLAIN_CHATS: tuple[list[str], ...] = ([], ["chat"], ["chat", "--demo"])
 
 COMMANDS = {
     "chat": "talk to an agent",
+    "setup": "connect a model",
     "run": "ask an agent once, for scripts",
     "sessions": "list, show, search, export, import and delete conversations",
     "agents": "list and check agents",
     "models": "list models, and get the embedded one",
     "plugins": "list plugins, and why each is on or off",
+    "permissions": "list, give and take back permissions",
     "keys": "store, list and remove keys of providers",
     "config": "show and change settings",
     "doctor": "look for what is wrong",
+    "worker": "take runs from a queue that many workers share",
+    "workers": "list the workers",
+    "runs": "send work to workers, list, show, cancel and retry it",
     "completion": "print a completion script for a shell",
 }
 
@@ -36,10 +48,45 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str]) -> int:
     """Run a command and return its exit code."""
-    import click
-
     from agent_core import AgentError
-    from agent_terminal_app.exits import code_of, tell
+    from agent_terminal_app.exits import code_of, tell, tell_fault
+    from agent_terminal_app.logs import stop_log
+
+    try:
+        return _chat_at_once(arguments) if is_a_plain_chat(arguments) else _by_click(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except AgentError as error:
+        tell(error)
+        return code_of(error)
+    except Exception as error:  # noqa: BLE001 - a fault of ours: the log has all of it, the person a sentence
+        return tell_fault(error)
+    finally:
+        stop_log()
+
+
+def is_a_plain_chat(arguments: list[str]) -> bool:
+    """Say whether somebody at a terminal wants to talk and says nothing else about it.
+
+    That is how most chats begin, and nothing has to be read for it: the prompt is there a little sooner.
+    """
+    if arguments not in _PLAIN_CHATS or LOG_LEVEL in os.environ or COMPLETING in os.environ:
+        return False
+    from agent_terminal_app.talking import somebody_is_there
+
+    return somebody_is_there()
+
+
+def _chat_at_once(arguments: list[str]) -> int:
+    from agent_terminal_app.logs import start_log
+    from agent_terminal_app.talking import talk
+
+    start_log(_log_folder)
+    return talk(demo="--demo" in arguments)
+
+
+def _by_click(arguments: list[str]) -> int:
+    import click
 
     try:
         outcome = group().main(arguments, prog_name="agent", standalone_mode=False)
@@ -50,9 +97,6 @@ def _run(arguments: list[str]) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except AgentError as error:
-        tell(error)
-        return code_of(error)
     return outcome if isinstance(outcome, int) else 0
 
 
@@ -61,6 +105,7 @@ def group() -> click.Group:
     import click
 
     from agent_terminal_app import __version__
+    from agent_terminal_app.logs import DEFAULT_LEVEL, LEVELS, start_log
 
     class Commands(click.Group):
         def list_commands(self, context: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -74,14 +119,28 @@ def group() -> click.Group:
 
     @click.group(cls=Commands, invoke_without_command=True)
     @click.version_option(__version__, message="agent %(version)s")
+    @click.option(
+        "--log-level",
+        type=click.Choice(LEVELS),
+        default=DEFAULT_LEVEL,
+        envvar=LOG_LEVEL,
+        help="How much is logged.",
+    )
     @click.pass_context
-    def agent(context: click.Context) -> Any:
+    def agent(context: click.Context, log_level: str) -> Any:
         """Talk to agents in a terminal, or run them from scripts."""
+        start_log(_log_folder, log_level)
         if context.invoked_subcommand is None:
             return context.invoke(_chat())
         return None
 
     return agent
+
+
+def _log_folder() -> Path:
+    from agent_terminal_app.paths import Paths
+
+    return Paths.of_this_user().log
 
 
 def _chat() -> click.Command:

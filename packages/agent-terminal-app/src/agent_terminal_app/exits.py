@@ -54,8 +54,29 @@ def reason_code(reason: str) -> Exit:
 
 
 def tell(error: AgentError) -> None:
-    """Say on stderr what went wrong, with nothing in it that would move a cursor."""
+    """Say on stderr what went wrong, with nothing in it that would move a cursor; the log has it too."""
     from agent_terminal_app.chat.markdown import clean
+    from agent_terminal_app.logs import note_failure
 
+    code = code_of(error)
+    if code != Exit.USAGE:
+        note_failure("command_failed", error, exit_code=int(code))
     for line in str(error).splitlines():
         print(clean(line if line.startswith(" ") else f"agent: {line}"), file=sys.stderr)
+
+
+def tell_fault(error: Exception) -> Exit:
+    """Say that the program itself is wrong: in a sentence on stderr, with the way to it in the log.
+
+    What an error of any library says may hold anything, so secrets are taken out of the sentence.
+    """
+    from agent_app.redaction import Redactor
+    from agent_terminal_app.logs import hidden, is_logging, note_traceback
+    from agent_terminal_app.paths import Paths
+    from agent_terminal_app.tables import one_line, say
+
+    note_traceback("unexpected_error", error)
+    told = Redactor.from_environment(secrets=hidden()).text(f"{type(error).__name__}: {error}")
+    where = f"what led to it is in {Paths.of_this_user().log}" if is_logging() else "nothing is logged"
+    say(f"agent: a fault of this program, {one_line(told)}; {where}")
+    return Exit.FAILURE

@@ -1,4 +1,6 @@
-"""Keys of providers: stored apart from the configuration, readable by their owner alone.
+"""Keys by name: stored apart from the configuration, readable by their owner alone.
+
+The name is that of a provider, or any other that settings refer to as "stored:NAME".
 
 A key goes into the keyring of the desktop if there is one that answers, and into a file of mode 0600 if not:
 on servers keyrings are often locked, or wait for somebody to type a password that nobody will. The file also
@@ -12,6 +14,7 @@ import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.logs import hide
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,52 +44,63 @@ class KeyStore:
         return self._file
 
     def names(self) -> list[str]:
-        """Return the providers that have a stored key."""
+        """Return the names under which keys are stored."""
         return sorted(self._read())
 
-    def get(self, provider: str) -> str | None:
-        """Return the key of a provider, or None.
+    def get(self, name: str) -> str | None:
+        """Return the key of this name, or None; from now on the log hides it.
 
         Raises:
             CommandError: If the file cannot be read, or others can read it too.
         """
         stored = self._read()
-        if provider not in stored:
+        if name not in stored:
             return None
-        return stored[provider] or _keyring(lambda ring: ring.get_password(SERVICE, provider))
+        key = stored[name] or _keyring(lambda ring: ring.get_password(SERVICE, name))
+        if key:
+            hide(key)
+        return key
 
-    def origin(self, provider: str) -> str | None:
-        """Return where the key of a provider is: "keyring" or the path of the file; None if there is none."""
+    def origin(self, name: str) -> str | None:
+        """Return where the key of this name is: "keyring" or the path of the file; None if there is none."""
         stored = self._read()
-        if provider not in stored:
+        if name not in stored:
             return None
-        return str(self._file) if stored[provider] else "keyring"
+        return str(self._file) if stored[name] else "keyring"
 
-    def set(self, provider: str, key: str) -> str:
+    def set(self, name: str, key: str) -> str:
         """Store a key and return where it is now.
 
         Raises:
-            CommandError: If it cannot be stored.
+            CommandError: If it cannot be stored; what was stored before is still there then.
         """
+        hide(key)
         stored = self._read()
-        kept = _keyring(lambda ring: _keep(ring, provider, key))
-        self._write({**stored, provider: None if kept else key})
+        kept = bool(_keyring(lambda ring: _keep(ring, name, key)))
+        listed = {**stored, name: None if kept else key}
+        try:
+            if listed != stored:
+                self._write(listed)
+        except CommandError:
+            if kept:  # a key that no list names would stay in the keyring for ever
+                _keyring(lambda ring: _forget(ring, name))
+            raise
         return "keyring" if kept else str(self._file)
 
-    def remove(self, provider: str) -> bool:
+    def remove(self, name: str) -> bool:
         """Forget a key; say whether there was one.
 
         Raises:
             CommandError: If the keyring keeps it.
         """
         stored = self._read()
-        if provider not in stored:
+        if name not in stored:
             return False
-        if stored[provider] is None and not _keyring(lambda ring: _forget(ring, provider)):
+        if stored[name] is None and not _keyring(lambda ring: _forget(ring, name)):
             raise CommandError(
-                f"the keyring did not remove the key of {provider}", hint="unlock the keyring and try again"
+                f"the keyring did not remove the key of {name}", hint="unlock the keyring and try again"
             )
-        self._write({name: key for name, key in stored.items() if name != provider})
+        self._write({other: key for other, key in stored.items() if other != name})
         return True
 
     def _read(self) -> dict[str, str | None]:
@@ -114,7 +128,7 @@ class KeyStore:
         return CommandError(
             f"{self._file} cannot be read: {problem}",
             code=Exit.NOT_CONFIGURED,
-            hint="mend it, or remove it and store the keys again with `agent keys set PROVIDER`",
+            hint="mend it, or remove it and store the keys again with `agent keys set NAME`",
         )
 
     def _write(self, keys: dict[str, str | None]) -> None:
@@ -146,13 +160,13 @@ def clean_key(typed: str) -> str:
     return key
 
 
-def _keep(ring: Any, provider: str, key: str) -> bool:
-    ring.set_password(SERVICE, provider, key)
-    return bool(ring.get_password(SERVICE, provider) == key)  # some backends take everything and keep nothing
+def _keep(ring: Any, name: str, key: str) -> bool:
+    ring.set_password(SERVICE, name, key)
+    return bool(ring.get_password(SERVICE, name) == key)  # some backends take everything and keep nothing
 
 
-def _forget(ring: Any, provider: str) -> bool:
-    ring.delete_password(SERVICE, provider)
+def _forget(ring: Any, name: str) -> bool:
+    ring.delete_password(SERVICE, name)
     return True
 
 

@@ -49,11 +49,14 @@ def read_model(name: str) -> dict[str, Any]:
     return {"provider": SHORT_NAMES.get(provider, provider), "model": model}
 
 
-def open_application(settings: Settings, paths: Paths, *, ephemeral: bool = False) -> AgentApplication:
+def open_application(
+    settings: Settings, paths: Paths, *, ephemeral: bool = False, database: str | None = None
+) -> AgentApplication:
     """Return the application, with its sessions.
 
     Args:
         ephemeral: Keep nothing on disk.
+        database: The URL of another store than the person's own.
 
     Raises:
         CommandError: If an agent cannot be resolved, with everything that is wrong.
@@ -62,7 +65,7 @@ def open_application(settings: Settings, paths: Paths, *, ephemeral: bool = Fals
     from agent_app import AgentApplication
     from agent_runtime import BuildError
 
-    store = "sqlite://" if ephemeral else f"sqlite:///{paths.database}"
+    store = database or ("sqlite://" if ephemeral else f"sqlite:///{paths.database}")
     try:
         return AgentApplication(
             _with_keys(application_config(settings), paths),
@@ -76,27 +79,29 @@ def open_application(settings: Settings, paths: Paths, *, ephemeral: bool = Fals
 
 
 def _with_keys(config: Mapping[str, Any], paths: Paths) -> dict[str, Any]:
-    """Return the configuration with stored keys for the providers that have one."""
+    """Return the configuration with the keys that it refers to, and stored ones for providers in use."""
+    from agent_terminal_app.key_lookup import KeyLookup, with_keys
     from agent_terminal_app.keys import KeyStore
 
     keys = KeyStore(paths)
-    plugins = dict(config["plugins"])
-    for model in config["models"].values():
-        provider = model["provider"]
+    known: dict[str, Any] = with_keys(config, KeyLookup(keys))
+    plugins = known["plugins"]
+    for provider in {model["provider"] for model in known["models"].values()}:
         key = keys.get(provider)
         if key is not None and "api_key" not in plugins.get(provider, {}):
             about = {"api_key": key, "api_key_origin": keys.origin(provider)}
             plugins[provider] = {**plugins.get(provider, {}), **about}
-    return {**config, "plugins": plugins}
+    return known
 
 
 def open_demo() -> AgentApplication:
     """Return an application that needs no model and keeps nothing."""
     from agent_app import AgentApplication
-    from agent_terminal_app.demo import DemoProvider, DemoTools
+    from agent_terminal_app.demo import DemoCounter, DemoProvider, DemoTools
 
     config = {
         "agents": {DEFAULT_AGENT: {"model": "demo", "description": "Repeats what you say."}},
         "models": {"demo": {"provider": "demo"}},
+        "permissions": {"allow": ["clock", "count"], "ask": ["write_note"]},
     }
-    return AgentApplication(config, plugins=[DemoProvider, DemoTools], installed=False)
+    return AgentApplication(config, plugins=[DemoProvider, DemoTools, DemoCounter], installed=False)

@@ -6,12 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from agent_terminal_app.chat.screen import Screen
 
 _SOON = 0.2
-"""For how many seconds a command keeps the prompt away; one that takes longer works beside it."""
+"""For how many seconds the lines behind a command wait for it; one that takes longer works beside them."""
 
 
 class Dialogue:
@@ -19,10 +19,12 @@ class Dialogue:
 
     Args:
         screen: Where questions are shown.
+        ended: Called when a command has ended, with what it raised, if that was anything.
     """
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen, ended: Callable[[BaseException | None], None] = lambda _error: None) -> None:
         self._screen = screen
+        self._ended = ended
         self._task: asyncio.Task[None] | None = None
         self._wanted: asyncio.Future[str | None] | None = None
         self._asked = asyncio.Event()
@@ -52,12 +54,9 @@ class Dialogue:
             self._wanted = None
 
     async def begin(self, command: Coroutine[None, None, None]) -> None:
-        """Start a command, and wait a moment for it: until it is done, asks, or takes long.
-
-        Raises:
-            Quit: If the command was to leave.
-        """
+        """Start a command, and wait a moment for it: until it is done, asks, or takes long."""
         self._task = asyncio.create_task(command)
+        self._task.add_done_callback(self._done)
         await self._soon(_SOON)
 
     async def answer(self, line: str | None) -> None:
@@ -81,15 +80,14 @@ class Dialogue:
         await self._soon(None)
 
     async def _soon(self, seconds: float | None) -> None:
-        if self._task is None:
+        if self._task is None or self._task.done():
             return
         asked = asyncio.ensure_future(self._asked.wait())
         try:
             await asyncio.wait([self._task, asked], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             asked.cancel()
-        if self._task.done():
-            task, self._task = self._task, None
-            self._asked.clear()
-            if not task.cancelled():
-                task.result()
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._asked.clear()
+        self._ended(None if task.cancelled() else task.exception())

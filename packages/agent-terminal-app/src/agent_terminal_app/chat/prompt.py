@@ -1,153 +1,344 @@
-"""What is typed: an inline prompt with keys, completion and history, above which the chat scrolls."""
+"""What is typed: a prompt that is always there, with keys, completion and history; the chat scrolls above it."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import os
+import sys
+import termios
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from prompt_toolkit import PromptSession
-from prompt_toolkit.application import get_app
-from prompt_toolkit.completion import Completer, Completion
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import ANSI
-from prompt_toolkit.history import FileHistory, InMemoryHistory
-from prompt_toolkit.key_binding import KeyBindings
-from prompt_toolkit.patch_stdout import patch_stdout
-from prompt_toolkit.shortcuts import print_formatted_text
+from prompt_toolkit.output.color_depth import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
 
-from agent_core import AgentError
-from agent_terminal_app.chat.commands import Quit, names
-from agent_terminal_app.chat.screen import terminal_width
+from agent_terminal_app.chat.above import PromptScreen
+from agent_terminal_app.chat.bindings import chat_keys
+from agent_terminal_app.chat.completion import ChatCompleter, FeatureCompletion, accepted
+from agent_terminal_app.chat.keyboard import LONGEST_PASTE, open_keyboard
+from agent_terminal_app.chat.layout import STYLE, Around
+from agent_terminal_app.chat.pastes import Pastes
+from agent_terminal_app.chat.resizing import ResizingApplication
+from agent_terminal_app.chat.terminal import on_signals, prints_as_lines
+from agent_terminal_app.chat.text import styled
+from agent_terminal_app.chat.typed import open_history
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
-    from prompt_toolkit.document import Document
-    from prompt_toolkit.history import History
-    from prompt_toolkit.key_binding import KeyPressEvent
+    from prompt_toolkit.application import Application
+    from prompt_toolkit.input.vt100 import Vt100Input
 
     from agent_terminal_app.chat.loop import Chat
 
+__all__ = ["Prompt", "PromptScreen", "run_prompt"]
 
-class PromptScreen:
-    """Lines above the prompt, committed to the terminal's own scrollback."""
+_ESCAPE = 0.05
+"""For how many seconds an Esc may still be the beginning of another key."""
 
-    def __init__(self, *, color: bool) -> None:
-        self.color = color
+_CHORD = 1.0
+_SOON = 0.05
+_SECOND = 1.0
+_HUNG_UP = 129
+_PATIENCE = 5.0
+"""For how many seconds the agent may tidy up at the end."""
 
-    @property
-    def width(self) -> int:
-        """How many characters fit, as of now."""
-        return terminal_width()
-
-    def line(self, text: str = "") -> None:
-        """Show a line above the prompt."""
-        print_formatted_text(ANSI(text))
+_NOWHERE = "sqlite://"
 
 
-class CommandCompleter(Completer):
-    """Completes what stands behind a slash at the beginning."""
+class Line(NamedTuple):
+    """A line that was sent."""
 
-    def get_completions(self, document: Document, complete_event: Any) -> Iterable[Completion]:  # noqa: ARG002
-        """Yield the commands that begin like what was typed."""
-        text = document.text_before_cursor
-        if not text.startswith("/") or " " in text:
-            return
-        for name, about in names():
-            if name.startswith(text[1:]):
-                yield Completion(f"/{name}", start_position=-len(text), display_meta=about)
+    text: str
+    shown: str
+    queue: bool
 
 
-async def run_prompt(chat: Chat, history: Path | None) -> None:
-    """Read lines from the terminal until the person leaves; the agent works meanwhile."""
-    session: PromptSession[str] = PromptSession(
-        history=_history(history),
-        completer=CommandCompleter(),
-        complete_while_typing=True,
-        key_bindings=_keys(chat),
-        bottom_toolbar=lambda: _toolbar(chat),
-        refresh_interval=0.5,
-        erase_when_done=False,
-    )
-    chat.start()
-    with patch_stdout(raw=True):
+class Prompt:
+    """The prompt of one chat.
+
+    Args:
+        chat: What takes the lines.
+        screen: Where everything is shown that is not the prompt.
+        history: Where what was typed is kept; None for nowhere.
+
+    Attributes:
+        buffer: What is typed.
+        around: What stands around it.
+        code: The exit code.
+    """
+
+    def __init__(self, chat: Chat, screen: PromptScreen, history: Path | None) -> None:
+        self.chat = chat
+        self.code = 0
+        self._screen = screen
+        self._pastes = Pastes()
+        self._lines: asyncio.Queue[Line] = asyncio.Queue()
+        self._taking: asyncio.Task[None] | None = None
+        self._taken: Line | None = None
+        self._cursor = 0
+        self._drawn: tuple[object, ...] = ()
+        self._timer: asyncio.TimerHandle | None = None
+        self._looked = 0.0
+        self.buffer = Buffer(
+            completer=ThreadedCompleter(ChatCompleter(chat)),
+            complete_while_typing=Condition(lambda: not chat.asks_for_a_line),
+            history=open_history(history),
+            multiline=True,
+            tempfile_suffix=".md",
+            on_text_changed=lambda buffer: chat.typing(buffer.text),
+            on_cursor_position_changed=lambda _buffer: self._step_over_marks(),
+        )
+        self.around = Around(chat, self.buffer, color=screen.color)
+        self.application = self._application(open_keyboard())
+
+    def _application(self, keyboard: Vt100Input) -> Application[None]:
+        application = ResizingApplication(
+            layout=self.around.layout(),
+            style=STYLE,
+            key_bindings=chat_keys(self),
+            color_depth=ColorDepth.DEPTH_4_BIT if self._screen.color else ColorDepth.DEPTH_1_BIT,
+            erase_when_done=True,
+            input=keyboard,
+            output=open_terminal(),
+        )
+        application.ttimeoutlen = _ESCAPE
+        application.key_processor.after_key_press += lambda _keys: self._be_quick_with_escape()
+        return application
+
+    def _be_quick_with_escape(self) -> None:
+        """Let an Esc that nothing followed count at once; two keys in a row, as Ctrl+X Ctrl+E, take longer."""
+        begun = self.application.key_processor.key_buffer
+        only_escape = len(begun) == 1 and begun[0].key == "escape"
+        self.application.timeoutlen = _ESCAPE / 5 if only_escape else _CHORD
+
+    async def run(self) -> None:
+        """Read lines until the person leaves, or the terminal is gone."""
+        opening = self.chat.start()
+        opening.add_done_callback(self._opened)
+        self.chat.changed = self.look_again
+        self._screen.attach(self.application, asyncio.get_running_loop())
+        helpers = [asyncio.create_task(self._take_lines()), asyncio.create_task(self._leave_when_told())]
+        for helper in helpers:
+            helper.add_done_callback(self._helper_ended)
         try:
-            await _read(chat, session)
+            await self.application.run_async(set_exception_handler=False, handle_sigint=False)
         finally:
-            await chat.close()
+            self.chat.changed = lambda: None
+            for helper in helpers:
+                helper.cancel()
+            self._screen.detach()
 
-
-async def _read(chat: Chat, session: PromptSession[str]) -> None:
-    while True:
-        try:
-            line = await session.prompt_async("» ", handle_sigint=False)
-        except KeyboardInterrupt:
-            if not chat.interrupt():
-                return
-            continue
-        except EOFError:
+    def _opened(self, opening: asyncio.Task[Any]) -> None:
+        if opening.cancelled():
             return
-        queue = line.startswith(_QUEUED)
-        try:
-            await chat.take(line.removeprefix(_QUEUED), queue=queue)
-        except Quit:
+        if (error := opening.exception()) is not None:
+            self._end(error)
+        elif (conversation := self.chat.conversation) is not None:
+            conversation.fill = self.fill
+
+    def _helper_ended(self, helper: asyncio.Task[None]) -> None:
+        if not helper.cancelled() and (error := helper.exception()) is not None:
+            self._end(error)
+
+    def _end(self, error: BaseException) -> None:
+        if self.application.is_running and not self.application.is_done:
+            self.application.exit(exception=error)
+
+    # What the keys do
+
+    def send(self, *, queue: bool = False) -> None:
+        """Send what is typed."""
+        shown = self.buffer.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        line = Line(self._pastes.put_back(shown), shown, queue)
+        if shown.strip() and not self.chat.asks_for_a_line:
+            self.buffer.history.append_string(self._pastes.to_remember(shown))
+        self.buffer.reset()
+        self._lines.put_nowait(line)
+
+    def run_command(self, command: str) -> None:
+        """Run a command without typing it."""
+        self._lines.put_nowait(Line(command, command, queue=False))
+
+    def interrupt(self) -> bool:
+        """Stop what goes on: a line that waits for the application, a command, the agent. False if nothing does."""
+        if self._taken is not None and self.chat.conversation is None and self._taking is not None:
+            self._taking.cancel()
+            return True
+        return self.chat.interrupt()
+
+    def clear(self) -> None:
+        """Clear what is typed; Up brings it back."""
+        self.buffer.history.append_string(self._pastes.to_remember(self.buffer.text))
+        self.buffer.reset()
+
+    def leave(self, code: int = 0) -> None:
+        """End the prompt."""
+        self.code = code
+        if self.application.is_running and not self.application.is_done:
+            self.application.exit()
+
+    def fill(self, text: str) -> None:
+        """Put a text into the prompt; what is typed there is behind it then."""
+        rest = f"\n{self.buffer.text}" if self.buffer.text else ""
+        self.buffer.document = Document(text + rest, len(text))
+
+    def take_back(self) -> None:
+        """Take the last message back that waits."""
+        self.application.create_background_task(self._take_back())
+
+    async def _take_back(self) -> None:
+        if text := await self.chat.take_back():
+            self.fill(text)
+        self.application.invalidate()
+
+    def paste(self, text: str) -> None:
+        """Insert a paste, or a mark for it."""
+        self.buffer.insert_text(self._pastes.take(text))
+        if len(text) >= LONGEST_PASTE:
+            self._note(f"only the first {LONGEST_PASTE:,} characters are pasted; a file can be attached: @FILE")
+
+    def mark_before_cursor(self) -> tuple[int, int] | None:
+        """Return where the mark is that the cursor stands behind."""
+        return self._pastes.around(self.buffer.text, self.buffer.cursor_position)
+
+    def delete_mark(self) -> None:
+        """Delete the mark before the cursor."""
+        if (mark := self.mark_before_cursor()) is not None:
+            text = self.buffer.text
+            self.buffer.document = Document(text[: mark[0]] + text[mark[1] :], mark[0])
+
+    def _step_over_marks(self) -> None:
+        """Keep the cursor out of marks: it goes on to the side to which it was moving."""
+        place, before = self.buffer.cursor_position, self._cursor
+        mark = self._pastes.around(self.buffer.text, place)
+        if mark is not None and place < mark[1]:
+            self.buffer.cursor_position = mark[1] if place > before else mark[0]
+        self._cursor = self.buffer.cursor_position
+
+    def take_completion(self) -> None:
+        """Put the chosen completion in, or the first one, and ask its feature what it becomes."""
+        state = self.buffer.complete_state
+        if state is None or not state.completions:
             return
-        except AgentError as error:
-            print_formatted_text(ANSI(f"\x1b[31m{error}\x1b[0m"))
-            return
+        chosen = state.current_completion or state.completions[0]
+        before = state.original_document
+        self.buffer.apply_completion(chosen)
+        if isinstance(chosen, FeatureCompletion) and self.chat.conversation is not None:
+            start = before.cursor_position + chosen.start_position
+            self.application.create_background_task(self._ask_feature(chosen, start))
 
+    async def _ask_feature(self, chosen: FeatureCompletion, start: int) -> None:
+        assert self.chat.conversation is not None
+        text = self.buffer.text
+        snippet = await asyncio.to_thread(accepted, self.chat.conversation, text, chosen)
+        if snippet is not None and self.buffer.text == text:
+            rest = text[start + len(chosen.text) :]
+            self.buffer.document = Document(text[:start] + snippet.text + rest, start + snippet.cursor)
 
-_QUEUED = "\x00"  # in front of a line that was sent by Tab
+    def edit(self) -> None:
+        """Edit what is typed in an editor; what happens meanwhile is shown afterwards."""
+        self._screen.hold()
+        self.buffer.open_in_editor().add_done_callback(lambda _task: self._screen.release())
 
+    # What happens beside the keys
 
-def _history(path: Path | None) -> History:
-    if path is None:
-        return InMemoryHistory()
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path.touch(mode=0o600)
-    return FileHistory(str(path))
-
-
-def _toolbar(chat: Chat) -> str:
-    conversation = chat.conversation
-    if conversation is None:
-        return " getting ready …"
-    state = "working, Esc stops" if chat.running else "ready, /help for help"
-    queued = f" · {conversation.queued} waiting" if conversation.queued else ""
-    return f" {state}{queued} · {conversation.meters()}"
-
-
-def _keys(chat: Chat) -> KeyBindings:
-    keys = KeyBindings()
-    running = Condition(lambda: chat.running)
-    typed = Condition(lambda: bool(get_app().current_buffer.text))
-
-    @keys.add("escape", eager=True, filter=running)
-    def _stop(_event: KeyPressEvent) -> None:
-        chat.interrupt()
-
-    @keys.add("c-c")
-    def _interrupt(event: KeyPressEvent) -> None:
-        if not chat.interrupt():
-            if event.current_buffer.text:
-                event.current_buffer.reset(append_to_history=True)
+    async def _take_lines(self) -> None:
+        """Hand the lines over, one after the other."""
+        while True:
+            self._taken = await self._lines.get()
+            self._taking = asyncio.create_task(self._take(self._taken))
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([self._taking])
+            if self._taking.cancelled():
+                self._give_back(self._taken)
             else:
-                event.app.exit(exception=EOFError)
+                self._taking.result()
+            self._taken = None
 
-    @keys.add("tab", filter=running & typed)
-    def _queue(event: KeyPressEvent) -> None:
-        event.current_buffer.text = _QUEUED + event.current_buffer.text
-        event.current_buffer.validate_and_handle()
+    async def _take(self, line: Line) -> None:
+        if not await self.chat.take(line.text, queue=line.queue, shown=line.shown):
+            self._give_back(line)
 
-    @keys.add("escape", "enter")
-    @keys.add("c-j")
-    def _new_line(event: KeyPressEvent) -> None:
-        event.current_buffer.insert_text("\n")
+    def _give_back(self, line: Line) -> None:
+        """Put a line back into the prompt that could not be taken."""
+        if not self.buffer.text:
+            self.buffer.document = Document(line.shown)
+            self.application.invalidate()
 
-    return keys
+    async def _leave_when_told(self) -> None:
+        await self.chat.left.wait()
+        self.leave()
+
+    def look_again(self) -> None:
+        """Draw what stands around the prompt again, if it has changed: at once, but not all the time."""
+        self._look_in(max(0.0, self._looked + _SOON - asyncio.get_running_loop().time()))
+
+    def _look_in(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
+        if self._timer is not None and self._timer.when() <= due:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(due, self._look)
+
+    def _look(self) -> None:
+        self._timer, self._looked = None, asyncio.get_running_loop().time()
+        seen = self.around.seen()
+        if seen != self._drawn:
+            self._drawn = seen
+            self.application.invalidate()
+        if self.chat.progress.running:  # time goes by, and is shown
+            self._look_in(_SECOND)
+
+    def _note(self, text: str) -> None:
+        self._screen.line(styled(text, "dim", color=self._screen.color))
 
 
-def run(chat: Chat, history: Path | None) -> None:
-    """Run the prompt on an event loop of its own."""
-    asyncio.run(run_prompt(chat, history))
+def open_terminal() -> Vt100_Output:
+    """Return the terminal to draw on; it is never asked where its cursor is, since some do not answer."""
+    term = os.environ.get("TERM", "")
+    terminal = Vt100_Output.from_pty(sys.stdout, term=term, enable_bell=False)
+    terminal.enable_cpr = False
+    return terminal
+
+
+async def run_prompt(chat: Chat, history: Path | None) -> int:
+    """Read lines from the terminal until the person leaves; the agent works meanwhile.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        AgentError: If the application cannot be opened.
+    """
+    screen = chat.screen
+    assert isinstance(screen, PromptScreen)
+    prompt = Prompt(chat, screen, history)
+    with on_signals(prompt.leave):
+        try:
+            with prints_as_lines(screen):
+                await prompt.run()
+        except (EOFError, OSError, termios.error):  # the terminal is gone, and so is whom to tell
+            prompt.code = prompt.code or _HUNG_UP
+        finally:
+            if prompt.code == _HUNG_UP:
+                screen.mute()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(chat.close(), _PATIENCE)
+    if line := _how_to_go_on(chat):
+        screen.line(styled(line, "dim", color=screen.color))
+    return prompt.code
+
+
+def _how_to_go_on(chat: Chat) -> str:
+    """Return how the session is resumed, if it is kept anywhere."""
+    conversation = chat.conversation
+    if conversation is None or conversation.session_id is None or conversation.app.store.url == _NOWHERE:
+        return ""
+    return f"resume with: agent chat --session {conversation.session_id}"

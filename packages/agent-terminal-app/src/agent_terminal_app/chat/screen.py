@@ -7,19 +7,25 @@ import shutil
 import sys
 from typing import Protocol, TextIO
 
+from agent_terminal_app.chat.text import only_styles
+
+_USUAL = 80
+
 
 class Screen(Protocol):
     """Something that shows lines, one below the other.
 
     Attributes:
         color: Whether styles are wanted.
+        is_live: Whether there is a line that changes for what goes on now.
     """
 
     color: bool
+    is_live: bool
 
     @property
     def width(self) -> int | None:
-        """How many characters fit beside each other; None if that does not matter."""
+        """How many cells fit beside each other; None if that does not matter."""
 
     def line(self, text: str = "") -> None:
         """Show a line."""
@@ -28,28 +34,39 @@ class Screen(Protocol):
 class TextScreen:
     """Lines on a stream: a pipe, a file, or a terminal that shall not be drawn on."""
 
+    is_live = False
+
     def __init__(self, stream: TextIO | None = None, *, color: bool = False) -> None:
         self._stream = stream or sys.stdout
         self.color = color
 
     @property
     def width(self) -> int | None:
-        """How many characters fit, if it is a terminal."""
+        """How many cells fit, if it is a terminal."""
         return terminal_width() if self._stream.isatty() else None
 
     def line(self, text: str = "") -> None:
         """Write a line and let it be seen at once."""
-        self._stream.write(f"{text}\n")
+        shown = "\n".join(only_styles(part, color=self.color) for part in text.split("\n"))
+        encoding = self._stream.encoding or "utf-8"
+        self._stream.write(shown.encode(encoding, "replace").decode(encoding) + "\n")
         self._stream.flush()
 
 
 def wants_color(stream: TextIO, *, plain: bool = False) -> bool:
     """Say whether a stream is a terminal whose owner has not said no to colours."""
-    return (
-        not plain and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
-    )
+    return not plain and not os.environ.get("NO_COLOR") and not is_dumb() and stream.isatty()
+
+
+def is_dumb() -> bool:
+    """Say whether the terminal can do nothing but show lines."""
+    return os.environ.get("TERM", "").lower() in ("dumb", "unknown", "")
 
 
 def terminal_width() -> int:
-    """Return how many characters fit into a line of the terminal."""
-    return shutil.get_terminal_size().columns
+    """Return how many cells fit into a line of the terminal, as of now."""
+    stdout = sys.__stdout__  # the terminal itself: what is printed may be redirected meanwhile
+    try:
+        return os.get_terminal_size(1 if stdout is None else stdout.fileno()).columns or _USUAL
+    except (OSError, ValueError):  # it may be closed, or no terminal
+        return shutil.get_terminal_size((_USUAL, 24)).columns

@@ -30,10 +30,8 @@ def command() -> None:
 def get(key: str | None, *, origin: bool, as_json: bool) -> None:
     """Print a setting, or all of them."""
     settings = open_settings().settings
-    for warning in settings.warnings:
-        click.echo(f"agent: {warning}", err=True)
     way = read_way(key) if key else ()
-    value = _value(settings.values, way)
+    value = find_value(settings.values, way)
     if as_json:
         click.echo(json.dumps(value, indent=2))
     elif isinstance(value, Mapping):
@@ -52,7 +50,7 @@ def set_(key: str, value: str) -> None:
     """Write a setting into your configuration file; comments stay."""
     paths = Paths.of_this_user()
     refusals: list[CommandError] = []
-    for reading in _readings(value):
+    for reading in readings(value):
         try:
             path = set_value(paths, key, reading)
         except CommandError as error:
@@ -87,11 +85,16 @@ def trust() -> None:
     """Let the settings of the project in this folder count, as they are now."""
     file = trust_project(Paths.of_this_user(), Path.cwd())
     for way, leaf in leaves(file.values):
-        click.echo(f"{spell(way)} = {_literal(leaf)}", err=True)
+        click.echo(f"{spell(way)} = {literal(leaf)}", err=True)
     click.echo(f"{file.path} is trusted until it changes", err=True)
 
 
-def _value(values: Mapping[str, Any], way: tuple[str, ...]) -> Any:
+def find_value(values: Mapping[str, Any], way: tuple[str, ...]) -> Any:
+    """Return the setting at the end of a way.
+
+    Raises:
+        CommandError: If nobody sets it, with what may have been meant.
+    """
     try:
         return value_at(values, way)
     except LookupError:
@@ -101,7 +104,7 @@ def _value(values: Mapping[str, Any], way: tuple[str, ...]) -> Any:
         raise CommandError(f"{spell(way)} is not set", hint=nearest(spell(way), known)) from None
 
 
-def _readings(text: str) -> Iterator[Any]:
+def readings(text: str) -> Iterator[Any]:
     """Return what a word on the command line can mean: a TOML value, a JSON value, itself."""
     import tomllib
 
@@ -118,23 +121,23 @@ def _readings(text: str) -> Iterator[Any]:
 
 
 def _print(name: str, leaf: Any, origins: Mapping[str, str]) -> None:
-    line = f"{name} = {_literal(leaf)}"
+    line = f"{name} = {literal(leaf)}"
     click.echo(f"{line}  # {origins[name]}" if name in origins else line)
 
 
 def _plain(value: Any) -> str:
-    return _printable(value) if isinstance(value, str) else _literal(value)
+    return _printable(value) if isinstance(value, str) else literal(value)
 
 
-def _literal(value: Any) -> str:
+def literal(value: Any) -> str:
     """Return a value as TOML writes it, in one line."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=not value.isprintable())
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{spell((str(key),))} = {_literal(item)}" for key, item in value.items())
+        inside = ", ".join(f"{spell((str(key),))} = {literal(item)}" for key, item in value.items())
         return f"{{{inside}}}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_literal, value))}]"
+        return f"[{', '.join(map(literal, value))}]"
     return json.dumps(value) if isinstance(value, bool | int | float) else str(value)
 
 

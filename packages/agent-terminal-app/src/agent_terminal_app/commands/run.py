@@ -93,8 +93,6 @@ def command(
     schema = read_schema(output_schema)
     parts = [read_attachment(path) for path in attached]
     opened = with_model(open_settings(model=model), model)
-    for warning in opened.settings.warnings:
-        say(f"agent: {warning}")
     with opened.application(ephemeral=ephemeral) as application:
         session_id = choose_session(application, session, agent)
         asking = Asking(
@@ -247,7 +245,8 @@ def choose_session(application: AgentApplication, session: str | None, agent: st
         hint = "see `agent agents list`"
         raise CommandError(f"there is no agent {agent!r}", code=Exit.NOT_CONFIGURED, hint=hint)
     if session is None:
-        return application.create_session(agent).session_id
+        here = {"workspace_roots": [str(Path.cwd())]}
+        return application.create_session(agent, metadata=here).session_id
     found = find_session(application, session)
     if agent is not None and found.agent_id != agent:
         application.switch_agent(found.id, agent)

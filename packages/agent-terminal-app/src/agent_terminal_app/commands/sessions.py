@@ -102,11 +102,17 @@ def show_command(session: str, *, as_json: bool) -> None:
 def export_command(session: str, target: Path | None, *, no_redact: bool, events: bool) -> None:
     """Write SESSION to the file TARGET, or to stdout.
 
-    What looks like a secret is taken out unless you say --no-redact.
+    A file whose name ends in .md, .html or .json is for reading; any other can be imported whole. What looks
+    like a secret is taken out unless you say --no-redact.
     """
+    from agent_terminal_app.transcripts import FORMS, write_transcript
+
     with open_settings().application() as application:
         info = find_session(application, session)
-        if target is not None and str(target) != "-":
+        if target is not None and target.suffix.lower() in FORMS:
+            write_transcript(application, info.id, target, redact=not no_redact)
+            say(f"agent: {info.id} is in {target}")
+        elif target is not None and str(target) != "-":
             application.export_session(info.id, target, redact=not no_redact, events=events)
             say(f"agent: {info.id} is in {target}")
         else:

@@ -13,18 +13,26 @@ sections they read; the lines are looked up only when somebody asks for them, fo
 | `ways`     | dotted keys, and the values they lead to                 |
 | `sources`  | a file to values, and the line of each                   |
 | `faults`   | what no layer may say                                    |
-| `secrets`  | keys and passwords that stand where anybody may read     |
+| `secrets`  | keys that stand where anybody may read, and references   |
 | `layers`   | one over the other, and where each value came from       |
 | `trust`    | which projects may change settings                       |
 | `loading`  | all of it, for one start                                 |
 | `schema`   | the same rules as JSON Schema, for editors               |
-| `writing`  | one value changed, everything else kept as it was        |
+| `writing`  | values changed, everything else kept as it was           |
 | `replacing`| files written whole or not at all                        |
 """
 
 from agent_terminal_app.settings.loading import Settings, load_settings
 from agent_terminal_app.settings.schema import settings_schema
 from agent_terminal_app.settings.trust import trust_project
-from agent_terminal_app.settings.writing import set_value, unset_value
+from agent_terminal_app.settings.writing import Change, set_value, unset_value
 
-__all__ = ["Settings", "load_settings", "set_value", "settings_schema", "trust_project", "unset_value"]
+__all__ = [
+    "Change",
+    "Settings",
+    "load_settings",
+    "set_value",
+    "settings_schema",
+    "trust_project",
+    "unset_value",
+]

@@ -71,9 +71,9 @@ def _secret(values: Mapping[str, Any]) -> Fault | None:
     way = find_secret(values)
     if way is None:
         return None
-    return Fault(
-        way, f"{spell(way)} is a secret and must not stand here", f"run `agent keys set {owner(values, way)}`"
-    )
+    name = owner(values, way)
+    hint = f'run `agent keys set {name}`; "stored:NAME", "env:NAME" or "file:PATH" may stand here'
+    return Fault(way, f"{spell(way)} is a secret and must not stand here", hint)
 
 
 def _not_text(values: Mapping[str, Any]) -> Fault | None:

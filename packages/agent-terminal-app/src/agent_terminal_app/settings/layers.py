@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_terminal_app.settings.ways import Way, leaves, spell
+from agent_terminal_app.settings.ways import Way, leaves, spell, value_at
 
-_ADDED_UP = {("permissions", effect) for effect in ("allow", "ask", "deny")}
+_ADDED_UP = {("permissions", effect) for effect in ("allow", "ask", "deny", "always_ask")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,18 @@ class Origins(Mapping[str, str]):
 
     def __repr__(self) -> str:
         return f"Origins({self._all()!r})"
+
+    def entries(self, way: Way) -> list[tuple[Any, str]]:
+        """Return the items of a list that counts, each with where it stands."""
+        found: list[tuple[Any, str]] = []
+        for layer in self._layers:
+            try:
+                listed = value_at(layer.values, way)
+            except LookupError:
+                continue
+            earlier = found if way in _ADDED_UP else []
+            found = [*earlier, *((one, layer.place((*way, place))) for place, one in enumerate(listed))]
+        return found
 
     def _all(self) -> dict[str, str]:
         if self._found is None:

@@ -106,7 +106,7 @@ def _project_layer(
     path = None if project is None else paths.project_config(project)
     if path is None or not is_there(path):
         return [], (), None
-    from agent_terminal_app.settings.trust import is_trusted, was_trusted
+    from agent_terminal_app.settings.trust import is_left_alone, is_trusted, was_trusted
 
     try:
         content = read_bytes(path)
@@ -117,6 +117,8 @@ def _project_layer(
         file = checked(parse(path, content), find_fault)
         checked(file, lambda own: find_gap(merged([*below, Layer(own, str)])))
         return [Layer(file.values, file.place)], (), None
+    if is_left_alone(paths, named):
+        return [], (), None
     state = "has changed since you trusted it" if was_trusted(paths, named) else "is not trusted"
     warning = f"{path} {state} and is ignored: look at it, then run `agent config trust`"
     return [], (warning,), path

@@ -1,17 +1,35 @@
-"""Keys and passwords that stand where anybody may read them.
+"""Keys and passwords that stand where anybody may read them, and what may stand there in their place.
 
-A configuration file is shown, copied and shared; what opens doors has its own place.
+A configuration file is shown, copied and shared; what opens doors has its own place. A setting can say which:
+
+| value         | where the secret is                                       |
+|---------------|-----------------------------------------------------------|
+| `stored:NAME` | stored under this name by `agent keys set NAME`           |
+| `env:NAME`    | a variable of the environment                             |
+| `file:PATH`   | a file that has nothing else in it                        |
+| an empty text | nowhere: none is sent, also if the environment has one    |
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent_terminal_app.settings.ways import Way, every_way
 
 _SECRET = re.compile(r"(?:^|_)(?:api_?key|token|secret|password|authorization)$")
+_REFERENCE = re.compile(r"(stored):([A-Za-z0-9][\w.-]{0,63})|(env):([A-Za-z_]\w{0,255})|(file):(\S.{0,1000})")
+
+
+class Reference(NamedTuple):
+    """Where a secret is: the form ("stored", "env", "file"), and the name or path."""
+
+    form: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.form}:{self.name}"
 
 
 def is_secret_name(name: object) -> bool:
@@ -19,22 +37,44 @@ def is_secret_name(name: object) -> bool:
     return isinstance(name, str) and bool(_SECRET.search(name.lower().replace("-", "_")))
 
 
+def read_reference(value: object) -> Reference | None:
+    """Return where a value says that a secret is; None if it says nothing of that kind."""
+    found = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return None
+    form, name = (part for part in found.groups() if part is not None)
+    return Reference(form, name)
+
+
 def find_secret(values: Mapping[str, Any]) -> Way | None:
     """Return the way to the first secret, or None; a table or a switch with such a name is no secret."""
     for way in every_way(values):
-        if way and is_secret_name(way[-1]) and not isinstance(_at(values, way), (bool, Mapping)):
+        if way and is_secret_name(way[-1]) and _is_secret(_at(values, way)):
             return way
     return None
 
 
+def find_references(values: Mapping[str, Any]) -> list[tuple[Way, Reference]]:
+    """Return every place that says where a secret is, and what it says."""
+    named = (way for way in every_way(values) if way and is_secret_name(way[-1]))
+    told = ((way, read_reference(_at(values, way))) for way in named)
+    return [(way, reference) for way, reference in told if reference is not None]
+
+
 def owner(values: Mapping[str, Any], way: Way) -> str:
-    """Return the provider that a secret is for, as far as its place tells."""
+    """Return the name to store a secret under, as far as its place tells."""
     match way:
         case ("plugins", str(name), _, *_):
             return name
         case ("models", str(name), _, *_):
-            return str(values["models"][name].get("provider", "PROVIDER"))
-    return "PROVIDER"
+            return str(values["models"][name].get("provider", "NAME"))
+    return "NAME"
+
+
+def _is_secret(value: object) -> bool:
+    if isinstance(value, (bool, Mapping)) or value == "":
+        return False
+    return read_reference(value) is None
 
 
 def _at(value: Any, way: Way) -> Any:

@@ -1,7 +1,8 @@
 """Which projects may change settings.
 
 A project comes from somebody else, and its settings can make tools run. So its file counts only after the
-person said so, and only as long as it is the same file: the list keeps its hash.
+person said so, and only as long as it is the same file: the list keeps its hash. A person who does not want
+to be asked about a folder says that once, and its file is left alone.
 """
 
 from __future__ import annotations
@@ -18,19 +19,26 @@ if TYPE_CHECKING:
 
     from agent_terminal_app.paths import Paths
 
+_NEVER = "never"  # in place of a hash
+
 
 def is_trusted(paths: Paths, file: ConfigFile) -> bool:
     """Say whether the person trusted this very file."""
-    return _trusted(paths).get(str(file.path.resolve())) == file.digest
+    return _noted(paths, file.path) == file.digest
 
 
 def was_trusted(paths: Paths, file: ConfigFile) -> bool:
     """Say whether the person trusted the file before, perhaps with another content."""
-    return str(file.path.resolve()) in _trusted(paths)
+    return _noted(paths, file.path) not in (None, _NEVER)
 
 
-def trust_project(paths: Paths, folder: Path) -> ConfigFile:
-    """Let the settings of a project count, as they are now, and return them.
+def is_left_alone(paths: Paths, file: ConfigFile) -> bool:
+    """Say whether the person wants to hear nothing of the file."""
+    return _noted(paths, file.path) == _NEVER
+
+
+def read_project(paths: Paths, folder: Path) -> ConfigFile:
+    """Return the settings of a project, trusted or not, if they could be used.
 
     Raises:
         CommandError: If the project has none.
@@ -41,17 +49,49 @@ def trust_project(paths: Paths, folder: Path) -> ConfigFile:
     path = paths.project_config(folder)
     if not is_there(path):
         raise CommandError(f"there is no {path} to trust", code=Exit.USAGE, hint="go to the project's folder")
-    file = checked(parse(path, read_bytes(path)), find_fault)
-    _write(paths, {**_trusted(paths), str(path.resolve()): file.digest})
+    return checked(parse(path, read_bytes(path)), find_fault)
+
+
+def trust_project(paths: Paths, folder: Path) -> ConfigFile:
+    """Let the settings of a project count, as they are now, and return them.
+
+    Raises:
+        CommandError: If the project has none.
+        SettingsError: If they cannot be used.
+    """
+    file = read_project(paths, folder)
+    trust_file(paths, file)
     return file
+
+
+def trust_file(paths: Paths, file: ConfigFile) -> None:
+    """Let a file count with the content that was read, whatever stands there by now.
+
+    Raises:
+        CommandError: If that cannot be noted.
+    """
+    _note(paths, file.path, file.digest)
+
+
+def leave_alone(paths: Paths, file: ConfigFile) -> None:
+    """Never let a file count, and never ask about it, until somebody trusts it.
+
+    Raises:
+        CommandError: If that cannot be noted.
+    """
+    _note(paths, file.path, _NEVER)
 
 
 def _list(paths: Paths) -> Path:
     return paths.state / "trusted.json"
 
 
-def _trusted(paths: Paths) -> dict[str, str]:
-    """Return the hashes of trusted files; a list that cannot be read trusts nobody."""
+def _noted(paths: Paths, file: Path) -> str | None:
+    return _notes(paths).get(str(file.resolve()))
+
+
+def _notes(paths: Paths) -> dict[str, str]:
+    """Return what is noted of files; a list that cannot be read trusts nobody."""
     import json
 
     try:
@@ -61,11 +101,12 @@ def _trusted(paths: Paths) -> dict[str, str]:
     return found if isinstance(found, dict) else {}
 
 
-def _write(paths: Paths, trusted: dict[str, str]) -> None:
+def _note(paths: Paths, file: Path, word: str) -> None:
     import json
 
     path = _list(paths)
+    noted = {**_notes(paths), str(file.resolve()): word}
     try:
-        replace_file(path, json.dumps(trusted, indent=2) + "\n", mode=0o600, folder_mode=0o700)
+        replace_file(path, json.dumps(noted, indent=2) + "\n", mode=0o600, folder_mode=0o700)
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror or error}") from error

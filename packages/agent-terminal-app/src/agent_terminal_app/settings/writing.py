@@ -1,6 +1,6 @@
-"""One value of the person's file changed; comments, order and everything else stay as they were.
+"""Some values of the person's file changed; comments, order and everything else stay as they were.
 
-The new text is read back before it is written: it must say what the old one said with this one change, and
+The new text is read back before it is written: it must say what the old one said with these changes, and
 it must pass the same checks as any file.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,14 +35,51 @@ def set_value(paths: Paths, key: str, value: Any, *, environment: Mapping[str, s
         CommandError: If there is no such setting, or it cannot have this value.
         SettingsError: If the file cannot be used as it is.
     """
-    way = read_way(key)
-    old = _current(user_file(paths, environment))
-    changes = [partial(_put, way=way, value=value, inline=inline) for inline in (False, True)]
-    new = _changed(old, way, changes)
-    fault = _fault(new.values)
-    if fault is not None:
-        raise _refusal(old, fault, way)
-    return _save(new)
+    return Change.of(paths, {key: value}, environment=environment).save()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Settings that were checked and wait to be written, all of them or none.
+
+    Attributes:
+        path: The person's file.
+    """
+
+    _new: ConfigFile
+
+    @property
+    def path(self) -> Path:
+        """The file that is changed."""
+        return self._new.path
+
+    @classmethod
+    def of(
+        cls, paths: Paths, values: Mapping[str, Any], *, environment: Mapping[str, str] | None = None
+    ) -> Change:
+        """Return the change that gives each dotted key its value; nothing is written yet.
+
+        Raises:
+            CommandError: If there is no such setting, or it cannot have this value.
+            SettingsError: If the file cannot be used as it is.
+        """
+        old = new = _current(user_file(paths, environment))
+        ways = [read_way(key) for key in values]
+        for way, value in zip(ways, values.values(), strict=True):
+            changes = [partial(_put, way=way, value=value, inline=inline) for inline in (False, True)]
+            new = _changed(new, way, changes)
+        fault = _fault(new.values)
+        if fault is not None:
+            raise _refusal(old, fault, ways)
+        return cls(new)
+
+    def save(self) -> Path:
+        """Write the file and return where it is.
+
+        Raises:
+            CommandError: If it cannot be written; it is as it was then.
+        """
+        return _save(self._new)
 
 
 def unset_value(paths: Paths, key: str, *, environment: Mapping[str, str] | None = None) -> Path:
@@ -74,10 +112,10 @@ def _fault(values: Mapping[str, Any]) -> Fault | None:
     return find_fault(values) or find_gap(values)
 
 
-def _refusal(old: ConfigFile, new: Fault, way: Keys) -> CommandError:
+def _refusal(old: ConfigFile, new: Fault, ways: Sequence[Keys]) -> CommandError:
     """Return why a change is refused: the file was wrong before, or the change makes it so."""
     before = _fault(old.values)
-    if before is None or new.way[: len(way)] == way:
+    if before is None or any(new.way[: len(way)] == way for way in ways):
         return CommandError(new.problem, code=Exit.USAGE, hint=new.hint)
     return SettingsError(str(old.path), old.line(before.way), before.problem, hint=before.hint)
 

@@ -1,0 +1,200 @@
+"""The inputs of an action, asked one by one, or given in one line as `name=value`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent_core import ActionInputError
+from agent_terminal_app.chat.words import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from agent_core.actions import Action, ActionInput
+
+_WORDS = {
+    **dict.fromkeys(("y", "yes", "true", "on", "1"), True),
+    **dict.fromkeys(("n", "no", "false", "off", "0"), False),
+}
+_EMPTY = '""'
+_EXPECTED = {
+    "integer": "write a whole number, such as 3",
+    "number": "write a number, such as 3 or 0.5",
+    "boolean": "write yes or no",
+    "array": 'write a JSON list, such as ["a", "b"]',
+    "object": 'write a JSON object, such as {"a": 1}',
+}
+
+
+class Unreadable(ValueError):  # noqa: N818 - reads as what happened
+    """What was typed is not what the field takes; the message says what to type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One input as a person fills it in.
+
+    Attributes:
+        wanted: What the action takes.
+        label: What it is called.
+        default: What an empty line means; None for nothing.
+    """
+
+    wanted: ActionInput
+    label: str
+    default: Any = None
+
+    @classmethod
+    def of(cls, wanted: ActionInput, *, label: str = "", default: Any = None) -> Field:
+        """Return the field of an input; a label and a default that are known here count more than its own."""
+        own = wanted.default if default is None else default
+        return cls(wanted, one_line(label or wanted.label or wanted.name), own)
+
+    @property
+    def question(self) -> str:
+        """What the person is asked: the name, what can be typed, and what an empty line means."""
+        about = one_line(self.wanted.description)
+        return f"{self.label} ({self._kind}; {self._when_empty})" + (f": {about}" if about else "")
+
+    def read(self, typed: str) -> Any:
+        """Return the value that was typed; None for none.
+
+        Raises:
+            Unreadable: If the input does not take it.
+        """
+        text = typed.strip()
+        if not text:
+            if self.default is None and self.wanted.required:
+                raise Unreadable(f"{self.label} is needed: type something, or press Esc to leave")
+            return self.default
+        value = self._chosen(text) if self.wanted.enum else _value(self.wanted.type, typed)
+        problem = self.wanted.problem_with(value)
+        if problem is not None:
+            raise Unreadable(f"{self.label}: {problem}")
+        return value
+
+    @property
+    def _kind(self) -> str:
+        if not self.wanted.enum:
+            return {"string": "text", "boolean": "yes or no", "any": "anything"}.get(
+                self.wanted.type, self.wanted.type
+            )
+        if not self._is_numbered:
+            return "one of " + ", ".join(map(_written, self.wanted.enum))
+        return ", ".join(f"[{number}] {_written(one)}" for number, one in enumerate(self.wanted.enum, 1))
+
+    @property
+    def _when_empty(self) -> str:
+        if self.default is not None:
+            return f"Enter for {_written(self.default)}"
+        return "needed" if self.wanted.required else "Enter for none"
+
+    @property
+    def _is_numbered(self) -> bool:
+        """Whether choices have numbers; where they are numbers themselves, that would only confuse."""
+        return not any(str(one).lstrip("-").isdecimal() for one in self.wanted.enum)
+
+    def _chosen(self, text: str) -> Any:
+        for one in self.wanted.enum:
+            if text in (str(one), _written(one)):
+                return one
+        if self._is_numbered and text.isdecimal() and 1 <= int(text) <= len(self.wanted.enum):
+            return self.wanted.enum[int(text) - 1]
+        raise Unreadable(f"{self.label}: {one_line(text, 40)!r} is none of {self._kind}")
+
+
+async def fill_in(
+    fields: Iterable[Field],
+    ask: Callable[[str], Awaitable[str | None]],
+    tell: Callable[[str], None],
+) -> dict[str, Any] | None:
+    """Ask for each field until it can be read, and return the values; None if the person leaves the form."""
+    values: dict[str, Any] = {}
+    for field in fields:
+        while (typed := await ask(field.question)) is not None:
+            try:
+                value = field.read(typed)
+            except Unreadable as problem:
+                tell(str(problem))
+                continue
+            if value is not field.wanted.default:  # which the action knows by itself
+                values[field.wanted.name] = value
+            break
+        else:
+            return None
+    return values
+
+
+def read_inline(action: Action, text: str) -> dict[str, Any]:
+    """Return the values that were given as `name=value`; quotes hold spaces together.
+
+    Raises:
+        ActionInputError: If one cannot be read, or names no input.
+    """
+    values: dict[str, Any] = {}
+    for word in _split(action, text):
+        name, equals, typed = word.partition("=")
+        wanted = action.inputs.get(name)
+        if not equals or wanted is None:
+            raise ActionInputError(action.id, one_line(name, 40), f"no such input; {_takes(action)}")
+        try:
+            values[name] = Field.of(wanted).read(typed or _EMPTY)
+        except Unreadable as problem:
+            raise ActionInputError(action.id, name, str(problem)) from None
+    return values
+
+
+def _split(action: Action, text: str) -> Sequence[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        problem = f"a quote is not closed; {_takes(action)}"
+        raise ActionInputError(action.id, one_line(text, 40), problem) from None
+
+
+def _takes(action: Action) -> str:
+    if not action.inputs:
+        return "it takes nothing"
+    names = ", ".join(one_line(name) for name in action.inputs)
+    return f'write {next(iter(action.inputs))}=VALUE, with spaces in "quotes"; it takes {names}'
+
+
+def _value(kind: str, typed: str) -> Any:
+    """Return what was typed as a value of a type; text stays as it is."""
+    text = typed.strip()
+    if kind in ("string", "any") and text == _EMPTY:
+        return ""
+    if kind == "string":
+        return typed
+    value = _WORDS.get(text.lower()) if kind == "boolean" else _parsed(text)
+    if kind == "any":
+        return typed if value is None else value
+    if value is None or isinstance(value, str):
+        raise Unreadable(f"{one_line(text, 40)!r} cannot be read: {_EXPECTED[kind]}")
+    return value
+
+
+def _parsed(text: str) -> Any:
+    """Return JSON as a value; None if it is none, or one that no input takes."""
+    try:
+        return json.loads(text, parse_constant=lambda _name: None)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return one_line(value if isinstance(value, str) else json.dumps(value, default=str), 60)
+
+
+def missing(action: Action, given: Mapping[str, Any]) -> list[ActionInput]:
+    """Return the inputs that must be given and were not."""
+    return [
+        one
+        for one in action.inputs.values()
+        if one.required and one.default is None and one.name not in given
+    ]

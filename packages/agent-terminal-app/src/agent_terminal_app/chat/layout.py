@@ -1,0 +1,206 @@
+"""What stands around the prompt: what goes on, what waits, what was opened, what can be completed, the meters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.application import get_app
+from prompt_toolkit.filters import Condition, has_completions, is_done
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
+from prompt_toolkit.layout import (
+    ConditionalContainer,
+    CompletionsMenu,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    VerticalAlign,
+    Window,
+)
+from prompt_toolkit.layout.controls import BufferControl
+from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import SearchToolbar
+
+from agent_terminal_app.chat.folds import opened
+from agent_terminal_app.chat.text import cells, fitted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from prompt_toolkit.buffer import Buffer
+
+    from agent_terminal_app.chat.folds import Fold, Folds
+    from agent_terminal_app.chat.loop import Chat
+
+STYLE = Style.from_dict(
+    {
+        "around": "dim",
+        "prompt": "bold",
+        "completion-menu": "noinherit",
+        "completion-menu.completion": "noinherit",
+        "completion-menu.completion.current": "noinherit reverse",
+        "completion-menu.meta.completion": "noinherit dim",
+        "completion-menu.meta.completion.current": "noinherit reverse",
+        "scrollbar.background": "noinherit",
+        "scrollbar.button": "noinherit",
+        "scrollbar.arrow": "noinherit",
+    }
+)
+_MOST_DOING = 4
+_MENU = 8
+_PROMPT, _CONTINUED = "» ", "  "
+
+
+class Pane:
+    """A fold that is open, above the prompt; it can be scrolled, and closed again."""
+
+    def __init__(self) -> None:
+        self._fold: Fold | None = None
+        self._offset = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a fold is open."""
+        return self._fold is not None
+
+    def open_next(self, folds: Folds) -> None:
+        """Open the last fold; if one is open, the one before it; behind the first one, none."""
+        self._fold = folds.find() if self._fold is None else folds.before(self._fold.number)
+        self._offset = 0
+
+    def close(self) -> None:
+        """Close it."""
+        self._fold = None
+
+    def scroll(self, rows: int) -> None:
+        """Show what is above or below."""
+        self._offset = max(0, self._offset + rows)
+
+    def lines(self, width: int, height: int, *, color: bool) -> list[str]:
+        """Return the lines that are seen, within bounds, and how to see others."""
+        if self._fold is None:
+            return []
+        title, *body = opened(self._fold, width=width, color=color)
+        rows = [piece for line in body for piece in _rows(line, width)]
+        room = max(height - 2, 1)
+        self._offset = min(self._offset, max(0, len(rows) - room))
+        seen = rows[self._offset : self._offset + room]
+        place = f"lines {self._offset + 1}-{self._offset + len(seen)} of {len(rows)} · " if len(rows) > room else ""
+        return [title, *seen, fitted(f"{place}Ctrl+O older, PgUp PgDn scroll, Esc closes", width)]
+
+
+def _rows(line: str, width: int) -> list[str]:
+    """Return a line cut into rows; its style goes on from row to row."""
+    from agent_terminal_app.chat.text import cut_place, unstyled
+
+    plain = unstyled(line)
+    if cells(plain) <= width:
+        return [line]
+    start = line[: line.index(plain[0])] if plain != line and plain[0] in line else ""
+    rows = []
+    while plain and (place := cut_place(plain, width)):
+        rows.append(f"{start}{plain[:place]}\x1b[0m" if start else plain[:place])
+        plain = plain[place:]
+    return rows
+
+
+def toolbar(chat: Chat, width: int) -> str:
+    """Return the last line: the state, then as many meters as fit."""
+    conversation = chat.conversation
+    parts = [_state(chat), *([] if conversation is None else conversation.meters.parts())]
+    while len(parts) > 1 and cells(" · ".join(parts)) > width - 1:
+        parts.pop()
+    return fitted(" · ".join(parts), width - 1)
+
+
+def _state(chat: Chat) -> str:
+    if chat.asks_for_a_line:
+        return "type your answer · Esc leaves it"
+    if chat.progress.running:
+        return chat.progress.state()
+    if chat.busy:
+        return "working · Esc stops"
+    if chat.conversation is None:
+        return "starting …"
+    return "your answer? · Esc: no" if chat.asking else "ready · F1 help"
+
+
+class Around:
+    """Everything around the prompt.
+
+    Args:
+        chat: What is shown.
+        buffer: What is typed.
+        color: Whether styles are wanted.
+    """
+
+    def __init__(self, chat: Chat, buffer: Buffer, *, color: bool) -> None:
+        self._chat = chat
+        self._color = color
+        self.pane = Pane()
+        self.search = SearchToolbar()
+        self.prompt = Window(
+            BufferControl(buffer, search_buffer_control=self.search.control, preview_search=True),
+            height=lambda: Dimension(min=1, max=max(1, _size()[1] // 2)),
+            wrap_lines=True,
+            dont_extend_height=True,
+            get_line_prefix=_prefix,
+        )
+
+    def layout(self) -> Layout:
+        """Return where everything is: what goes on above the prompt, what helps below it."""
+        here = ~is_done
+        rows = HSplit(
+            [
+                _lines(self._pane_lines, style=""),
+                _lines(self.doing, style="class:around"),
+                _lines(self.waiting, style="class:around"),
+                ConditionalContainer(self.prompt, filter=here),
+                self.search,
+                ConditionalContainer(CompletionsMenu(max_height=_MENU, scroll_offset=1), filter=has_completions),
+                ConditionalContainer(
+                    Window(FormattedTextControl(self._toolbar), height=1, style="class:around"), filter=here
+                ),
+            ],
+            align=VerticalAlign.TOP,
+        )
+        return Layout(rows, focused_element=self.prompt)
+
+    def seen(self) -> tuple[object, ...]:
+        """Return everything that may change by itself, to be compared with what was drawn."""
+        return tuple(self.doing()), tuple(self.waiting()), toolbar(self._chat, _size()[0]), self.pane.is_open
+
+    def doing(self) -> list[str]:
+        """Return what goes on now, one line each."""
+        return [fitted(line, _size()[0] - 1) for line in self._chat.progress.lines()[:_MOST_DOING]]
+
+    def waiting(self) -> list[str]:
+        """Return what waits, one line each."""
+        return [fitted(line, _size()[0] - 1) for line in self._chat.waiting_lines()]
+
+    def _pane_lines(self) -> list[str]:
+        width, height = _size()
+        return self.pane.lines(width - 1, height * 2 // 3, color=self._color)
+
+    def _toolbar(self) -> str:
+        return toolbar(self._chat, _size()[0])
+
+
+def _size() -> tuple[int, int]:
+    size = get_app().output.get_size()
+    return size.columns, size.rows
+
+
+def _prefix(line: int, wrap: int) -> StyleAndTextTuples:
+    return [("class:prompt", _PROMPT if line == 0 and wrap == 0 else _CONTINUED)]
+
+
+def _lines(lines: Callable[[], list[str]], *, style: str) -> ConditionalContainer:
+    """Return a window for lines that come and go."""
+    shown = Window(
+        FormattedTextControl(lambda: ANSI("\n".join(lines()))),
+        height=lambda: Dimension.exact(len(lines())),
+        style=style,
+        dont_extend_height=True,
+    )
+    return ConditionalContainer(shown, filter=~is_done & Condition(lambda: bool(lines())))

@@ -1,0 +1,154 @@
+"""`agent runs`: send work to workers, and see what becomes of it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.exits import reason_code
+from agent_terminal_app.shared_database import database_option, shared_database
+from agent_terminal_app.tables import one_line, print_json, print_lines, print_table, say, shown
+
+if TYPE_CHECKING:
+    from agent_durable import DurableRuns, JobInfo
+    from agent_terminal_app.shared_database import Shared
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_OPEN = ("waiting", "running")
+
+
+@click.group("runs")
+def command() -> None:
+    """Send work to workers, and see what becomes of it."""
+
+
+@command.command("send")
+@click.argument("text")
+@database_option
+@click.option("--session", help="The id of a session to go on with; by default a new one.")
+@click.option("--agent", help="Another agent than the default one, for a new session.")
+@click.option(
+    "--model", help="Another model for agents that name none; the same that the workers were given."
+)
+@click.option("--tenant", default="", help="Whose run it is, for limits.")
+@click.option("--priority", default=0, help="The smaller, the sooner.")
+@click.option(
+    "--limit", "limits", multiple=True, metavar="WHOM=RUNS/SECONDS", help="As the workers were given."
+)
+@click.option("--wait", is_flag=True, help="Wait for the answer and print it.")
+def send_command(
+    text: str,
+    database: str,
+    session: str | None,
+    agent: str | None,
+    model: str | None,
+    tenant: str,
+    priority: int,
+    limits: tuple[str, ...],
+    *,
+    wait: bool,
+) -> int:
+    """Say TEXT in a session and let a worker answer; print the id of the run."""
+    from agent_terminal_app.commands.worker import read_limits
+
+    with shared_database(database, limits=read_limits(limits), model=model) as shared:
+        session_id = session or shared.app.create_session(agent).session_id
+        run_id = shared.runs.say(session_id, text, tenant=tenant, priority=priority)
+        if not wait:
+            print_lines([run_id])
+            return Exit.OK
+        say(f"{run_id} in session {session_id}")
+        return _follow(shared, session_id)
+
+
+def _follow(shared: Shared, session_id: str) -> int:
+    """Show what happens in a session, whichever worker does it, until it is over."""
+    for event in shared.app.subscribe(session_id):
+        if event["type"] == "tool_call_start":
+            say(f"→ {one_line(event['preview'])}")
+        elif event["type"] == "final":
+            print_lines([shown(event["text"])])
+            return reason_code(event["reason"]["code"])
+        elif event["type"] == "error":
+            raise CommandError(event["error"]["message"])
+    return Exit.FAILURE
+
+
+@command.command("list")
+@database_option
+@click.option(
+    "--status", type=click.Choice(["waiting", "running", "suspended", "done", "failed", "cancelled"])
+)
+@click.option("--limit", default=50, show_default=True, help="How many at most.")
+@_json
+def list_command(database: str, status: Any, limit: int, *, as_json: bool) -> None:
+    """List runs, the latest first, and how long the queue is."""
+    with shared_database(database) as shared:
+        runs = shared.runs.jobs(status=status, limit=limit)
+    if as_json:
+        print_json(runs)
+        return
+    now = time.time()
+    print_table(("RUN", "IS", "AGE", "TRIES", "STEPS", "WORKER", "SESSION"), [_row(one, now) for one in runs])
+    waiting = [one for one in runs if one.status == "waiting"]
+    oldest = max((now - one.created for one in waiting), default=0.0)
+    say(f"{len(waiting)} waiting, the oldest for {oldest:.0f} s")
+
+
+def _row(run: JobInfo, now: float) -> tuple[object, ...]:
+    end = now if run.status in _OPEN else run.updated
+    age = f"{end - run.created:.0f} s"
+    return run.job.run_id, run.status, age, run.attempts, run.steps, run.worker, run.job.session_id
+
+
+@command.command("show")
+@click.argument("run_id")
+@database_option
+@_json
+def show_command(run_id: str, database: str, *, as_json: bool) -> None:
+    """Show one run, step by step."""
+    with shared_database(database) as shared:
+        run = _found(shared.runs, run_id)
+        steps = shared.runs.steps(run_id)
+    if as_json:
+        print_json({"run": run, "steps": steps})
+        return
+    print_table(("RUN", "IS", "AGE", "TRIES", "STEPS", "WORKER", "SESSION"), [_row(run, time.time())])
+    for number, step in enumerate(steps):
+        print_lines([f"  {number:>3}  {one_line(', '.join(step.units) or step.code)}"])
+    if run.text:
+        print_lines([shown(run.text)])
+
+
+@command.command("cancel")
+@click.argument("run_id")
+@database_option
+def cancel_command(run_id: str, database: str) -> None:
+    """Stop a run, wherever it is; what it has produced is kept."""
+    with shared_database(database) as shared:
+        _found(shared.runs, run_id)
+        if not shared.runs.cancel(run_id):
+            raise CommandError(f"run {run_id} is over already", hint=f"see `agent runs show {run_id}`")
+    say(f"{run_id} is cancelled")
+
+
+@command.command("retry")
+@click.argument("run_id")
+@database_option
+def retry_command(run_id: str, database: str) -> None:
+    """Try a run that failed or was cancelled once more; print the id of the new one."""
+    with shared_database(database) as shared:
+        run = _found(shared.runs, run_id)
+        if run.status in _OPEN:
+            raise CommandError(f"run {run_id} is {run.status}", hint="wait for it, or cancel it first")
+        print_lines([shared.runs.retry(run)])
+
+
+def _found(runs: DurableRuns, run_id: str) -> JobInfo:
+    found = runs.job(run_id)
+    if found is None:
+        raise CommandError(f"there is no run {run_id}", code=Exit.USAGE, hint="`agent runs list` lists them")
+    return found

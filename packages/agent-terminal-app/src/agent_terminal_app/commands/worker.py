@@ -1,0 +1,86 @@
+"""`agent worker`: take runs from the queue, until told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import click
+
+from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.shared_database import database_option, shared_database
+from agent_terminal_app.tables import say
+
+GIVEN_UP = 75
+"""The exit code of a worker that others have given up: start it again."""
+
+
+@click.command("worker")
+@database_option
+@click.option(
+    "--concurrency", default=10, show_default=True, type=click.IntRange(1, 1000), help="Runs at a time."
+)
+@click.option("--model", help="Another model for agents that name none.")
+@click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="WHOM=RUNS/SECONDS",
+    help="At most so many runs in so many seconds: tenant:NAME=10/60 or provider:NAME=100/1. All workers "
+    "and senders must be given the same.",
+)
+@click.option(
+    "--grace",
+    default=30.0,
+    show_default=True,
+    help="Seconds that steps under way have when it is told to stop.",
+)
+def command(
+    database: str, concurrency: int, model: str | None, limits: tuple[str, ...], grace: float
+) -> None:
+    """Take runs from the queue that all workers of a database share.
+
+    SIGTERM and Ctrl+C let it finish the step of each run, and hand the runs over to other workers.
+    """
+    from agent_durable import Worker
+
+    told = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_given: told.set())
+    with shared_database(database, limits=read_limits(limits), model=model) as shared:
+        worker = Worker(
+            shared.app,
+            shared.engine,
+            shared.workers,
+            concurrency=concurrency,
+            given_up=lambda: os._exit(GIVEN_UP),
+        )
+        worker.start()
+        say(f"{worker.id} takes up to {concurrency} runs at a time; Ctrl+C hands them over and stops")
+        told.wait()
+        say(f"{worker.id} stops: {len(worker.running)} runs are under way")
+        handed = worker.drain(seconds=grace)
+        say(f"{worker.id} has stopped; handed over: {len(handed)}")
+
+
+def read_limits(given: tuple[str, ...]) -> dict[str, tuple[int, float]]:
+    """Read limits as they are written on the command line.
+
+    Raises:
+        CommandError: If one cannot be read.
+    """
+    limits = {}
+    for text in given:
+        whom, _, rate = text.rpartition("=")
+        count, _, seconds = rate.partition("/")
+        kind, _, name = whom.partition(":")
+        try:
+            limits[whom] = (int(count), float(seconds))
+        except ValueError:
+            kind = ""
+        if kind not in ("tenant", "provider") or not name or min(limits[whom]) <= 0:
+            raise CommandError(
+                f"--limit {text!r} cannot be read", code=Exit.USAGE, hint="write tenant:NAME=10/60"
+            )
+    return limits

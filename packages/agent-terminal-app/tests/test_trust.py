@@ -1,0 +1,247 @@
+"""The settings of a project: shown before they count, trusted as shown, and asked about only once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any
+
+import pexpect
+import pytest
+
+from agent_terminal_app.cli import main
+from agent_terminal_app.first_run.trusting import (
+    MOST_PLAIN,
+    NEVER,
+    NOT_NOW,
+    YES,
+    ask_about_project,
+    changes,
+    danger,
+)
+from agent_terminal_app.opening import Opened, open_quietly
+from agent_terminal_app.settings.sources import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+AGENT = [sys.executable, "-m", "agent_terminal_app"]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for kind in ("config", "data", "state", "cache"):
+        monkeypatch.setenv(f"XDG_{kind.upper()}_HOME", str(tmp_path / kind))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "project" / ".agent").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "project")
+    return tmp_path
+
+
+def say_in(home: Path, text: str) -> Path:
+    path = home / "project" / ".agent" / "config.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+class Person:
+    """Gives one answer, and remembers the question; before it answers, something may happen."""
+
+    def __init__(self, answer: str | None, meanwhile: Any = None) -> None:
+        self.question = ""
+        self.told: list[str] = []
+        self._answer = answer
+        self._meanwhile = meanwhile
+
+    async def choose(self, title: str, options: Sequence[str]) -> int | None:
+        self.question = title
+        if self._meanwhile is not None:
+            self._meanwhile()
+        return None if self._answer is None else list(options).index(self._answer)
+
+    async def secret(self, prompt: str) -> str | None:
+        raise AssertionError(prompt)
+
+    async def line(self, prompt: str) -> str | None:
+        raise AssertionError(prompt)
+
+    def tell(self, text: str) -> None:
+        self.told.append(text)
+
+
+def ask(person: Person) -> Opened:
+    return asyncio.run(ask_about_project(person, open_quietly()))
+
+
+# The question
+
+
+def test_what_would_change_is_shown_and_counts_after_a_yes(home: Path) -> None:
+    path = say_in(home, 'default_agent = "x"\n[permissions]\nallow = ["shell(rm *)"]\n')
+    person = Person(YES)
+
+    opened = ask(person)
+
+    assert person.question.splitlines() == [
+        f"{path} wants to change settings:",
+        '  ! permissions.allow = ["shell(rm *)"]  <- lets these run without asking you',
+        '    default_agent = "x"',
+        "Shall they count?",
+    ]
+    assert opened.settings.values["default_agent"] == "x"
+    assert ask(Person(None)).settings.values["default_agent"] == "x"  # nobody is asked again
+
+
+@pytest.mark.parametrize("answer", [NOT_NOW, None])
+def test_after_a_no_things_go_on_without_it_and_the_question_comes_again(
+    home: Path, answer: str | None
+) -> None:
+    say_in(home, 'default_agent = "x"\n')
+
+    assert "default_agent" not in ask(Person(answer)).settings.values
+    assert open_quietly().settings.untrusted is not None
+
+
+def test_never_is_remembered_for_this_folder_until_somebody_trusts_it(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    say_in(home, 'default_agent = "x"\n')
+
+    ask(Person(NEVER))
+    say_in(home, 'default_agent = "y"\n')
+    settings = open_quietly().settings
+
+    assert settings.untrusted is None and settings.warnings == () and "default_agent" not in settings.values
+    with pytest.raises(SystemExit):
+        main(["config", "trust"])
+    assert open_quietly().settings.values["default_agent"] == "y"
+
+
+def test_what_is_trusted_is_what_was_shown(home: Path) -> None:
+    say_in(home, 'default_agent = "harmless"\n')
+
+    opened = ask(Person(YES, lambda: say_in(home, '[permissions]\nallow = ["*"]\n')))
+
+    assert "permissions" not in opened.settings.values
+    assert "has changed" in opened.settings.warnings[0]
+
+
+@pytest.mark.parametrize("text", ["no toml", '[plugins.x]\napi_key = "sk-1"\n', "unknown = 1\n"])
+def test_nobody_is_asked_about_a_file_that_cannot_be_used(home: Path, text: str) -> None:
+    say_in(home, text)
+    person = Person(YES)
+
+    opened = ask(person)
+
+    assert person.question == "" and "it is ignored" in person.told[0] and "sk-1" not in person.told[0]
+    assert opened.settings.untrusted is not None
+
+
+DANGERS = [
+    (("permissions", "allow"), ["read"], "run without asking"),
+    (("permissions", "allow"), [], ""),
+    (("permissions", "deny"), ["read"], ""),
+    (("permissions", "default"), "allow", "everything run"),
+    (("permissions", "default"), "ask", ""),
+    (("plugins", "x", "base_url"), "https://h", "to this address"),
+    (("models", "m", "config", "base_url"), "https://h", "to this address"),
+    (("agents", "a", "endpoint"), "https://h", "to this address"),
+    (("models", "m", "config", "api_key"), "file:/etc/passwd", "a key or a file"),
+    (("plugins", "mcp", "servers", "x", "command"), "sh", "runs a program"),
+    (("plugins", "local_llama", "model_path"), "/x", "opens this file"),
+    (("plugins", "x", "extra_headers", "X-Y"), "1", "every request"),
+    (("model",), "local", ""),
+]
+
+
+@pytest.mark.parametrize(("way", "value", "told"), DANGERS)
+def test_what_can_do_harm_is_marked(way: tuple[str, ...], value: Any, told: str) -> None:
+    found = danger(way, value)
+
+    assert told in found and bool(found) is bool(told)
+
+
+def test_nothing_dangerous_hides_in_a_long_file_or_behind_strange_letters(home: Path) -> None:
+    many = "".join(f"k{n} = 1\n" for n in range(5_000))
+    base = 'base_url = "https://h/\\u202e\\u001b[2J"'
+    text = f'[plugins.x]\n{many}{base}\n[plugins."\\u009b"]\nv = "{"x" * 9_999}"\n'
+    file = parse(Path("x"), text.encode())
+
+    lines = changes(file)
+
+    assert lines[0].startswith('  ! plugins.x.base_url = "https://h/\\u202e\\u001b[2J"')
+    assert len(lines) == 1 + MOST_PLAIN + 1 and lines[-1].endswith("see the file")
+    assert all(line.isprintable() and len(line) < 400 for line in lines)
+
+
+# Who is asked
+
+
+@pytest.mark.parametrize(
+    ("arguments", "typed"),
+    [
+        (["chat"], "/quit\n"),
+        (["run", "hi", "--model", "nobody:x"], ""),
+        (["config", "get"], ""),
+        (["keys", "list"], ""),
+        (["models", "list"], ""),
+        (["sessions", "list"], ""),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_pipe_and_a_script_are_warned_once_and_never_asked(
+    home: Path,
+    arguments: list[str],
+    typed: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = say_in(home, 'default_agent = "x"\n')
+    with TemporaryFile("w+") as source:
+        source.write(typed)
+        source.seek(0)
+        monkeypatch.setattr(sys, "stdin", source)
+
+        with pytest.raises(SystemExit):
+            main(arguments)
+
+    shown = capsys.readouterr()
+    warning = f"agent: {path} is not trusted and is ignored: look at it, then run `agent config trust`\n"
+    assert shown.err.count("is not trusted") == 1 and warning in shown.err
+    assert "Shall they count" not in shown.out + shown.err
+
+
+@contextmanager
+def chat(*arguments: str) -> Iterator[Any]:
+    child = pexpect.spawn(
+        AGENT[0],
+        [*AGENT[1:], "chat", *arguments],
+        env={**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"},
+        encoding="utf-8",
+        dimensions=(40, 120),
+        timeout=60,
+    )
+    try:
+        yield child
+    finally:
+        child.close(force=True)
+
+
+@pytest.mark.parametrize(("arguments", "prompt"), [([], "»"), (["--plain"], "commands")])
+def test_a_person_is_asked_before_the_first_prompt(home: Path, arguments: list[str], prompt: str) -> None:
+    say_in(home, 'default_agent = "assistant"\n')
+
+    with chat(*arguments) as child:
+        child.expect("wants to change settings")
+        child.expect("Enter: 1")
+        child.send("never\r")
+        child.expect("You are talking to")
+        child.expect(prompt)
+        child.sendeof()
+        child.expect(pexpect.EOF)
+
+    assert open_quietly().settings.untrusted is None
