@@ -52,6 +52,13 @@ class HistoryMachine(RuleBasedStateMachine):
         items = self.numbers(size)
         return self.keep(History(items), items)
 
+    @rule(target=versions, size=sizes)
+    def later(self, size: int) -> Version:
+        items = self.numbers(size)
+        history = History.later(size, lambda start, end: items[start:end])
+        self.made.append((history, items))  # nothing of it is looked at yet
+        return history, items
+
     @rule(target=versions, version=versions, times=st.integers(1, 40))
     def append(self, version: Version, times: int) -> Version:
         history, model = version
@@ -492,3 +499,155 @@ def test_the_shared_beginning_is_that_of_the_same_objects(
     assert old.shared_length(new) == new.shared_length(old) == len(kept)
     assert old.shared_length(old) == len(old)
     assert old.shared_length(History(old.to_list())) == len(old)
+
+
+# --- what is read later -----------------------------------------------------------------------------------
+
+
+class Shelf:
+    """Numbers that are handed out on demand; notes what was asked for."""
+
+    def __init__(self, length: int) -> None:
+        self.items = [f"item {number}" for number in range(length)]
+        self.asked: list[tuple[int, int]] = []
+
+    def load(self, start: int, end: int) -> Sequence[str]:
+        self.asked.append((start, end))
+        return self.items[start:end]
+
+    def history(self) -> History[str]:
+        return History.later(len(self.items), self.load)
+
+    def count(self) -> int:
+        return sum(end - start for start, end in self.asked)
+
+
+@pytest.mark.parametrize("length", BOUNDARIES)
+def test_a_history_that_is_read_later_is_the_same_history(length: int) -> None:
+    shelf = Shelf(length)
+    history = shelf.history()
+
+    assert len(history) == length
+    assert shelf.count() == length % 32
+    assert list(reversed(history)) == shelf.items[::-1]
+    assert history == shelf.items
+    assert history == History(shelf.items)
+    assert History(shelf.items) == shelf.history() == shelf.history()
+    assert history.to_list() == shelf.items == pickle.loads(pickle.dumps(history)).to_list()
+
+
+@pytest.mark.parametrize("length", BOUNDARIES)
+def test_every_item_is_read_once_and_by_pages(length: int) -> None:
+    shelf = Shelf(length)
+    history = shelf.history().read()
+    asked = sorted(shelf.asked)
+
+    assert [start for start, _ in asked] == [0, *(end for _, end in asked[:-1])][: len(asked)]
+    assert shelf.count() == length
+    assert all(end - start <= 1024 for start, end in asked)
+    assert len(asked) <= length // 1024 + 32
+    assert history.read() == shelf.items
+    assert shelf.count() == length
+
+
+def test_a_long_history_is_opened_shown_and_continued_without_being_read() -> None:
+    shelf = Shelf(100_000)
+    history = shelf.history()
+    longer = history
+    for number in range(3000):
+        longer = longer.append(f"new {number}")
+
+    assert shelf.count() == 0  # 100,000 items fill their leaves
+    assert history[-1] == "item 99999"
+    assert history[-50:] == shelf.items[-50:]
+    assert shelf.count() == 64
+    assert longer.shared_length(history) == history.shared_length(longer) == 100_000
+    assert history.shared_length(history.prefix(99_968)) == 99_968
+    assert longer[99_950:100_010] == [*shelf.items[99_950:], *(f"new {number}" for number in range(10))]
+    assert shelf.count() == 64
+    assert longer == shelf.items + [f"new {number}" for number in range(3000)]
+
+
+@pytest.mark.parametrize("length", [32, 1024, 2048, 32768, 65536, 99_968])
+def test_a_cut_between_pages_reads_nothing(length: int) -> None:
+    shelf = Shelf(100_000)
+    history = shelf.history()
+    cut = history.prefix(length)
+
+    assert shelf.count() <= (1024 if length % 1024 else 0)
+    assert cut.shared_length(history) == length
+    assert cut == shelf.items[:length]
+
+
+def test_what_was_read_is_read_for_every_version() -> None:
+    shelf = Shelf(5000)
+    history = shelf.history()
+    versions = [history.append("new"), history.prefix(4096), history.replace(4999, "other")]
+    history.read()
+    read = shelf.count()
+    for version in versions:
+        version.read()
+
+    assert shelf.count() == read
+
+
+@pytest.mark.parametrize("wrong", [-1, 1])
+def test_a_loader_that_returns_too_few_or_too_many_is_found_out(wrong: int) -> None:
+    items = list(range(5000))
+    history = History.later(4096, lambda start, end: items[start : end + wrong])
+
+    with pytest.raises(ValueError, match="1024 items from 0 on were asked for, and"):
+        history[0]
+    with pytest.raises(ValueError, match="10 items from 0 on"):
+        History.later(10, lambda start, end: items[start : end + wrong])
+
+
+def test_what_a_loader_raises_reaches_the_reader_and_it_may_be_tried_again() -> None:
+    items, broken = list(range(2048)), [True]
+
+    def load(start: int, end: int) -> Sequence[int]:
+        if broken[0]:
+            raise OSError("the disk is away")
+        return items[start:end]
+
+    history = History.later(2048, load)
+    for look in (list, lambda history: history[5], lambda history: history == items, History.read):
+        with pytest.raises(OSError, match="away"):
+            look(history)
+    broken[0] = False
+    assert history == items
+
+
+def test_threads_that_look_at_once_see_the_same_objects() -> None:
+    history = History.later(4096, lambda start, end: [object() for _ in range(start, end)])
+    start = Barrier(8)
+
+    def look(_number: int) -> list[object]:
+        start.wait()
+        return list(history)
+
+    with ThreadPoolExecutor(8) as pool:
+        first, *others = pool.map(look, range(8))
+    assert all(one is another for other in others for one, another in zip(first, other, strict=True))
+
+
+@given(st.lists(sizes, min_size=1, max_size=4), st.data())
+def test_the_shared_length_is_that_of_lists(extensions: list[int], data: st.DataObject) -> None:
+    """Versions that part at any place, with what they share read or not."""
+    length = data.draw(sizes)
+    base: History[object] = History.later(
+        length, lambda start, end: [("base", at) for at in range(start, end)]
+    )
+    if data.draw(st.booleans()):
+        base.read()
+    one = other = base.prefix(data.draw(st.integers(0, length)))
+    for size in extensions:
+        one = one.extend(object() for _ in range(size))
+    other = other.extend(one[len(other) : len(other) + data.draw(st.integers(0, 70))]).append(object())
+
+    same = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine is not theirs:
+            break
+        same += 1
+    assert one.shared_length(other) == other.shared_length(one) == same

@@ -18,6 +18,7 @@ from agent_core import (
     PluginError,
     Session,
 )
+from agent_core.drivers import call
 from agent_core.testing import EchoProvider, ScriptedIO
 
 Outcome = tuple[Session, list[dict[str, Any]]]
@@ -361,6 +362,31 @@ def test_an_action_that_fails_ends_the_lifecycle_with_its_name(
 
     assert (raised.value.plugin, raised.value.hook) == ("acting", "execute_action")
     assert session.metadata == {"trace": []}
+
+
+@pytest.mark.parametrize("function", [_raise, lambda *_: None, lambda *_: {"native_messages": "none"}])
+def test_beside_an_action_that_fails_the_others_are_kept_if_its_error_is_wanted(
+    function: Callable[..., Any],
+) -> None:
+    core = core_with(Tracing("before", {"on": "point"}), acting(function), Tracing("after", {"on": "point"}))
+    session = Session("s", [], {"trace": []})
+
+    changed, records = call(core.lifecycle_flow(session, {}, "point", describe=str))
+
+    assert [step["plugin"] for step in records] == ["before", "acting", "after"]
+    assert ["error" in step for step in records] == [False, True, False]
+    assert "acting" in records[1]["error"]
+    assert [step.split(".")[0] for step in changed.metadata["trace"]] == ["before", "after"]
+
+
+def test_an_action_that_needs_an_input_fails_alone_if_its_error_is_wanted() -> None:
+    needy = acting(lambda *_: {}, inputs={"size": {"type": "integer", "required": True}})
+    core = core_with(needy, Tracing("after", {"on": "point"}))
+
+    changed, records = call(core.lifecycle_flow(Session("s", [], {"trace": []}), {}, "point", describe=str))
+
+    assert "size" in records[0]["error"]
+    assert len(changed.metadata["trace"]) == 1
 
 
 # On an event loop

@@ -6,18 +6,22 @@ nodes of 32 leaves, and so on; together these upper digits are the spine. Adding
 one: the tail is copied, and once in 32 times it fills up and is carried as a leaf. Cutting a prefix
 is reading the digits of the shorter length. Only full nodes lie below the digits, so every version
 shares all of them, and two histories of equal length always have the same shape.
+
+A full node need not be there: it may be read when somebody first looks into it (`History.later`). A long
+conversation is opened, shown at its end and continued without being read.
 """
 
 from __future__ import annotations
 
 import operator
+from collections import deque
 from collections.abc import Sequence
 from functools import reduce
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeVar, final, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 
@@ -26,7 +30,8 @@ _WIDTH = 1 << _BITS
 _MASK = _WIDTH - 1
 _DESCENTS = tuple([range(height * _BITS, 0, -_BITS) for height in range(13)])  # made once, for indexing
 
-# How deep a node lies is known from its place in the spine, which the type cannot say.
+# How deep a node lies is known from its place in the spine, which the type cannot say; nor that it may be
+# one that is read later, which reads like a tuple.
 _Node: TypeAlias = tuple[Any, ...]
 _Spine: TypeAlias = tuple[_Node, ...]
 
@@ -57,6 +62,32 @@ class History(Sequence[T]):
     def of(cls, items: Iterable[T]) -> History[T]:
         """Return *items* as a history: the same object if it is one already."""
         return cls(items)
+
+    @classmethod
+    def later(cls, length: int, load: Callable[[int, int], Sequence[T]]) -> History[T]:
+        """Return a history of *length* items that are read when somebody looks at them.
+
+        Args:
+            load: Returns the items from a start to an end. It is asked for up to 1,024 of them at once, for
+                the same ones mostly once, and for the last ones, if they fill no leaf, immediately. What it
+                raises comes out of whatever looked at the items.
+
+        Raises:
+            ValueError: If it returns more or fewer items than were asked for; also later.
+        """
+        tail = length & _MASK
+        levels = [tuple(_loaded(load, length - tail, length)) if tail else ()]
+        height = 1
+        while length >> height * _BITS:
+            first, end = length >> (height + 1) * _BITS << _BITS, length >> height * _BITS
+            levels.append(tuple([_unread(load, place, height) for place in range(first, end)]))
+            height += 1
+        return cls._made(length, _trimmed(tuple(levels)))
+
+    def read(self) -> History[T]:
+        """Read everything that is still to be read, and return this history."""
+        deque(self, maxlen=0)
+        return self
 
     def append(self, item: T) -> History[T]:
         """Return this history with *item* at its end."""
@@ -98,26 +129,41 @@ class History(Sequence[T]):
         for shift in range(height * _BITS, -1, -_BITS):
             digit = length >> shift & _MASK
             cut.append(node[:digit])
-            if shift:
-                node = node[digit]
+            if not length & (1 << shift) - 1:  # all digits below are 0, and nothing there is looked at
+                cut += [()] * (shift // _BITS)
+                break
+            node = node[digit]
         return History._made(length, _trimmed((*reversed(cut), *levels[height + 1 :])))
 
     def shared_length(self, other: History[T]) -> int:
         """Return how long the beginning is whose items are the same objects in both histories.
 
-        Where the two share structure, as versions of one conversation do, whole nodes are compared.
+        Where the two share structure, as versions of one conversation do, whole nodes are compared, and
+        what is not read yet stays so.
         """
         same = 0
-        for mine, theirs in zip(self._leaves(), other._leaves(), strict=False):
-            if mine is theirs:
-                same += len(mine)
-                continue
-            for one, another in zip(mine, theirs, strict=False):
-                if one is not another:
-                    return same
-                same += 1
-            if len(mine) != len(theirs):
-                return same
+        for height in range(max(len(self._spine), len(other._spine)), 0, -1):
+            mine, theirs = self._digit(height), other._digit(height)
+            alike = _alike(mine, theirs)
+            same += alike << height * _BITS
+            if alike < len(mine) or alike < len(theirs):
+                return self._shared_from(other, same)
+        return same + _alike(self._tail, other._tail)
+
+    def _shared_from(self, other: History[T], same: int) -> int:
+        """Return the shared length, of which *same* is known, where one digit differs."""
+        highest = max(len(self._spine), len(other._spine))
+        while same < min(self._length, other._length):
+            for height in range(highest, 0, -1):
+                node = None if same & (1 << height * _BITS) - 1 else self._node(same, height)
+                if node is not None and node is other._node(same, height):
+                    same += 1 << height * _BITS
+                    break
+            else:
+                alike = _alike(self._leaf(same), other._leaf(same))
+                if alike < _WIDTH:
+                    return same + alike
+                same += alike
         return same
 
     def replace(self, index: SupportsIndex, item: T) -> History[T]:
@@ -220,6 +266,20 @@ class History(Sequence[T]):
         history._spine = levels[1:]
         return history
 
+    def _digit(self, height: int) -> _Node:
+        """Return the full nodes of one height that lie in the spine."""
+        return self._spine[height - 1] if height <= len(self._spine) else ()
+
+    def _node(self, position: int, height: int) -> _Node | None:
+        """Return the full node of one height that begins at *position*, if there is one."""
+        top = _height(position, self._length)
+        if top < height:
+            return None
+        node = self._spine[top - 1]
+        for shift in range(top * _BITS, height * _BITS - 1, -_BITS):
+            node = node[position >> shift & _MASK]
+        return node
+
     def _levels(self) -> _Spine:
         """Return every digit, the tail first."""
         return (self._tail, *self._spine)
@@ -269,6 +329,74 @@ class History(Sequence[T]):
         if not 0 <= position < self._length:
             raise IndexError(f"index {given} is out of range for a history of length {self._length}")
         return position
+
+
+class _Later:
+    """A full node that is read when somebody first looks into it."""
+
+    __slots__ = ("_found", "_read")
+
+    def __init__(self, read: Callable[[], _Node]) -> None:
+        self._read = read
+        self._found: list[_Node] = []
+
+    def _here(self) -> _Node:
+        if not self._found:
+            self._found.append(self._read())
+        return self._found[0]  # of two threads that come at once, what the first has read counts for both
+
+    def __len__(self) -> int:
+        return _WIDTH
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._here())
+
+    def __reversed__(self) -> Iterator[Any]:
+        return reversed(self._here())
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._here()[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self._here() == (other._here() if isinstance(other, _Later) else other)
+
+    __hash__ = None  # type: ignore[assignment]  # as little as the history that it is a part of
+
+
+_AT_ONCE = 2  # the height of the nodes that are read as a whole: 1,024 items
+
+
+def _unread(load: Callable[[int, int], Sequence[Any]], place: int, height: int) -> Any:
+    """Return the node that is number *place* of all nodes of its height, with nothing read yet."""
+    if height > _AT_ONCE:
+        inner = range(place << _BITS, place + 1 << _BITS)
+        return tuple([_unread(load, below, height - 1) for below in inner])
+    start, end = (at << height * _BITS for at in (place, place + 1))
+
+    def read() -> _Node:
+        node = tuple(_loaded(load, start, end))
+        for _ in range(height - 1):
+            node = tuple([node[at : at + _WIDTH] for at in range(0, len(node), _WIDTH)])
+        return node
+
+    return _Later(read)
+
+
+def _loaded(load: Callable[[int, int], Sequence[T]], start: int, end: int) -> Sequence[T]:
+    items = load(start, end)
+    if len(items) != end - start:
+        raise ValueError(f"{end - start} items from {start} on were asked for, and {len(items)} came")
+    return items
+
+
+def _alike(mine: Iterable[Any], theirs: Iterable[Any]) -> int:
+    """Return with how many of the same objects both begin."""
+    alike = 0
+    for one, another in zip(mine, theirs, strict=False):
+        if one is not another:
+            break
+        alike += 1
+    return alike
 
 
 def _height(position: int, length: int) -> int:

@@ -48,7 +48,8 @@ class Logger:
         logger = logging.getLogger(self._name)
         if logger.isEnabledFor(_LEVELS[level]):
             details = " ".join(f"{key}={value!r}" for key, value in fields.items())
-            logger.log(_LEVELS[level], "%s %s", event, details)
+            known = {"event": event, "fields": fields}  # for handlers that keep fields
+            logger.log(_LEVELS[level], "%s %s", event, details, extra=known)
 
 
 def get_logger(part: str) -> Logger:

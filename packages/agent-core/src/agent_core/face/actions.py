@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent_core.config import read_config
 from agent_core.context import build_context
 from agent_core.drivers import call, call_async
-from agent_core.errors import ArgumentError, ArgumentTypeError
+from agent_core.errors import AgentError, ArgumentError, ArgumentTypeError
 from agent_core.face.base import CoreBase
 from agent_core.face.checks import check_context, check_list, check_name, check_session, check_triggers
 from agent_core.frozen import FrozenList, freeze, thaw
@@ -116,15 +116,21 @@ class Actions(CoreBase):
         trigger: str | Sequence[str],
         *,
         context: dict[str, Any] | None = None,
+        describe: Callable[[AgentError], Any] | None = None,
     ) -> Flow[tuple[Session, Dicts]]:
-        """Return a lifecycle as a flow, for layers that drive flows of their own."""
+        """Return a lifecycle as a flow, for layers that drive flows of their own.
+
+        Args:
+            describe: Makes what is recorded as `error` of an action that fails; the other actions still run,
+                and what they did is kept. Without it, the first failure ends the lifecycle.
+        """
         triggers = check_triggers(trigger)
         if not self._registry.providers:
             read_config(config)
             return session, []
         resolution = yield from self._resolving(config)
         request = self._request("execute_lifecycle_actions", session, resolution, context)
-        return (yield from actions.lifecycle_actions(request, triggers))
+        return (yield from actions.lifecycle_actions(request, triggers, describe))
 
     def execute_response_lifecycle_actions(
         self,

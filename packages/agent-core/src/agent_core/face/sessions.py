@@ -155,10 +155,9 @@ class Sessions(CoreBase):
 
         Everything up to there is shared, not copied. The id stays unless another is given.
         """
-        count = len(check_session(session).messages)
-        kept, removed = _selection(count, 0, upto_index + 1, None)
+        kept = range(len(check_session(session).messages))[: upto_index + 1]
         editor = self._editor("fork_session", session, config, None, strict=True)
-        forked = editor.select(kept) if removed else session
+        forked = editor.select(kept) if len(kept) < len(session.messages) else session
         return forked if new_session_id is None else forked.with_id(new_session_id)
 
     def join_sessions(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.actions import RESPONSE_FINALIZE, Action, check_inputs, match_triggers
 from agent_core.context import Context, build_context
-from agent_core.errors import PluginError, SessionFormatError, UnknownActionError
+from agent_core.errors import AgentError, PluginError, SessionFormatError, UnknownActionError
 from agent_core.frozen import EMPTY, FrozenDict, FrozenList, freeze, thaw
 from agent_core.log import get_logger
 from agent_core.messages import check_message_dict, fold_foreign_fields
@@ -107,8 +107,15 @@ def session_action(
     return (yield from _run(request, host, action, inputs, EMPTY, actions))
 
 
-def lifecycle_actions(request: Request, triggers: Sequence[str]) -> Flow[tuple[Session, list[ActionRecord]]]:
-    """Run every action that waits for one of *triggers*; each sees what those before it changed."""
+def lifecycle_actions(
+    request: Request, triggers: Sequence[str], describe: Callable[[AgentError], Any] | None = None
+) -> Flow[tuple[Session, list[ActionRecord]]]:
+    """Run every action that waits for one of *triggers*; each sees what those before it changed.
+
+    Args:
+        describe: What is recorded of an action that fails, while the others still run; without it, the
+            first failure ends the lifecycle.
+    """
     plugins = (*request.resolution.provider.extensions, *request.resolution.features)
     if not any(plugin.has("get_actions") for plugin in plugins):
         return request.session, []
@@ -117,12 +124,20 @@ def lifecycle_actions(request: Request, triggers: Sequence[str]) -> Flow[tuple[S
     records = []
     for action in actions:
         trigger = match_triggers(action, triggers)
-        if trigger is not None:
+        if trigger is None:
+            continue
+        try:
             inputs, owned = check_inputs(action, {}), {"lifecycle": trigger}
             session, public = yield from _run(request, host, action, inputs, owned, actions)
-            if session is not request.session:
-                request, host = replace(request, session=session), host.with_session(session)
-            records.append(_record(action, public))
+        except AgentError as error:
+            if describe is None:
+                raise
+            _log.warning("action_failed", plugin=action.plugin, action=action.id, error=str(error))
+            records.append({**_about(action), "error": describe(error)})
+            continue
+        if session is not request.session:
+            request, host = replace(request, session=session), host.with_session(session)
+        records.append(_record(action, public))
     return request.session, records
 
 
@@ -337,7 +352,11 @@ def _is_runnable(actions: Sequence[Action], plugin: str, action_id: str) -> bool
 
 
 def _record(action: Action, public: dict[str, Any]) -> ActionRecord:
-    return {"plugin": action.plugin, "action_id": action.id, "action_owner": action.owner, "result": public}
+    return {**_about(action), "result": public}
+
+
+def _about(action: Action) -> ActionRecord:
+    return {"plugin": action.plugin, "action_id": action.id, "action_owner": action.owner}
 
 
 def _bad_result(action: Action, problem: str) -> PluginError:

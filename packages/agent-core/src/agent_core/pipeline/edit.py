@@ -278,12 +278,11 @@ def convert_messages(request: Request, messages: Sequence[Message]) -> FrozenLis
 
 def _with_messages(session: Session, messages: Sequence[Message], native: NativeHistory | None) -> Session:
     """Return the session with messages added behind those that native history covers."""
-    if native is None:
-        metadata = session.metadata
-        if REBUILT in metadata:
-            metadata = {key: value for key, value in metadata.items() if key != REBUILT}
-        return replace(session, messages=History.of(messages), metadata=metadata)
-    return write_native(session, messages, native)
+    metadata = session.metadata
+    if REBUILT in metadata:
+        metadata = {key: value for key, value in metadata.items() if key != REBUILT}
+    longer = replace(session, messages=History.of(messages), metadata=metadata)
+    return longer if native is None else longer.sealed(native.seal)
 
 
 def _indices(messages: Sequence[Message]) -> list[int]:
