@@ -2,7 +2,8 @@
 
 The configuration has `agents` (id to the fields of an `AgentSpec`), `models` (id to the fields of a
 `ModelSpec`), `plugins` (id to settings), `default_agent` and `permissions`, which hold for every agent
-that has none of its own. An agent without `plugin_ids` has every plugin that is on by itself.
+that has none of its own. An agent without `plugin_ids` has every plugin that is on by itself, and those that
+its `more_plugins` names.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from agent_runtime.errors import nearest
 if TYPE_CHECKING:
     from agent_runtime import AgentRuntime
 
+MORE_PLUGINS = "more_plugins"
+"""The key of an agent without `plugin_ids` that names plugins which are off by themselves."""
 _KEYS = ("agents", "default_agent", "models", "plugins", "permissions")
 _UNDECLARED = {"default": "allow"}
 """The permissions of who declares none: everything runs, but for what somebody denies by a grant."""
@@ -149,8 +152,15 @@ def _spec(
     agent_id: str, agent: Mapping[str, Any], config: Mapping[str, Any], plugins: Plugins
 ) -> dict[str, Any]:
     """Return an agent's declaration, with what holds for all agents where it says nothing itself."""
-    on = [name for name, plugin in plugins.others.items() if getattr(plugin, "default_enabled", True)]
-    spec = {"plugin_ids": on, **agent, "id": agent_id}
+    more = agent.get(MORE_PLUGINS, ())
+    on = [
+        name
+        for name, plugin in plugins.others.items()
+        if name in more or getattr(plugin, "default_enabled", True)
+    ]
+    unknown = [name for name in more if name not in plugins.others]
+    own = {key: value for key, value in agent.items() if key != MORE_PLUGINS}
+    spec = {"plugin_ids": [*on, *unknown], **own, "id": agent_id}
     wanted = spec["plugin_ids"]
     settings = {name: value for name, value in config.get("plugins", {}).items() if name in wanted}
     shared = {"permissions": config.get("permissions") or _UNDECLARED}

@@ -98,7 +98,8 @@ class AgentApplication:
         )
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Let go of the store; those who follow sessions are told."""
+        self._services.hub.close()
         self.store.close()
 
     def __enter__(self) -> Self:

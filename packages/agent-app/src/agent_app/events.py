@@ -1,17 +1,19 @@
 """The event log: written before it is shown, read from any place, followed live.
 
 A reader never holds a writer up: what it has not read yet is in the store and not in a buffer. It is woken
-when something new was written in this process, and looks by itself every now and then for what others wrote.
+when something new was written, by this process or, where the store can tell, by another one; and it looks by
+itself every now and then, since nobody may rely on being told.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agent_app.errors import SessionNotFound
+from agent_app.errors import SessionNotFound, StoreUnavailable
 from agent_core import ArgumentError
 from agent_core.steps import Batch, Work
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 _POLL_SECONDS = 1.0
+_PATIENCE_SECONDS = 60.0
 _NOT_LOGGED = frozenset({"session"})
 
 
@@ -33,6 +36,18 @@ class EventHub:
         self._poll_seconds = poll_seconds
         self._lock = threading.Lock()
         self._listening: dict[str, list[Callable[[], None]]] = {}
+        self._stop_hearing: Callable[[], None] | None = None
+        self._away_since: float | None = None
+        self._closed = False
+
+    def close(self) -> None:
+        """Listen no more; those who still follow a session are told that the store is gone."""
+        with self._lock:
+            self._closed = True
+            stop, self._stop_hearing = self._stop_hearing, None
+        if stop is not None:
+            stop()
+        self.wake(None)
 
     def log(
         self, session_id: str, events: list[dict[str, Any]], lease: Lease | None = None
@@ -46,10 +61,13 @@ class EventHub:
         self.wake(session_id)
         return [{**event, "seq": seq} for event, seq in zip(events, numbers, strict=True)]
 
-    def wake(self, session_id: str) -> None:
-        """Tell those who follow a session that there is something new."""
+    def wake(self, session_id: str | None) -> None:
+        """Tell those who follow a session that there is something new; with None, those who follow any."""
         with self._lock:
-            listening = list(self._listening.get(session_id, ()))
+            if session_id is None:
+                listening = [tell for those in self._listening.values() for tell in those]
+            else:
+                listening = list(self._listening.get(session_id, ()))
         for tell in listening:
             tell()
 
@@ -97,14 +115,30 @@ class EventHub:
                 yield Batch(events)
 
     def _news(self, session_id: str, after: int) -> list[dict[str, Any]] | None:
-        """Return the events behind a number; None if there will be no more."""
+        """Return the events behind a number; None if there will be no more.
+
+        Raises:
+            StoreUnavailable: If the store was closed, or is away for longer than a restart takes.
+        """
         try:
             events = self._store.events(session_id, after=after, limit=_PAGE)
             if not events:
                 self._store.info(session_id)
         except SessionNotFound:
             return None
+        except StoreUnavailable:
+            if self._is_gone():
+                raise
+            return []
+        self._away_since = None
         return list(events)
+
+    def _is_gone(self) -> bool:
+        """Say whether a store that cannot be read was closed, or is away for too long to wait for it."""
+        now = time.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+        return self._closed or now - self._away_since > _PATIENCE_SECONDS
 
     def _check_cursor(self, session_id: str, after: object) -> None:
         """Refuse a number that the log does not have: a reader would miss what comes next, unawares.
@@ -126,6 +160,8 @@ class EventHub:
         """Be told of everything new while the block lasts."""
         with self._lock:
             self._listening.setdefault(session_id, []).append(tell)
+            if self._stop_hearing is None and not self._closed:
+                self._stop_hearing = self._store.listen(self.wake)
         try:
             yield
         finally:
@@ -133,6 +169,9 @@ class EventHub:
                 self._listening[session_id].remove(tell)
                 if not self._listening[session_id]:
                     del self._listening[session_id]
+                if not self._listening and self._stop_hearing is not None:
+                    self._stop_hearing()
+                    self._stop_hearing = None
 
 
 def _tell(loop: Any, woken: Any) -> None:

@@ -18,6 +18,16 @@ DEFAULT_MODEL = "local"
 SHORT_NAMES = {"local": "local_llama", "openai": "openai_responses"}
 """What people may write in place of a provider's id."""
 
+TOOLS = ("files_tool", "files_undo", "shell_tool", "web_tool", "todo_tool", "skills")
+"""What an agent has to work with unless the setting `tools` says otherwise, as far as it is installed."""
+READING = (
+    "read_file", "list_files", "find_files", "search_files", "read_result", "read_todos", "write_todos",
+    "load_skill", "read_skill_file", "shell_jobs", "shell_output",
+)  # fmt: skip
+"""Calls that change nothing and go nowhere, and so need no question."""
+PERMISSIONS: Mapping[str, Any] = {"default": "ask", "allow": list(READING)}
+"""What holds where nobody has written [permissions]: whatever has an effect is asked for."""
+
 _PROMPT = "You are a helpful assistant. Answer briefly and plainly. Use Markdown where it helps."
 
 
@@ -31,7 +41,9 @@ def application_config(settings: Settings) -> dict[str, Any]:
     wanted = values.get("model") or DEFAULT_MODEL
     for agent in agents.values():
         agent.setdefault("model", wanted)
-        agent["sections"] = {"retry": {}, **agent.get("sections", {})}
+        agent["sections"] = {"retry": {}, "results": {}, **agent.get("sections", {})}
+        if "plugin_ids" not in agent:
+            agent["more_plugins"] = _tools(values, agent["model"])
         if agent["model"] not in models:
             models[agent["model"]] = read_model(agent["model"])
     return {
@@ -39,8 +51,23 @@ def application_config(settings: Settings) -> dict[str, Any]:
         "models": models,
         "default_agent": values.get("default_agent") or next(iter(agents)),
         "plugins": {name: dict(plugin) for name, plugin in values.get("plugins", {}).items()},
-        "permissions": dict(values.get("permissions", {})),
+        "permissions": dict(values.get("permissions") or PERMISSIONS),
     }
+
+
+def _tools(values: Mapping[str, Any], model: str) -> list[str]:
+    """Return the tools of an agent that names no plugins; the embedded model is too small to use any well."""
+    if "tools" in values:
+        return list(values["tools"])
+    return [] if model == DEFAULT_MODEL else [name for name in TOOLS if name in _installed()]
+
+
+def _installed() -> set[str]:
+    """Return the names of plugins that are installed, without loading any."""
+    from importlib.metadata import entry_points
+
+    groups = ("agent_platform.tools", "agent_platform.features")
+    return {entry.name for group in groups for entry in entry_points(group=group)}
 
 
 def read_model(name: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from agent_core.frozen import EMPTY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from agent_core import Message, Session
@@ -340,6 +340,13 @@ class SessionStore(Protocol):
 
     def events(self, session_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[dict[str, Any]]:
         """Return logged events behind a number, each with its `seq`."""
+
+    def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
+        """Have *tell* called with each session that any process writes events, inputs or decisions to.
+
+        It is a hint: a database that cannot tell calls nobody, and after a disturbance the call is made with
+        None, for all sessions. What this returns ends it.
+        """
 
     def put_input(self, session_id: str, message: Mapping[str, Any], mode: InputMode) -> Waiting:
         """Keep a message until it is delivered; it is safe when this returns."""

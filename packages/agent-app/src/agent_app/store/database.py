@@ -6,7 +6,7 @@ differ (opening, transactions, errors, searching, upkeep) each database has a me
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -58,6 +58,12 @@ class Database(Protocol):
 
     def hold(self, transaction: Transaction, session_id: str) -> None:
         """Let nobody else write a session until the transaction ends, and see what others have written."""
+
+    def announce(self, transaction: Transaction, session_id: str) -> None:
+        """Tell those who `listen`, once the transaction is done, that a session has something new."""
+
+    def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
+        """Have *tell* called with each session that is announced; return what ends that."""
 
     def add_words(self, transaction: Transaction, texts: Sequence[tuple[int, str]]) -> None:
         """Let searches find contents by their words."""

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
 from agent_app.store import formats, records
 from agent_app.store.copying import put_aside
+from agent_app.store.waking import CHANNEL, Listening
 from agent_core import ArgumentError
 from agent_core.log import get_logger
 
@@ -38,6 +39,7 @@ SCHEMA = "agent_store"
 _CONNECTIONS = 8
 _CONNECT_SECONDS = 10
 _BUSY_SECONDS = 10.0
+_FAREWELL_SECONDS = 1.0
 _WRITERS, _MIGRATION = 0x61677374_0001, 0x61677374_0002  # keys of advisory locks
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -84,6 +86,7 @@ class PostgresDatabase:
         self._place = _place(url)
         self._clock = clock
         self._idle: list[psycopg.Connection] = []
+        self._listening: list[Listening] = []
         self._lock = threading.Lock()
         self._slots = threading.BoundedSemaphore(_CONNECTIONS)
         self._mine = threading.local()
@@ -129,6 +132,21 @@ class PostgresDatabase:
         """Lock a session's row; statements that follow see what others have committed until then."""
         transaction.rows("SELECT 1 FROM sessions WHERE id = ? FOR UPDATE", session_id)
 
+    def announce(self, transaction: Any, session_id: str) -> None:
+        """Have the server notify those who listen, when it commits."""
+        transaction.rows("SELECT pg_notify(?, ?)", CHANNEL, session_id)
+
+    def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
+        """Listen on a connection of its own until what this returns is called, or the database is closed."""
+        listening = Listening(partial(_connected, self.url), tell)
+        with self._lock:
+            self._listening = [one for one in self._listening if one.is_open]
+            self._listening.append(listening)
+            closed = self._closed
+        if closed:
+            listening.close()
+        return listening.close
+
     def add_words(self, transaction: Any, texts: Sequence[tuple[int, str]]) -> None:
         """Let searches find contents by their words."""
         transaction.many(
@@ -158,8 +176,13 @@ class PostgresDatabase:
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
+            listening, self._listening = self._listening, []
         for connection in idle:
             connection.close()
+        for one in listening:
+            one.close()
+        for one in listening:
+            one.join(_FAREWELL_SECONDS)
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[PostgresTransaction]:

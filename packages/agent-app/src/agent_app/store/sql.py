@@ -9,7 +9,7 @@ from agent_app.store import grants, leases, queues, search, sessions, upkeep
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from agent_app.store.base import (
@@ -136,6 +136,7 @@ class SqlStore:
             place = sessions.hold(self._database, transaction, session_id)
             leases.check(place.holder, session_id, lease, self._database.now())
             sessions.delete(transaction, session_id)
+            self._database.announce(transaction, session_id)
 
     def list(self, *, query: str | None = None, cursor: str | None = None, limit: int = 50) -> Page:
         """Return sessions, the last changed first; with a query those whose title or text has its words."""
@@ -186,6 +187,7 @@ class SqlStore:
             held = sessions.hold(self._database, transaction, session_id).holder
             if lease is not None:
                 leases.check_own(held, lease)
+            self._database.announce(transaction, session_id)
             return queues.add_events(transaction, session_id, events)
 
     def events(self, session_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[dict[str, Any]]:
@@ -196,12 +198,17 @@ class SqlStore:
             sessions.find(transaction, session_id)
             return queues.read_events(transaction, session_id, after, limit)
 
+    def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
+        """Have *tell* called with each session that any process writes events, inputs or decisions to."""
+        return self._database.listen(tell)
+
     def put_input(self, session_id: str, message: Mapping[str, Any], mode: InputMode) -> Waiting:
         """Keep a message until it is delivered; it is safe when this returns."""
         if mode not in _MODES:
             raise ArgumentError(f"{mode!r} is no mode of delivery: {', '.join(_MODES)} are")
         with self._database.writing() as transaction:
             sessions.hold(self._database, transaction, session_id)
+            self._database.announce(transaction, session_id)
             return queues.put_input(transaction, session_id, message, mode, self._database.now())
 
     def inputs(self, session_id: str) -> Sequence[Waiting]:
@@ -242,7 +249,9 @@ class SqlStore:
             if grant is not None:  # first, since it holds a session, which writers do before all else
                 grants.check(grant)
                 grants.add(self._database, transaction, grant)
-            return queues.decide(transaction, approval_id, decision)
+            decided = queues.decide(transaction, approval_id, decision)
+            self._database.announce(transaction, decided.session_id)
+            return decided
 
     def add_grant(self, grant: Grant) -> Grant:
         """Keep a permission and return it; if one says the same of the same place, return that one."""

@@ -126,6 +126,13 @@ class SQLiteDatabase:
     def hold(self, transaction: Any, session_id: str) -> None:
         """Do nothing: whoever writes is alone."""
 
+    def announce(self, transaction: Any, session_id: str) -> None:
+        """Do nothing: a file tells nobody of what is written to it."""
+
+    def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:  # noqa: ARG002 - nobody to tell
+        """Return something that does nothing: whoever follows a session looks at it now and then."""
+        return _do_nothing
+
     def add_words(self, transaction: Any, texts: Sequence[tuple[int, str]]) -> None:
         """Let searches find contents by their words."""
         transaction.many("INSERT INTO words (rowid, text) VALUES (?, ?)", texts)
@@ -368,6 +375,10 @@ def _put_aside(path: str, copy: str) -> None:
         reader.execute("VACUUM INTO ?", (str(unfinished),))
     unfinished.replace(copy)
     _log.info("store_put_aside", store=path, copy=copy)
+
+
+def _do_nothing() -> None:
+    """End what was never begun."""
 
 
 def _script(found: int) -> str:

@@ -49,16 +49,21 @@ class FeatureCompletion(Completion):
 
 
 class ChatCompleter(Completer):
-    """Completes what is typed in a chat."""
+    """Completes what is typed in a chat.
+
+    Attributes:
+        asked: The text that was looked at last.
+    """
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
+        self.asked = ""
 
     def get_completions(self, document: Document, complete_event: Any) -> Iterator[Completion]:  # noqa: ARG002
         """Yield what the text before the cursor may become."""
+        text = self.asked = document.text_before_cursor
         if self._chat.asks_for_a_line:
             return
-        text = document.text_before_cursor
         if (found := _COMMAND.match(text)) is not None:
             yield from _commands(self._chat.conversation, found[1])
         elif (found := _ARGUMENT.match(text)) is not None and self._chat.conversation is not None:

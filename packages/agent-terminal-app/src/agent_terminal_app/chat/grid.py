@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from agent_terminal_app.chat.inline import seen, show, wrapped
-from agent_terminal_app.chat.text import cells, cut_place, padded, styled
+from agent_terminal_app.chat.text import cells, cut_place, most_cells, padded, styled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ def table_lines(
     """
     count = max(map(len, rows), default=0)
     full = [[*row, *[""] * (count - len(row))] for row in rows]
-    wanted = [max(cells(seen(row[n], color=color)) for row in full) for n in range(count)]
+    wanted = [max(most_cells(seen(row[n], color=color)) for row in full) for n in range(count)]
     widths = _shrunk(wanted, None if width is None else width - len(_GAP) * (count - 1))
     if widths is None:
         return _below_each_other(full, color=color)

@@ -331,6 +331,8 @@ class Chat:
         await self._look_at_waiting(conversation)
         conversation.waiting.answered()
         self.changed()
+        if renderer.ended_well and conversation.waiting:  # they came in the moment in which it ended
+            self._work(conversation, "")
 
     async def _show(self, conversation: Conversation, renderer: Renderer, event: Mapping[str, Any]) -> None:
         if event["type"] in _BOUNDARIES:

@@ -84,14 +84,16 @@ class Prompt:
         self._drawn: tuple[object, ...] = ()
         self._timer: asyncio.TimerHandle | None = None
         self._looked = 0.0
+        self._completer = ChatCompleter(chat)
         self.buffer = Buffer(
-            completer=ThreadedCompleter(ChatCompleter(chat)),
+            completer=ThreadedCompleter(self._completer),
             complete_while_typing=Condition(lambda: not chat.asks_for_a_line),
             history=open_history(history),
             multiline=True,
             tempfile_suffix=".md",
             on_text_changed=lambda buffer: chat.typing(buffer.text),
             on_cursor_position_changed=lambda _buffer: self._step_over_marks(),
+            on_completions_changed=lambda _buffer: self._complete_again_soon(),
         )
         self.around = Around(chat, self.buffer, color=screen.color)
         self.application = self._application(open_keyboard())
@@ -157,7 +159,7 @@ class Prompt:
         line = Line(self._pastes.put_back(shown), shown, queue)
         if shown.strip() and not self.chat.asks_for_a_line:
             self.buffer.history.append_string(self._pastes.to_remember(shown))
-        self.buffer.reset()
+        self._empty()
         self._lines.put_nowait(line)
 
     def run_command(self, command: str) -> None:
@@ -174,7 +176,11 @@ class Prompt:
     def clear(self) -> None:
         """Clear what is typed; Up brings it back."""
         self.buffer.history.append_string(self._pastes.to_remember(self.buffer.text))
+        self._empty()
+
+    def _empty(self) -> None:
         self.buffer.reset()
+        self.chat.typing("")
 
     def leave(self, code: int = 0) -> None:
         """End the prompt."""
@@ -219,6 +225,17 @@ class Prompt:
         if mark is not None and place < mark[1]:
             self.buffer.cursor_position = mark[1] if place > before else mark[0]
         self._cursor = self.buffer.cursor_position
+
+    def _complete_again_soon(self) -> None:
+        """Complete what is typed now, if what was typed before took so long that this was passed over."""
+        if self.application.is_running:
+            asyncio.get_running_loop().call_later(_SOON, self._complete_again)
+
+    def _complete_again(self) -> None:
+        typed = self.buffer.document.text_before_cursor
+        was_passed_over = self.buffer.complete_state is None and typed != self._completer.asked
+        if was_passed_over and (typed.startswith("/") or "@" in typed):
+            self.buffer.start_completion(select_first=False)
 
     def take_completion(self) -> None:
         """Put the chosen completion in, or the first one, and ask its feature what it becomes."""
@@ -326,9 +343,8 @@ async def run_prompt(chat: Chat, history: Path | None) -> int:
                 await prompt.run()
         except (EOFError, OSError, termios.error):  # the terminal is gone, and so is whom to tell
             prompt.code = prompt.code or _HUNG_UP
+            screen.mute()
         finally:
-            if prompt.code == _HUNG_UP:
-                screen.mute()
             with suppress(TimeoutError):
                 await asyncio.wait_for(chat.close(), _PATIENCE)
     if line := _how_to_go_on(chat):

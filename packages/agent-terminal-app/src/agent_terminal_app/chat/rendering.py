@@ -32,9 +32,13 @@ class Renderer:
         screen: Where lines go.
         folds: Where everything is kept that is shown as one line.
         progress: What goes on now.
+
+    Attributes:
+        ended_well: Whether the request has ended because there was nothing more to do.
     """
 
     def __init__(self, screen: Screen, folds: Folds, progress: Progress) -> None:
+        self.ended_well = False
         self._screen = screen
         self._folds = folds
         self._progress = progress
@@ -191,6 +195,7 @@ class Renderer:
     def _on_final(self, event: Mapping[str, Any]) -> None:
         self._finish_words()
         code = event["reason"]["code"]
+        self.ended_well = code == "natural_end"
         if code == "cancelled":
             self._note("interrupted; what was said is kept")
         elif code not in ("natural_end", "suspended"):

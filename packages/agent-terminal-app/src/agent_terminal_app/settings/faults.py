@@ -19,6 +19,7 @@ THEMES = ("auto", "dark", "light", "none")
 SECTIONS = {
     "model": "Which model answers: provider:model, local, or the id of one in [models].",
     "default_agent": "Which agent answers, by its id.",
+    "tools": "The tools of agents that name no plugins: a list of plugins; an empty one for none.",
     "agents": "Agents by their ids.",
     "models": "Models by their ids.",
     "plugins": "Settings of plugins by their names.",
@@ -42,7 +43,7 @@ class Fault:
 
 def find_fault(values: Mapping[str, Any]) -> Fault | None:
     """Return the first thing that is wrong with settings, or None; fields that are missing are no fault."""
-    for find in (_unknown, _secret, _not_text, _not_table, _ui, _declarations, _permissions):
+    for find in (_unknown, _secret, _not_text, _not_names, _not_table, _ui, _declarations, _permissions):
         fault = find(values)
         if fault is not None:
             return fault
@@ -82,6 +83,13 @@ def _not_text(values: Mapping[str, Any]) -> Fault | None:
         if not isinstance(value, str) or not value.strip():
             return Fault((key,), f"{key} must be a text that is not empty, not {value!r}")
     return None
+
+
+def _not_names(values: Mapping[str, Any]) -> Fault | None:
+    tools = values.get("tools", [])
+    if isinstance(tools, list) and all(isinstance(name, str) and name.strip() for name in tools):
+        return None
+    return Fault(("tools",), f"tools must be a list of names of plugins, not {tools!r}")
 
 
 def _not_table(values: Mapping[str, Any]) -> Fault | None:

@@ -29,6 +29,7 @@ def settings_schema() -> dict[str, Any]:
 
 def _section(name: str) -> dict[str, Any]:
     sections: dict[str, dict[str, Any]] = {
+        "tools": {"type": "array", "items": {"type": "string", "pattern": r"\S"}},
         "agents": _by_name({"$ref": "#/$defs/named_agent"}),
         "models": _by_name({"$ref": "#/$defs/named_model"}),
         "plugins": _by_name({"type": "object"}),
