@@ -23,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test test-faults cov lint format types arrows bench bench-peers lock clean
+.PHONY: help setup chat test test-faults cov lint format types arrows bench bench-peers bench-scale postgres screens lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,8 +38,8 @@ chat: $(READY) ## talk to an agent; without settings to a small model that needs
 test: $(READY) ## run all tests (sets up first when needed)
 	@$(RUN) pytest $(ARGS)
 
-test-faults: $(READY) ## disturb every write of the stores and count what is lost (20 minutes; needs strace)
-	@$(RUN) FAULTS=long pytest -rs packages/agent-app/tests/faults $(ARGS)
+test-faults: $(READY) ## disturb every write, kill workers, and count what is lost (40 minutes; needs strace)
+	@$(RUN) FAULTS=long pytest -rs -s packages/agent-app/tests/faults packages/agent-durable/tests/test_chaos.py $(ARGS)
 
 cov: $(READY) ## run all tests and show the lines and branches they miss
 	@$(RUN) pytest $(addprefix --cov=,$(SOURCES)) --cov-report=term-missing:skip-covered $(ARGS)
@@ -72,6 +72,15 @@ bench-peers: $(READY) ## run the peers' benchmark on us (needs its harness besid
 	@.venv/bin/python ../shared/bench/run.py --drivers $(PEERS) --create-venvs
 	@.venv/bin/python ../shared/bench/run.py --project . --drivers $(PEERS) --k 5 --out .bench $(ARGS)
 	@cat "$$(ls -t .bench/*.md | head -n 1)"
+
+bench-scale: $(READY) ## measure durable runs with 1 to 4 workers beside plain ones (minutes; Linux)
+	@$(RUN) python benchmarks/bench_scale.py $(ARGS)
+
+postgres: $(READY) ## run a PostgreSQL server in .postgres until Ctrl+C, and print its address (Linux)
+	@$(RUN) python -m agent_app.testing.postgres .postgres
+
+screens: $(READY) ## record the pictures of the README anew
+	@$(RUN) python docs/screens/record.py
 
 lock: .uv/$(UV_VERSION) ## write requirements.lock anew (ARGS=--upgrade moves every version)
 	@.uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --all-extras \

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_core import AgentError, Session, tool
-from agent_core.testing import Reply, ToolCall
+from agent_core import AgentError, Message, Session, tool
+from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import BuildError, RunRequest
 from agent_runtime.context.tokens import TokenCounter
 from agent_runtime.large_results.cutting import Content, cut
@@ -80,13 +80,18 @@ class Album:
         return {"type": "tool_result", "text": result["name"], "parts": result["images"]}
 
 
+# A session in which something was left out before, so that the model may ask for it.
+LEFT_OUT = {"tool_call_id": "c0", "tool_name": "count", "left_out": [{"asset": "a"}]}
+BEFORE = Session("s", [Message("user", "Hi."), Message("tool", "cut", LEFT_OUT)])
+
+
 def run_with(
     make_runtime: MakeRuntime, drive: Drive, *calls: ToolCall, store: Assets | None, **results: Any
 ) -> list[dict[str, Any]]:
     script = [*(Reply(tool_calls=[call]) for call in calls), "Done."]
     runtime = make_runtime(script, tools=[count], plugins={"album": Album}, sections={"results": results})
     context = {} if store is None else {"session_asset_store": store}
-    _events, result = drive(runtime, RunRequest("a", "Go.", Session("s"), context=context))
+    _events, result = drive(runtime, RunRequest("a", "Go.", BEFORE, context=context))
     return [message for message in result.messages if message["role"] == "tool"]
 
 
@@ -176,6 +181,16 @@ def test_another_session_cannot_be_read(make_runtime: MakeRuntime, drive: Drive)
 
     assert "there is no asset" in message["content"]
     assert "secret" not in message["content"]
+
+
+def test_the_tool_is_offered_once_there_is_something_to_read(make_runtime: MakeRuntime, drive: Drive) -> None:
+    provider = ScriptedProvider([Reply(tool_calls=[ToolCall("count", {"lines": 5000})]), "Done."])
+    runtime = make_runtime(provider, tools=[count], sections={"results": {"tokens": 500}})
+
+    drive(runtime, RunRequest("a", "Go.", Session("s"), context={"session_asset_store": Assets()}))
+
+    offered = [[tool["function"]["name"] for tool in one.config["tools"]] for one in provider.requests]
+    assert offered == [["count"], ["count", "read_result"]]
 
 
 def test_without_the_section_nothing_is_cut(make_runtime: MakeRuntime, drive: Drive) -> None:

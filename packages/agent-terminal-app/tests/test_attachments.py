@@ -1,4 +1,4 @@
-"""What goes with a message: files that are mentioned, checked before anything is sent; and how they are found."""
+"""What goes with a message: files that are mentioned, how they are found, and what is checked before."""
 
 from __future__ import annotations
 
@@ -151,7 +151,13 @@ def test_what_git_ignores_is_not_offered_and_git_runs_nothing_of_the_repository(
 def test_without_git_hidden_files_are_left_out(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(project.parent))
 
-    assert Workspace(project).files() == ["a.py", "build.log", "my file.txt", "src/main.py", "src/domain/maintain.py"]
+    assert Workspace(project).files() == [
+        "a.py",
+        "build.log",
+        "my file.txt",
+        "src/main.py",
+        "src/domain/maintain.py",
+    ]
 
 
 def test_names_that_would_show_other_than_they_are_are_not_offered(project: Path) -> None:
@@ -159,7 +165,9 @@ def test_names_that_would_show_other_than_they_are_are_not_offered(project: Path
     (project / "line\nbreak.py").touch()
     (project / "\u202egnp.py").touch()
 
-    assert [name for name in Workspace(project).files() if "\x1b" in name or "\n" in name or "\u202e" in name] == []
+    assert [
+        name for name in Workspace(project).files() if "\x1b" in name or "\n" in name or "\u202e" in name
+    ] == []
 
 
 @given(st.text("ab/.", max_size=12), st.text("ab/.", max_size=30))

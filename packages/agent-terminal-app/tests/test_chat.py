@@ -59,7 +59,9 @@ def test_sessions_can_be_listed_renamed_and_left(environment: dict[str, str]) ->
 
     done = piped(environment, lines, "chat", "--demo")
 
-    assert re.search(r"→  1  .*2 messages  assistant  second\n   2  .*2 messages  assistant  First", done.stdout)
+    assert re.search(
+        r"→  1  .*2 messages  assistant  second\n   2  .*2 messages  assistant  First", done.stdout
+    )
     assert "» hello" in done.stdout
     assert "Back before: hello" in done.stdout
 

@@ -53,7 +53,9 @@ class Desk:
 
     def result(self, content: str = "12:00", *, is_error: bool = False, **metadata: Any) -> None:
         message = {"role": "tool", "content": content, "metadata": metadata}
-        self.show("tool_call_result", call_id="c1", name="clock", is_error=is_error, seconds=0.14, message=message)
+        self.show(
+            "tool_call_result", call_id="c1", name="clock", is_error=is_error, seconds=0.14, message=message
+        )
 
 
 def test_a_tool_call_is_one_line_when_it_is_done_and_is_seen_while_it_runs() -> None:
@@ -166,7 +168,9 @@ def test_a_retry_counts_down_and_says_if_the_answer_begins_anew() -> None:
     desk = Desk(width=200)
 
     desk.show("text", text="half an ans")
-    desk.show("retry", attempt=2, of=4, seconds=5.0, message="busy", model="m", category="transient", discarded=True)
+    desk.show(
+        "retry", attempt=2, of=4, seconds=5.0, message="busy", model="m", category="transient", discarded=True
+    )
     desk.clock.now = 2.0
 
     assert desk.paper.lines == [
@@ -196,10 +200,19 @@ def test_what_a_delegate_does_is_seen_in_the_line_of_its_call() -> None:
     desk = Desk()
     desk.call("research")
 
-    for part in ({"type": "text", "text": "Look"}, {"type": "text", "text": "ing\n"}, {"type": "usage", "usage": {}}):
+    for part in (
+        {"type": "text", "text": "Look"},
+        {"type": "text", "text": "ing\n"},
+        {"type": "usage", "usage": {}},
+    ):
         desk.show("tool_call_partial", call_id="c1", name="research", part=part)
     assert desk.progress.lines() == ["⚙ research() │ Looking"]
-    desk.show("tool_call_partial", call_id="c1", name="research", part={"type": "tool_call_start", "preview": "read(x)"})
+    desk.show(
+        "tool_call_partial",
+        call_id="c1",
+        name="research",
+        part={"type": "tool_call_start", "preview": "read(x)"},
+    )
     assert desk.progress.lines() == ["⚙ research() │ ⚙ read(x)"]
 
 
@@ -252,7 +265,13 @@ def test_of_a_long_output_the_beginning_and_the_end_are_kept() -> None:
 
 @pytest.mark.parametrize(
     ("pieces", "line"),
-    [(["a", "b"], "ab"), (["a\n", "b"], "b"), (["a\nb\n"], "b"), (["10 %\r", "20 %"], "20 %"), (["a\n\n"], "a")],
+    [
+        (["a", "b"], "ab"),
+        (["a\n", "b"], "b"),
+        (["a\nb\n"], "b"),
+        (["10 %\r", "20 %"], "20 %"),
+        (["a\n\n"], "a"),
+    ],
 )
 def test_the_last_line_that_was_printed(pieces: list[str], line: str) -> None:
     kept = Kept()

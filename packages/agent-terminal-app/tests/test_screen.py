@@ -31,11 +31,6 @@ from agent_terminal_app.demo import DemoCounter, DemoProvider, DemoTools
 
 folder = Path(sys.argv[1])
 
-class Breaks:
-    name = "breaks"
-    version = "1"
-    def get_tool_schemas(self): return []
-
 def open_app():
     if "slow" in sys.argv:
         import time
@@ -50,7 +45,8 @@ def open_app():
     return AgentApplication(config, store=f"sqlite:///{folder}/app.db", plugins=plugins, installed=False)
 
 async def sit():
-    chat = Chat(open_app, PromptScreen(color=True), sys.argv[2] if sys.argv[2:3] and len(sys.argv[2]) > 10 else None)
+    session = next((word for word in sys.argv[2:] if len(word) > 10), None)
+    chat = Chat(open_app, PromptScreen(color=True), session)
     if "bug" in sys.argv:
         chat.take = None
     return await run_prompt(chat, folder / "history")
@@ -61,7 +57,9 @@ sys.exit(asyncio.run(sit()))
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    places = {f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
+    places = {
+        f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")
+    }
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
     return {**kept, **places, "HOME": str(tmp_path), "SHELL": "/bin/sh", "TERM": "xterm-256color"}
 
@@ -394,7 +392,9 @@ def test_leaving_says_how_to_go_on_and_what_was_typed_is_kept(program: Program) 
     ("number", "code", "working"),
     [(signal.SIGTERM, 143, True), (signal.SIGHUP, 129, True), (signal.SIGINT, 130, False)],
 )
-def test_signals_end_it_in_order(program: Program, number: signal.Signals, code: int, *, working: bool) -> None:
+def test_signals_end_it_in_order(
+    program: Program, number: signal.Signals, code: int, *, working: bool
+) -> None:
     terminal = program.start()
     if working:
         terminal.type("count to 500\r")

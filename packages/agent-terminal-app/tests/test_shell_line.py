@@ -67,9 +67,12 @@ def test_stopping_ends_everything_that_was_started(tmp_path: Path) -> None:
     async def stopped() -> Ran:
         shell = ShellLine(lambda _line: None)
         running = asyncio.create_task(
-            shell.run("sleep 1000 & echo $! > child; trap '' TERM; echo $$ > self; while :; do sleep 1; done", tmp_path)
+            shell.run(
+                "sleep 1000 & echo $! > child; trap '' TERM; echo $$ > self; while :; do sleep 1; done",
+                tmp_path,
+            )
         )
-        while not (tmp_path / "self").exists() or not (tmp_path / "self").read_text():
+        while not (tmp_path / "self").exists() or not (tmp_path / "self").read_text():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         assert shell.running
         assert shell.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, strategies as st
@@ -13,6 +13,9 @@ from agent_terminal_app.chat.completion import read_snippet
 from agent_terminal_app.chat.keyboard import LONGEST_PASTE, Keyboard
 from agent_terminal_app.chat.pastes import Pastes
 from agent_terminal_app.chat.typed import open_history
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LARGE = "\n".join(f"line {number}" for number in range(120))
 

@@ -1,6 +1,6 @@
 """A model without a model, for demonstrations and tests: it says what it was asked, a little at a time.
 
-Some words make it show more: how it thinks, a table, a tool that takes its time, a call that needs permission.
+Some words make it show more: how it thinks, a table, a slow tool, a call that needs permission.
 """
 
 from __future__ import annotations
@@ -107,7 +107,10 @@ class DemoCounter:
 
 def _schema(name: str, description: str, **properties: Any) -> dict[str, Any]:
     parameters = {"type": "object", "properties": properties, "additionalProperties": False}
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": description, "parameters": parameters},
+    }
 
 
 def _answer(messages: list[dict[str, Any]]) -> Reply:

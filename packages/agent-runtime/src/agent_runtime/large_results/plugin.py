@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,13 @@ from agent_core import ToolInteropRegistry
 from agent_core.frozen import thaw
 from agent_runtime.large_results.cutting import Content, cut
 from agent_runtime.large_results.keeping import READ_RESULT, read_page
-from agent_runtime.large_results.telling import told
+from agent_runtime.large_results.telling import LEFT_OUT, told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent_runtime.phases import CallView
+    from agent_runtime.env import Prompt
+    from agent_runtime.phases import CallView, PhaseView
     from agent_runtime.registrar import PluginRegistrar
 
 SECTION = "results"
@@ -50,7 +52,15 @@ class LargeResultsPlugin:
         """Place the limit, and the tool that reads what went beyond it."""
         budget = registrar.spec.section(SECTION).get("tokens", DEFAULT_TOKENS)
         registrar.result_transform(partial(limited, budget))
+        registrar.request_transform(offered_when_needed)
         registrar.tool(READ_RESULT, ReadResult(int(budget * _PAGE_SHARE) * _BYTES_PER_TOKEN))
+
+
+def offered_when_needed(prompt: Prompt, _view: PhaseView) -> Prompt:
+    """Return the prompt without the tool that pages, unless there is something to page through."""
+    if any(message.metadata.get(LEFT_OUT) for message in prompt.messages if message.role == "tool"):
+        return prompt
+    return replace(prompt, tools=tuple(tool for tool in prompt.tools if tool.name != READ_RESULT))
 
 
 _INTEROP = ToolInteropRegistry.default()

@@ -60,7 +60,9 @@ def read_file(path: Path) -> Attachment:
         picture = {"type": "image", "mime_type": kind, "data": b64encode(data).decode(), "name": path.name}
         return Attachment(name, picture, len(data))
     if kind != "text/plain":
-        raise NotAttached(f"{name} is {kind}: text files and PNG, JPEG, GIF and WebP pictures can be attached")
+        raise NotAttached(
+            f"{name} is {kind}: text files and PNG, JPEG, GIF and WebP pictures can be attached"
+        )
     if len(data) > LONGEST_TEXT:
         raise _too_large(name, len(data), LONGEST_TEXT, "attach a part of it")
     return text_attachment(name, f"File {name}:\n\n{data.decode('utf-8-sig')}")

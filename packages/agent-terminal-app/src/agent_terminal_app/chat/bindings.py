@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.filters import Condition, has_completions, has_focus, is_searching
@@ -13,9 +12,6 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyPressEvent
 
     from agent_terminal_app.chat.prompt import Prompt
-
-_TWICE = 0.8
-"""Within how many seconds a second Esc belongs to the first."""
 
 _PAGE = 10
 
@@ -70,24 +66,11 @@ def _sending_keys(keys: KeyBindings, prompt: Prompt) -> None:
 
 def _stopping_keys(keys: KeyBindings, prompt: Prompt) -> None:
     typing = has_focus(prompt.buffer)
-    last = 0.0
 
     @keys.add("escape", filter=typing & ~is_searching)
-    def _stop(event: KeyPressEvent) -> None:
-        """Close what is open; else stop what goes on; twice, with nothing typed, go back before the last message."""
-        nonlocal last
-        buffer, now = event.current_buffer, time.monotonic()
-        if buffer.complete_state is not None:
-            buffer.cancel_completion()
-        elif prompt.around.pane.is_open:
-            prompt.around.pane.close()
-        elif prompt.interrupt() or buffer.text:
-            last = 0.0
-        elif now - last < _TWICE:
-            last = 0.0
-            prompt.run_command("/rewind")
-        else:
-            last = now
+    def _stop(_event: KeyPressEvent) -> None:
+        """Close what is open; else stop what goes on; twice, with nothing typed, go back a message."""
+        prompt.escape()
 
     @keys.add("c-c")
     @keys.add("<sigint>")

@@ -7,6 +7,7 @@ asked, and a key is never kept waiting for any of it.
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prompt_toolkit.completion import Completer, Completion
@@ -43,7 +44,9 @@ class Snippet(NamedTuple):
 class FeatureCompletion(Completion):
     """A suggestion of a feature, with what the feature wants back when it is accepted."""
 
-    def __init__(self, suggestion: dict[str, Any], replacement: str, start: int, shown: str, about: str) -> None:
+    def __init__(
+        self, suggestion: dict[str, Any], replacement: str, start: int, shown: str, about: str
+    ) -> None:
         super().__init__(replacement, start_position=start, display=shown, display_meta=about)
         self.suggestion = suggestion
 
@@ -113,7 +116,9 @@ def _arguments(conversation: Conversation, name: str, begun: str) -> Iterator[Co
     low = begun.lower()
     for value, about in choices(conversation, begun):
         if low in value.lower() or low in about.lower():
-            yield Completion(value, start_position=-len(begun), display=_short(value), display_meta=_short(about))
+            yield Completion(
+                value, start_position=-len(begun), display=_short(value), display_meta=_short(about)
+            )
 
 
 def _files(workspace: Workspace, text: str, start: int, begun: str) -> Iterator[Completion]:
@@ -161,7 +166,7 @@ def _help(conversation: Conversation, _begun: str) -> Iterator[tuple[str, str]]:
 
 def _names(conversation: Conversation | None) -> list[tuple[str, str]]:
     """Return the commands; they are loaded when one is first looked for, and not before the first prompt."""
-    from agent_terminal_app.chat import own_commands as own_commands  # registers them
+    import_module("agent_terminal_app.chat.own_commands")  # registers them
     from agent_terminal_app.chat.commands import names
 
     return names(conversation)

@@ -67,7 +67,10 @@ class Conversation:
         await self.refresh_waiting()
 
     async def say(
-        self, text: str, show: Callable[[Mapping[str, Any]], Awaitable[None]], attached: Sequence[Attachment] = ()
+        self,
+        text: str,
+        show: Callable[[Mapping[str, Any]], Awaitable[None]],
+        attached: Sequence[Attachment] = (),
     ) -> bool:
         """Say something, and show what happens until the agent has answered or waits.
 

@@ -22,7 +22,9 @@ class Dialogue:
         ended: Called when a command has ended, with what it raised, if that was anything.
     """
 
-    def __init__(self, screen: Screen, ended: Callable[[BaseException | None], None] = lambda _error: None) -> None:
+    def __init__(
+        self, screen: Screen, ended: Callable[[BaseException | None], None] = lambda _error: None
+    ) -> None:
         self._screen = screen
         self._ended = ended
         self._task: asyncio.Task[None] | None = None

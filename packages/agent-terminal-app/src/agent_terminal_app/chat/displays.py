@@ -99,7 +99,9 @@ def _table_rows(payload: Mapping[str, Any]) -> list[list[Any]] | None:
     """Return headings and rows, if the payload has them: as lists, or as dicts with the same keys."""
     content = payload.get("content", payload)
     about = content if isinstance(content, Mapping) else payload
-    rows = about.get("rows", content if isinstance(content, Sequence) and not isinstance(content, str) else None)
+    rows = about.get(
+        "rows", content if isinstance(content, Sequence) and not isinstance(content, str) else None
+    )
     if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
         return None
     headings = about.get("columns", about.get("headers"))

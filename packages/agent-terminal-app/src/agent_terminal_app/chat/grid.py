@@ -61,7 +61,9 @@ def _row(
     columns = [_column(cell, width, base, color=color) for cell, width in zip(row, widths, strict=True)]
     lines = []
     for parts in zip_longest(*columns, fillvalue=""):
-        fitted = [padded(part, width, right=side) for part, width, side in zip(parts, widths, right, strict=True)]
+        fitted = [
+            padded(part, width, right=side) for part, width, side in zip(parts, widths, right, strict=True)
+        ]
         lines.append(_GAP.join(fitted).rstrip())
     return lines
 

@@ -28,7 +28,8 @@ _OPEN = re.compile(r"`+|\*\*|\[")
 _PATIENCE = 4
 """For how many rows an open mark is expected to be closed."""
 
-_NOT_FIRST = frozenset("、。，．：；！？）］｝〉》」』】〕ー…")
+# Small marks that do not begin a row, where rows are cut between any two characters.
+_NOT_FIRST = frozenset("、。，．：；！？）］｝〉》」』】〕ー…")  # noqa: RUF001 - they are meant
 _JOINER = "\u200d"
 
 

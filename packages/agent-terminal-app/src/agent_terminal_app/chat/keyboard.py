@@ -1,4 +1,4 @@
-"""What comes from the keyboard: read in large pieces, with a bound on pastes, and an end when the terminal is gone."""
+"""What comes from the keyboard: in large pieces, with a bound on pastes, until the terminal is gone."""
 
 from __future__ import annotations
 

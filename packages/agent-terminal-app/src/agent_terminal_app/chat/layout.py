@@ -1,4 +1,4 @@
-"""What stands around the prompt: what goes on, what waits, what was opened, what can be completed, the meters."""
+"""What stands around the prompt: what goes on, what waits, what was opened, what can be typed, the meters."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from prompt_toolkit.application import get_app
 from prompt_toolkit.filters import Condition, has_completions, is_done
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.layout import (
-    ConditionalContainer,
     CompletionsMenu,
+    ConditionalContainer,
     Dimension,
     FormattedTextControl,
     HSplit,
@@ -85,7 +85,11 @@ class Pane:
         room = max(height - 2, 1)
         self._offset = min(self._offset, max(0, len(rows) - room))
         seen = rows[self._offset : self._offset + room]
-        place = f"lines {self._offset + 1}-{self._offset + len(seen)} of {len(rows)} · " if len(rows) > room else ""
+        place = (
+            f"lines {self._offset + 1}-{self._offset + len(seen)} of {len(rows)} · "
+            if len(rows) > room
+            else ""
+        )
         return [title, *seen, fitted(f"{place}Ctrl+O older, PgUp PgDn scroll, Esc closes", width)]
 
 
@@ -157,7 +161,9 @@ class Around:
                 _lines(self.waiting, style="class:around"),
                 ConditionalContainer(self.prompt, filter=here),
                 self.search,
-                ConditionalContainer(CompletionsMenu(max_height=_MENU, scroll_offset=1), filter=has_completions),
+                ConditionalContainer(
+                    CompletionsMenu(max_height=_MENU, scroll_offset=1), filter=has_completions
+                ),
                 ConditionalContainer(
                     Window(FormattedTextControl(self._toolbar), height=1, style="class:around"), filter=here
                 ),

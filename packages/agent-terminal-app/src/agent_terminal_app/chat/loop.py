@@ -65,14 +65,19 @@ class Chat:
         self._opening: asyncio.Task[Conversation] | None = None
         self._approvals = Approvals(screen)
         self._set_aside = False
+        self._ended_well = False
+        self._is_closing = False
         self._dialogue = Dialogue(screen, self._command_ended)
         self._shell = ShellLine(screen.line)
         self._shelling: asyncio.Task[None] | None = None
         self._workspace: Workspace | None = None
         self._tasks: set[asyncio.Task[None]] = set()  # so that they are not forgotten before they are done
         self.changed: Callable[[], None] = lambda: None
-        self.progress = Progress(lambda: self.changed())
+        self.progress = Progress(self._progress_changed)
         self.left = asyncio.Event()
+
+    def _progress_changed(self) -> None:
+        self.changed()
 
     # What others ask
 
@@ -205,6 +210,7 @@ class Chat:
         if self.running:
             await asyncio.to_thread(conversation.add, text, "queue" if queue else "steer", attached)
             await self._look_at_waiting(conversation)
+            self._go_on(conversation)
             if not self._screen.is_live:
                 self._note(f"{'queued' if queue else 'will be read after this step'}: {one_line(text)}")
         else:
@@ -314,7 +320,7 @@ class Chat:
     async def _run(self, conversation: Conversation, text: str, attached: Sequence[Attachment]) -> None:
         renderer = Renderer(self._screen, conversation.folds, self.progress)
         show = partial(self._show, conversation, renderer)
-        self._set_aside = False
+        self._set_aside = self._ended_well = False
         self.progress.begin()
         try:
             if not await conversation.say(text, show, attached):
@@ -331,7 +337,12 @@ class Chat:
         await self._look_at_waiting(conversation)
         conversation.waiting.answered()
         self.changed()
-        if renderer.ended_well and conversation.waiting:  # they came in the moment in which it ended
+        self._working, self._ended_well = None, renderer.ended_well
+        self._go_on(conversation)
+
+    def _go_on(self, conversation: Conversation) -> None:
+        """Send what came in the moment in which the agent had answered, and did not look any more."""
+        if self._ended_well and conversation.waiting and not self.running and not self._is_closing:
             self._work(conversation, "")
 
     async def _show(self, conversation: Conversation, renderer: Renderer, event: Mapping[str, Any]) -> None:
@@ -393,11 +404,14 @@ class Chat:
     async def finish(self) -> None:
         """Wait until the agent is done, and the command as well, or asks something."""
         await self._dialogue.settle()
-        if tasks := [task for task in (self._shelling, self._working) if task is not None]:
+        while tasks := [
+            task for task in (self._shelling, self._working) if task is not None and not task.done()
+        ]:
             await asyncio.wait(tasks)
 
     async def close(self) -> None:
         """Stop the agent, keep everything, and let go."""
+        self._is_closing = True
         while self._dialogue.running:
             self._dialogue.stop()
             await self._dialogue.settle()

@@ -1,4 +1,4 @@
-"""`/show`, `/attach`, `/template`: what was folded, what goes with a message, what a message may begin with."""
+"""`/show`, `/attach`, `/template`: what was folded, what goes with a message, what one may begin with."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from agent_core import AgentError
-from agent_terminal_app.chat.attachments import check_together, read_file
+from agent_terminal_app.chat.attachments import Attachment, check_together, read_file
 from agent_terminal_app.chat.commands.registry import Talk, command
 from agent_terminal_app.chat.folds import opened
 
@@ -33,11 +33,14 @@ async def attach(talk: Talk, rest: str) -> None:
     """Send a text file or a picture with your next message. @FILE in the message does the same."""
     if not rest:
         raise AgentError("which file? /attach FILE, or @FILE in your message")
-    path = Path.cwd() / Path(rest.strip('"')).expanduser()
-    attachment = await asyncio.to_thread(read_file, path)
+    attachment = await asyncio.to_thread(_read, rest.strip('"'))
     check_together([*talk.conversation.attached, attachment])
     talk.conversation.attached.append(attachment)
     talk.note(attachment.line())
+
+
+def _read(name: str) -> Attachment:
+    return read_file(Path.cwd() / Path(name).expanduser())
 
 
 @command("template", "begin a message with the text that a plugin has for it", group=_GROUP)

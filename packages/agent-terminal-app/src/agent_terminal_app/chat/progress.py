@@ -1,4 +1,4 @@
-"""What goes on now: since when, which step, what is being done. The prompt shows it in a line that changes."""
+"""What goes on now: since when, which step, what is being done; for a line that changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is typed: a prompt that is always there, with keys, completion and history; the chat scrolls above it."""
+"""What is typed: a prompt that is always there, with keys, completion and history, below the chat."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import termios
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,6 +40,9 @@ __all__ = ["Prompt", "PromptScreen", "run_prompt"]
 
 _ESCAPE = 0.05
 """For how many seconds an Esc may still be the beginning of another key."""
+
+_TWICE = 0.8
+"""Within how many seconds a second Esc belongs to the first."""
 
 _CHORD = 1.0
 _SOON = 0.05
@@ -84,6 +88,7 @@ class Prompt:
         self._drawn: tuple[object, ...] = ()
         self._timer: asyncio.TimerHandle | None = None
         self._looked = 0.0
+        self._escaped = 0.0
         self._completer = ChatCompleter(chat)
         self.buffer = Buffer(
             completer=ThreadedCompleter(self._completer),
@@ -113,7 +118,7 @@ class Prompt:
         return application
 
     def _be_quick_with_escape(self) -> None:
-        """Let an Esc that nothing followed count at once; two keys in a row, as Ctrl+X Ctrl+E, take longer."""
+        """Let an Esc that nothing followed count at once; two keys in a row, as Ctrl+X Ctrl+E, have time."""
         begun = self.application.key_processor.key_buffer
         only_escape = len(begun) == 1 and begun[0].key == "escape"
         self.application.timeoutlen = _ESCAPE / 5 if only_escape else _CHORD
@@ -167,11 +172,25 @@ class Prompt:
         self._lines.put_nowait(Line(command, command, queue=False))
 
     def interrupt(self) -> bool:
-        """Stop what goes on: a line that waits for the application, a command, the agent. False if nothing does."""
+        """Stop what goes on, also a line that waits for the application; False if there is nothing."""
         if self._taken is not None and self.chat.conversation is None and self._taking is not None:
             self._taking.cancel()
             return True
         return self.chat.interrupt()
+
+    def escape(self) -> None:
+        """Close what is open, else stop what goes on; twice, with nothing typed, go back before a message."""
+        last, self._escaped = self._escaped, 0.0
+        if self.buffer.complete_state is not None:
+            self.buffer.cancel_completion()
+        elif self.around.pane.is_open:
+            self.around.pane.close()
+        elif not self.interrupt() and not self.buffer.text:
+            now = time.monotonic()
+            if now - last < _TWICE:
+                self.run_command("/rewind")
+            else:
+                self._escaped = now
 
     def clear(self) -> None:
         """Clear what is typed; Up brings it back."""
@@ -206,7 +225,9 @@ class Prompt:
         """Insert a paste, or a mark for it."""
         self.buffer.insert_text(self._pastes.take(text))
         if len(text) >= LONGEST_PASTE:
-            self._note(f"only the first {LONGEST_PASTE:,} characters are pasted; a file can be attached: @FILE")
+            self._note(
+                f"only the first {LONGEST_PASTE:,} characters are pasted; a file can be attached: @FILE"
+            )
 
     def mark_before_cursor(self) -> tuple[int, int] | None:
         """Return where the mark is that the cursor stands behind."""

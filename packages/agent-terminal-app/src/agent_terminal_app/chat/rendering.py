@@ -89,7 +89,9 @@ class Renderer:
         thought, self._thought = self._thought, None
         if thought is not None:
             thought.seconds = self._progress.done(_THINKING)
-            self._note(f"… thought: {took(thought.seconds)}{thought.text.length:,} characters [{thought.number}]")
+            self._note(
+                f"… thought: {took(thought.seconds)}{thought.text.length:,} characters [{thought.number}]"
+            )
 
     def _finish_words(self) -> None:
         self._finish_thought()
@@ -226,7 +228,9 @@ def error_lines(error: Mapping[str, Any]) -> list[str]:
     if isinstance(step, str) and step not in lines[0]:
         lines.append(f"  {one_line(step)}")
     request_id = str(error.get("request_id") or "")
-    return [*lines, f"  request {one_line(request_id)}"] if request_id and request_id not in lines[0] else lines
+    return (
+        [*lines, f"  request {one_line(request_id)}"] if request_id and request_id not in lines[0] else lines
+    )
 
 
 def part_text(part: Any) -> str:

@@ -55,7 +55,9 @@ class Ran:
     def attachment(self) -> Attachment:
         """Return what the agent is told of it."""
         how = "I stopped it" if self.stopped else f"Its exit code was {self.code}"
-        text = f"I ran this command in {self.folder}:\n\n{self.command}\n\n{how}. It printed:\n\n{self.output}"
+        text = (
+            f"I ran this command in {self.folder}:\n\n{self.command}\n\n{how}. It printed:\n\n{self.output}"
+        )
         return text_attachment(f"the output of `{one_line(self.command)}`", text)
 
 
@@ -128,7 +130,7 @@ class ShellLine:
             os.close(writing_end)
         if self._stopped:
             self._end_soon(process)
-        return await self._watch(process, open(reading_end, "rb", buffering=0), output)  # noqa: ASYNC230, PTH123, SIM115
+        return await self._watch(process, open(reading_end, "rb", buffering=0), output)  # noqa: ASYNC230, PTH123
 
     def _end_soon(self, process: Process) -> None:
         """Tell a command to end, and make it end a little later."""
@@ -144,7 +146,9 @@ class ShellLine:
             code = await process.wait()
             if self._stopped:
                 await self._end_rest(process)
-            await asyncio.wait([reading], timeout=_PATIENCE)  # what goes on in the background is not waited for
+            await asyncio.wait(
+                [reading], timeout=_PATIENCE
+            )  # what goes on in the background is not waited for
         except asyncio.CancelledError:
             self._end_group(process, signal.SIGKILL)
             raise
@@ -156,7 +160,7 @@ class ShellLine:
     async def _end_rest(self, process: Process) -> None:
         """End what a command has left behind that was told to end."""
         until = time.monotonic() + _PATIENCE
-        while _is_alive(process.pid) and time.monotonic() < until:
+        while _is_alive(process.pid) and time.monotonic() < until:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(_BRIEFLY)
         self._end_group(process, signal.SIGKILL)
 

@@ -104,6 +104,4 @@ class WaitingLine:
 
 
 def _read(waiting: Waiting) -> WaitingMessage:
-    return WaitingMessage(
-        seq=waiting.seq, text=str(waiting.message.get("content") or ""), mode=waiting.mode
-    )
+    return WaitingMessage(seq=waiting.seq, text=str(waiting.message.get("content") or ""), mode=waiting.mode)

@@ -1,4 +1,4 @@
-"""The files of the workspace, for completion and for `@file`: what git knows, or else what a short look finds."""
+"""The files of the workspace, for completion: what git knows, or else what a short look finds."""
 
 from __future__ import annotations
 

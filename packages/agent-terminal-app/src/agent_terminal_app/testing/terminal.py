@@ -1,7 +1,7 @@
 """A program in a terminal of its own: keys go in, a screen comes out.
 
-The program is real, and so is the pseudo terminal; only the glass is made of `pyte`. What is looked at is what
-a person would see: lines, cursor, what was scrolled away; and what is left behind when the program has ended.
+The program is real, and so is the pseudo terminal; only the glass is made of `pyte`. What is looked at is
+what a person would see: lines, cursor, what was scrolled away; and what is left behind at the end.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Terminal:
 
     @property
     def modes(self) -> set[str]:
-        """The private modes that the program has switched on and not off again; those off by nature: negated."""
+        """The private modes that are not as at first; with a minus if they are off that were on."""
         on: set[str] = set()
         for numbers, how in _MODE.findall(self.raw):
             for number in numbers.decode().split(";"):
