@@ -1,4 +1,4 @@
-"""Readers of one process are woken by writers of another; where nobody can tell them, they look by themselves.
+"""Readers of one process are woken by writers of another; where nobody can tell them, they look themselves.
 
 The readers here would look again in an hour, so only having been told explains that they go on.
 """

@@ -281,10 +281,8 @@ def enqueue(services: Services, session_id: str, text: str, mode: InputMode) -> 
         raise ArgumentError("there is nothing to say: the text is empty")
     put = partial(services.store.put_input, session_id, messages[0].to_dict(), mode)
     kept = yield from run_blocking(put)
-    active = services.active.get(session_id)
-    if mode == "interrupt" and active is not None:
-        active.interrupted = True
-        active.cancellation.cancel()
+    if mode == "interrupt":
+        services.app.interrupt(session_id)
     return kept
 
 

@@ -354,6 +354,12 @@ class SessionStore(Protocol):
     def inputs(self, session_id: str) -> Sequence[Waiting]:
         """Return the messages that wait, in order."""
 
+    def forgotten_inputs(self, *, seconds: float) -> Sequence[tuple[str, int]]:
+        """Return the sessions that nobody holds and in which messages wait for longer than some seconds.
+
+        Each comes with the number of its last such message.
+        """
+
     def claim_inputs(self, lease: Lease, seqs: Sequence[int]) -> Sequence[int]:
         """Say that waiting messages are about to be delivered, and return those that still wait.
 

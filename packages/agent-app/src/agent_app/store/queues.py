@@ -148,6 +148,14 @@ def inputs(transaction: Transaction, session_id: str) -> list[Waiting]:
     ]
 
 
+def waiting_since(transaction: Transaction, moment: float) -> list[tuple[str, int]]:
+    """Return the sessions with messages that were put there before a moment, each with the last of them."""
+    rows = transaction.rows(
+        "SELECT session, max(seq) FROM inputs WHERE created <= ? GROUP BY session ORDER BY session", moment
+    )
+    return [(session_id, seq) for session_id, seq in rows]
+
+
 def claim_inputs(transaction: Transaction, lease: Lease, seqs: Sequence[int]) -> list[int]:
     """Note by whom messages are being delivered, and return those that still wait."""
     sql = "UPDATE inputs SET taken = ? WHERE session = ? AND seq = ?"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         Stored,
         Waiting,
     )
-    from agent_app.store.database import Database
+    from agent_app.store.database import Database, Transaction
     from agent_core import Message, Session
 
 _MODES = ("steer", "queue", "interrupt")
@@ -216,6 +216,16 @@ class SqlStore:
         with self._database.reading() as transaction:
             sessions.find(transaction, session_id)
             return queues.inputs(transaction, session_id)
+
+    def forgotten_inputs(self, *, seconds: float) -> Sequence[tuple[str, int]]:
+        """Return the sessions that nobody holds and in which messages wait for longer than some seconds."""
+        with self._database.reading() as transaction:
+            found = queues.waiting_since(transaction, self._database.now() - seconds)
+            return [one for one in found if self._is_free(transaction, one[0])]
+
+    def _is_free(self, transaction: Transaction, session_id: str) -> bool:
+        held = sessions.find(transaction, session_id).holder
+        return held is None or not leases.is_good(held, self._database.now())
 
     def claim_inputs(self, lease: Lease, seqs: Sequence[int]) -> Sequence[int]:
         """Say that waiting messages are about to be delivered, and return those that still wait."""

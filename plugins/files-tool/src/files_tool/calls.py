@@ -1,0 +1,182 @@
+"""One call of a tool: from its arguments to its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from files_tool.changing import plan_edit, plan_patch, plan_write
+from files_tool.contents import digest_of
+from files_tool.diffs import shown
+from files_tool.expressions import read_expression
+from files_tool.limits import DEEPEST_FOLDER, LISTED_BY_DEFAULT
+from files_tool.listing import find, glob_expression, list_folders
+from files_tool.reading import Range, read
+from files_tool.ripgrep import find_ripgrep
+from files_tool.schemas import EDIT, FIND, LIST, PATCH, READ, SEARCH, WRITE
+from files_tool.searching import Wanted, search
+from files_tool.walking import Choice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from files_tool.journal import Journal
+    from files_tool.moves import Step
+    from files_tool.places import Place
+    from files_tool.workspace import Workspace
+
+Result = dict[str, Any]
+CHANGES = (WRITE, EDIT, PATCH)
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call under way.
+
+    Attributes:
+        tool: The tool's name.
+        arguments: What it was called with; they fit the tool's schema.
+        workspace: Where it may work.
+        journal: Where changes are recorded.
+        is_cancelled: Says whether anybody still waits for the result.
+    """
+
+    tool: str
+    arguments: dict[str, Any]
+    workspace: Workspace
+    journal: Journal
+    is_cancelled: Callable[[], bool] = lambda: False
+
+    def run(self) -> Result:
+        """Do what the call asks for.
+
+        Raises:
+            Refused: If that cannot be done.
+        """
+        return self._change() if self.tool in CHANGES else _LOOKING[self.tool](self)
+
+    def plan(self) -> list[Step]:
+        """Return the steps that the call would take, after a look at whether it may.
+
+        Raises:
+            Refused: If it may not.
+        """
+        given = self.arguments
+        if self.tool == WRITE:
+            steps = plan_write(self.workspace, given["path"], given["content"])
+        elif self.tool == EDIT:
+            everywhere = given.get("all", False)
+            steps = plan_edit(
+                self.workspace, given["path"], given["old"], given["new"], everywhere=everywhere
+            )
+        else:
+            steps = plan_patch(self.workspace, given["patch"])
+        for step in steps:
+            if step.before is not None:
+                self.journal.seen.check(step.place, step.before)
+        return steps
+
+    def _change(self) -> Result:
+        with self.journal.held(self.is_cancelled) as journal:
+            steps = self.plan()
+            if not steps:
+                return _result("Nothing was changed: it is so already.")
+            journal.perform("change", self.tool, steps)
+            for step in steps:
+                if step.data is not None:
+                    self.journal.seen.note(step.place, digest_of(step.data))
+        return _result("\n".join(map(_told, steps)), shown_steps(steps))
+
+    def read(self) -> Result:
+        """Run `read_file`."""
+        given = self.arguments
+        place = self.workspace.locate(given["path"])
+        wanted = Range(
+            start=given.get("start_line", 1),
+            end=given.get("end_line"),
+            numbered=given.get("numbered", False),
+        )
+        reading = read(place, wanted, self.is_cancelled)
+        if reading.content is not None:
+            self.journal.seen.note(place, reading.content.digest)
+        if not isinstance(reading.answer, str):
+            return _result(reading.answer, {"type": "text", "content": reading.answer[0]["text"]})
+        language = place.parts[-1].rpartition(".")[2]
+        display = {"type": "code", "title": place.shown, "language": language, "content": reading.answer}
+        return _result(reading.answer, display)
+
+    def list_all(self) -> Result:
+        """Run `list_files`."""
+        return _result(list_folders(self._starts(self.arguments.get("depth", 1)), self._limit))
+
+    def find(self) -> Result:
+        """Run `find_files`."""
+        return _result(find(self._starts(), self.arguments["glob"], self._limit))
+
+    def search(self) -> Result:
+        """Run `search_files`."""
+        given = self.arguments
+        expression = read_expression(
+            given["pattern"],
+            is_literal=given.get("literal", False),
+            ignore_case=given.get("ignore_case", False),
+        )
+        wanted = Wanted(
+            search=expression,
+            glob=glob_expression(given["glob"]) if given.get("glob") else None,
+            around=given.get("context", 0),
+            names_only=given.get("names_only", False),
+            limit=self._limit,
+        )
+        program = find_ripgrep([place.root for place in self.workspace.roots])
+        return _result(search(self._starts(), wanted, program))
+
+    @property
+    def _limit(self) -> int:
+        limit: int = self.arguments.get("limit", LISTED_BY_DEFAULT)
+        return limit
+
+    def _starts(self, depth: int = DEEPEST_FOLDER) -> list[tuple[Place, Choice]]:
+        """Return the folders to begin in: the one that is named, or all roots."""
+        path = self.arguments.get("path")
+        return [
+            (
+                place,
+                Choice(
+                    hidden=self.arguments.get("hidden", False),
+                    ignored=self.arguments.get("ignored", False),
+                    depth=depth,
+                    excluded=self.workspace.excluded(place),
+                    is_cancelled=self.is_cancelled,
+                ),
+            )
+            for place in ([self.workspace.locate(path)] if path else self.workspace.roots)
+        ]
+
+
+_LOOKING: dict[str, Callable[[Call], Result]] = {
+    READ: Call.read,
+    LIST: Call.list_all,
+    FIND: Call.find,
+    SEARCH: Call.search,
+}
+
+
+def shown_steps(steps: Sequence[Step]) -> dict[str, Any]:
+    """Return steps as a person sees them: one diff, cut where it is too long to be read."""
+    names = [step.place.shown for step in steps]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    title = ", ".join(names[:_NAMED]) + more
+    return {"type": "diff", "title": title, "content": shown([step.diff for step in steps])}
+
+
+def _told(step: Step) -> str:
+    """Return what became of a file, for the model."""
+    verb = "Created" if step.before is None else "Removed" if step.data is None else "Changed"
+    return f"{verb} {step.place.shown} (+{step.diff.added} -{step.diff.removed} lines)"
+
+
+def _result(answer: Any, display: dict[str, Any] | None = None) -> Result:
+    result = {"success": True, "result": answer}
+    return result if display is None else {**result, "display": display}
