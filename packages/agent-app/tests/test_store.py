@@ -1255,6 +1255,7 @@ def test_a_lease_of_a_process_that_has_ended_is_free(store: SqlStore) -> None:
 @pytest.mark.parametrize(
     "owner",
     [this_process(), "agent, process 1 on another-machine", f"process {10**25} on {socket.gethostname()}"],
+    ids=["this process", "of another machine", "of no process"],
 )
 def test_a_lease_of_anybody_else_is_not_taken_for_dead(store: SqlStore, owner: str) -> None:
     store.create(said("one"))

@@ -97,7 +97,7 @@ def test_what_is_saved_passes_through_json_and_comes_back(values: dict[str, Any]
     assert [set(part) for part in saved] == [values.keys() & {"plain"}, values.keys() & {"kept"}]
 
 
-@pytest.mark.parametrize("value", NO_JSON, ids=repr)
+@pytest.mark.parametrize("value", NO_JSON, ids=lambda value: type(value).__name__)
 def test_a_value_that_json_cannot_hold_is_refused_with_the_name_of_its_key(value: Any) -> None:
     with pytest.raises(StateError, match="'plain': JSON cannot hold its value") as caught:
         State(KEYS).updated("plain", value)
@@ -105,7 +105,7 @@ def test_a_value_that_json_cannot_hold_is_refused_with_the_name_of_its_key(value
     assert caught.value.key == "plain"
 
 
-@pytest.mark.parametrize("value", NO_JSON, ids=repr)
+@pytest.mark.parametrize("value", NO_JSON, ids=lambda value: type(value).__name__)
 def test_a_rule_that_makes_such_a_value_is_refused_as_well(value: Any) -> None:
     key: StateKey[Any] = StateKey("made", None, reduce=lambda _value, update: update)
 

@@ -546,7 +546,7 @@ def test_a_bomb_is_cut_like_any_long_page(encoding: str, serve: Sites, read: Rea
         ("br", b"x", "packed the page as 'br', which was not asked for"),
         ("gzip, gzip", b"x", "which was not asked for"),
         ("gzip", b"no gzip at all", "cannot be unpacked"),
-        ("gzip", gzip.compress(b"x" * 1000)[:-9], "broke off while it was being unpacked"),
+        ("gzip", gzip.compress(b"x" * 1000, mtime=0)[:-9], "broke off while it was being unpacked"),
         ("deflate", b"\xff\xff\xff", "cannot be unpacked"),
     ],
 )
