@@ -1,0 +1,262 @@
+"""One server and the task that owns it: connects, serves calls, connects again.
+
+The SDK's scopes must be entered and left in one task, so everything that touches a session goes through an
+inbox to that task. Other threads see a `Snapshot`, which is replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import threading
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import anyio
+
+from mcp_tools.calls import MAYBE, Call, Failed
+from mcp_tools.environment import filled_in, server_environment
+from mcp_tools.errors import Lost
+from mcp_tools.reading import read_listing
+from mcp_tools.stdio import Diary, stdio_transport
+from mcp_tools.web import http_transport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mcp_tools.background import Background
+    from mcp_tools.listing import Listing
+    from mcp_tools.pace import Pace
+    from mcp_tools.settings import Server
+
+State = Literal["connecting", "ready", "waiting", "failed", "stopped"]
+_END: Final = "end"
+_RELIST: Final = "relist"
+_BETWEEN_LISTINGS: Final = 1.0
+_LONGEST_REASON: Final = 500
+_CLOSING: Final = "the agent is closing"
+_ENDING: Final = 5.0
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """How a server is doing.
+
+    Attributes:
+        state: `waiting` is between two tries, `failed` after the last one.
+        problem: Why it is not ready, or was not ready last time.
+        listing: What it offers, if it is ready.
+        notes: What else a person may want to know.
+    """
+
+    state: State = "connecting"
+    problem: str = ""
+    listing: Listing | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Connection:
+    """Holds one server, on the plugin's loop.
+
+    Attributes:
+        snapshot: How it is doing now; may be read from any thread.
+    """
+
+    def __init__(self, server: Server, background: Background, pace: Pace) -> None:
+        self.server = server
+        self.snapshot = Snapshot()
+        self._background = background
+        self._pace = pace
+        self._settled = threading.Event()
+        self._diary = Diary()
+        self._calls: set[Call] = set()
+        self._reason = ""
+        self._relisting = False
+        self._stopping = False
+        self._wake = asyncio.Event()
+        self._inbox: asyncio.Queue[Call | str] = asyncio.Queue()
+        self._attempt: anyio.CancelScope | None = None
+        if not background.start(self._live):
+            self._settled.set()
+
+    def wait_until_settled(self) -> None:
+        """Wait until the first try has succeeded or failed; a failed one is given the time to be ended."""
+        self._settled.wait(self.server.start_timeout + _ENDING)
+
+    def ask(self, call: Call) -> None:
+        """Have a call answered, from any thread."""
+        if not self._background.call(self._take, call):
+            call.finish(Failed(_CLOSING))
+
+    def cancel(self, call: Call) -> None:
+        """Take a call back, from any thread."""
+        self._background.call(call.cancel)
+
+    def reconnect(self) -> None:
+        """Connect anew, from any thread; as if nothing had failed so far."""
+        self._settled.clear()
+        self._background.call(self._lose, "it was asked to connect anew")
+
+    def stop(self) -> None:
+        """End it for good, from any thread."""
+        self._stopping = True
+        self._background.call(self._lose, "it was stopped")
+
+    def _take(self, call: Call) -> None:
+        if self.snapshot.state != "ready":
+            problem = self.snapshot.problem or "it has not answered yet"
+            call.finish(Failed(f"the server {self.server.name!r} is not connected: {problem}"))
+        else:
+            self._calls.add(call)
+            self._inbox.put_nowait(call)
+
+    def _lose(self, reason: str) -> None:
+        self._wake.set()
+        self._lost(reason)
+        if self._attempt is not None and self.snapshot.state == "connecting":
+            self._attempt.cancel()
+
+    async def _live(self) -> None:
+        failures = 0
+        try:
+            while not self._stopping:
+                began = anyio.current_time()
+                problem = await self._connect()
+                self._drop_calls(problem)
+                steady = anyio.current_time() - began >= self._pace.steady
+                failures = 1 if steady else failures + 1
+                if await self._rest(self._pace.wait(failures), problem):
+                    failures = 0
+        finally:
+            self._drop_calls(_CLOSING)
+            self.snapshot = replace(self.snapshot, state="stopped", listing=None)
+            self._settled.set()
+
+    async def _rest(self, seconds: float | None, problem: str) -> bool:
+        """Wait for the next try; say whether somebody asked for it."""
+        if self._stopping or self._wake.is_set():
+            self._wake.clear()
+            return True
+        self._show("failed" if seconds is None else "waiting", problem)
+        self._settled.set()
+        with anyio.move_on_after(math.inf if seconds is None else seconds) as pause:
+            await self._wake.wait()
+        self._wake.clear()
+        return not pause.cancelled_caught
+
+    async def _connect(self) -> str:
+        """Hold a connection as long as it lasts, and return why it does not any more."""
+        self._inbox = asyncio.Queue()
+        self._reason, self._diary, self._relisting = "", Diary(), False
+        self.snapshot = replace(self.snapshot, state="connecting", listing=None)
+        import mcp  # noqa: F401 - it takes a second, which is not the server's
+
+        problem = ""
+        self._attempt = anyio.CancelScope(deadline=anyio.current_time() + self.server.start_timeout)
+        with self._attempt as limit:
+            try:
+                async with self._client() as client:
+                    listing = await read_listing(client.session, self.server)
+                    limit.deadline = math.inf
+                    self._show("ready", "", listing)
+                    self._settled.set()
+                    await self._serve(client)
+            except Exception as error:  # noqa: BLE001  # the SDK, its transports and the server's answers
+                problem = _said(error)
+        if limit.cancelled_caught and not self._wake.is_set():
+            return f"it did not get ready within {self.server.start_timeout:g} seconds"
+        return self._reason or problem or "the connection ended"
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[Any]:
+        import logging
+
+        import mcp
+        from mcp_types import Implementation
+
+        for name in ("mcp", "client"):  # what the SDK logs is for whoever listens, not for the terminal
+            logging.getLogger(name).addHandler(logging.NullHandler())
+        us = Implementation(name="agent", version="0.1.0")
+        transport: Any = self._transport()
+        client = mcp.Client(transport, client_info=us, cache=None, message_handler=self._hear)
+        async with client:
+            yield client
+
+    def _transport(self) -> AbstractAsyncContextManager[Any]:
+        declared = self.server.declared
+        if "url" in declared:
+            headers = filled_in(os.environ, declared.get("headers", {}))
+            return http_transport(declared["url"], headers, self.server.timeout)
+        env = server_environment(os.environ, declared.get("env", {}))
+        return stdio_transport(self.server.launch, env, self._diary, self._lost)
+
+    def _lost(self, reason: str) -> None:
+        self._reason = self._reason or reason
+        self._inbox.put_nowait(_END)
+
+    async def _hear(self, message: Any) -> None:
+        if getattr(message, "method", "").endswith("/list_changed"):
+            self._look_again()
+
+    async def _follow(self, client: Any) -> None:
+        """Ask a server of the newer protocol to tell of changes; many have none to tell of."""
+        from mcp import MCPError
+
+        with suppress(MCPError, RuntimeError):
+            async with client.listen(
+                tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+            ) as changes:
+                async for _change in changes:
+                    self._look_again()
+
+    def _look_again(self) -> None:
+        """Have the listing read anew; not more than once at a time."""
+        if not self._relisting:
+            self._relisting = True
+            self._inbox.put_nowait(_RELIST)
+
+    async def _serve(self, client: Any) -> None:
+        session = client.session
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._follow, client)
+            while (item := await self._inbox.get()) != _END:
+                if isinstance(item, Call):
+                    tasks.start_soon(self._answer, session, item)
+                else:
+                    tasks.start_soon(self._relist, session)
+            tasks.cancel_scope.cancel()
+
+    async def _answer(self, session: Any, call: Call) -> None:
+        try:
+            await call.run(session)
+        except Lost as error:
+            self._lost(str(error))
+            return
+        self._calls.discard(call)
+
+    async def _relist(self, session: Any) -> None:
+        await anyio.sleep(_BETWEEN_LISTINGS)
+        self._relisting = False
+        with anyio.move_on_after(self.server.start_timeout):
+            self._show("ready", "", await read_listing(session, self.server))
+
+    def _drop_calls(self, reason: str) -> None:
+        for call in self._calls:
+            name = self.server.name
+            call.finish(Failed(f"the server {name!r} was lost during the call: {reason}; {MAYBE}"))
+        self._calls.clear()
+
+    def _show(self, state: State, problem: str, listing: Listing | None = None) -> None:
+        self.snapshot = Snapshot(state, problem[:_LONGEST_REASON], listing, tuple(self._diary.notes()))
+
+
+def _said(error: BaseException) -> str:
+    """Return an error in words: of a group, the first that says something."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    text = str(error)
+    if isinstance(error, Lost):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

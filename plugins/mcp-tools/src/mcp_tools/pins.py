@@ -1,0 +1,164 @@
+"""What a person has approved: the file that remembers it.
+
+For each server the file has its launch and its tools, each with a digest. A file that cannot be read, that
+others may write to, or whose digests do not fit approves nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import stat
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_core.encoding import parse, readable
+from mcp_tools.listing import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+
+_VERSION: Final = 1
+_LARGEST: Final = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Approval:
+    """What was approved of one server.
+
+    Attributes:
+        launch: The command line or the address.
+        tools: Its tools by name; None if none were looked at yet.
+    """
+
+    launch: Mapping[str, Any]
+    tools: Mapping[str, Tool] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the approval as it is kept."""
+        tools = None if self.tools is None else [
+            {**tool.to_dict(), "sha256": tool.digest} for _, tool in sorted(self.tools.items())
+        ]  # fmt: skip
+        return {"launch": dict(self.launch), "tools": tools}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Approval:
+        """Return an approval as it was kept; one that cannot be right raises ValueError."""
+        if not isinstance(data, dict) or not isinstance(data.get("launch"), dict) or "tools" not in data:
+            raise ValueError("it has an entry that is no approval")
+        told = data["tools"]
+        return cls(data["launch"], None if told is None else {tool.name: tool for tool in map(_tool, told)})
+
+
+@dataclass(frozen=True)
+class Approvals:
+    """All that was approved.
+
+    Attributes:
+        problem: Why nothing counts, if the file is damaged.
+    """
+
+    servers: Mapping[str, Approval] = field(default_factory=dict)
+    problem: str = ""
+
+
+class Pins:
+    """The file; it is read anew when it has changed, since other processes approve and revoke as well."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known: tuple[object, Approvals] | None = None
+
+    def read(self) -> Approvals:
+        """Return what was approved; nothing if the file is not as it must be."""
+        signature = _signature(self.path)
+        known = self._known
+        if known is None or known[0] != signature:
+            known = self._known = (signature, _read(self.path))
+        return known[1]
+
+    def approve(self, server: str, approval: Approval) -> None:
+        """Keep an approval; a file that is damaged is put aside."""
+        with self._locked() as servers:
+            servers[server] = approval
+
+    def revoke(self, server: str) -> bool:
+        """Forget an approval, and say whether there was one."""
+        with self._locked() as servers:
+            return servers.pop(server, None) is not None
+
+    @contextmanager
+    def _locked(self) -> Iterator[dict[str, Approval]]:
+        """Lend what was approved to change it, with nobody else doing the same."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            now = _read(self.path)
+            servers = dict(now.servers)
+            yield servers
+            if now.problem:
+                self.path.replace(f"{self.path}.damaged")
+            _write(self.path, servers)
+            self._known = None
+        finally:
+            os.close(lock)
+
+
+def _signature(path: Path) -> object:
+    try:
+        about = path.lstat()
+    except OSError as error:
+        return error.errno
+    return about.st_ino, about.st_mtime_ns, about.st_size, about.st_mode, about.st_uid
+
+
+def _read(path: Path) -> Approvals:
+    try:
+        data = parse(_content(path))
+        if not isinstance(data, dict) or data.get("version") != _VERSION:
+            raise ValueError(f"it is not of version {_VERSION}")  # noqa: TRY301 - one way to say that it is damaged
+        return Approvals({name: Approval.from_dict(one) for name, one in data["servers"].items()})
+    except FileNotFoundError:
+        return Approvals()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return Approvals(problem=f"{path} approves nothing, since it cannot be trusted: {error}")
+
+
+def _content(path: Path) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(fd, "rb") as file:
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o022:
+            raise ValueError("others may have written to it")
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise ValueError(f"it has more than {_LARGEST} bytes")
+    return data
+
+
+def _tool(data: Any) -> Tool:
+    tool = Tool.from_dict(data)
+    if data.get("sha256") != tool.digest:
+        raise ValueError(f"the digest of tool {tool.name!r:.80} does not fit")
+    return tool
+
+
+def _write(path: Path, servers: Mapping[str, Approval]) -> None:
+    data = {"version": _VERSION, "servers": {name: one.to_dict() for name, one in sorted(servers.items())}}
+    unfinished = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(readable(data).encode())
+            file.flush()
+            os.fsync(fd)
+        unfinished.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise

@@ -1,0 +1,186 @@
+"""What the configuration says about servers, read and checked."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_core import ConfigError
+from agent_core.encoding import canonical
+from agent_core.frozen import thaw
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+SECTION: Final = "mcp_tools"
+SERVERS: Final = "servers"
+PINS: Final = "pins"
+FROM_ENVIRONMENT: Final = "env:"
+TIMEOUT, START_TIMEOUT = 60.0, 30.0
+
+_TEXT: Final = {"type": "string"}
+_TEXTS: Final = {"type": "array", "items": _TEXT}
+_PAIRS: Final = {"type": "object", "additionalProperties": _TEXT}
+_SECONDS: Final = {"type": "number", "exclusiveMinimum": 0, "maximum": 86_400}
+
+# A server's name ends at the first two underscores of a tool's name, so it has none of its own.
+SERVER_NAME: Final = "^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$"
+
+_SERVER: Final[dict[str, Any]] = {
+    "type": "object",
+    "additionalProperties": False,
+    "oneOf": [{"required": ["command"]}, {"required": ["url"]}],
+    "dependentSchemas": {
+        "url": {"properties": {"args": False, "env": False, "cwd": False}},
+        "command": {"properties": {"headers": False}},
+    },
+    "properties": {
+        "command": {"type": "string", "minLength": 1, "description": "The program of a local server."},
+        "args": {**_TEXTS, "description": "Its arguments."},
+        "env": {**_PAIRS, "description": "Variables beside the usual few; `env:NAME` takes one's own."},
+        "cwd": {**_TEXT, "description": "The folder it runs in; by default the home folder."},
+        "url": {"type": "string", "pattern": "^https?://[^\\s]+$", "description": "A server elsewhere."},
+        "headers": {**_PAIRS, "description": "Headers of each request; `env:NAME` takes a variable."},
+        "enabled": {"type": "boolean", "default": True},
+        "timeout": {**_SECONDS, "default": TIMEOUT, "description": "Seconds that a call has."},
+        "start_timeout": {**_SECONDS, "default": START_TIMEOUT, "description": "Seconds to get ready in."},
+        "tools": {**_TEXTS, "description": "Patterns of the tools that count, by the server's names."},
+        "parallel": {"type": "boolean", "default": False, "description": "Whether calls run side by side."},
+    },
+}
+
+SCHEMA: Final[dict[str, Any]] = {
+    SERVERS: {
+        "type": "object",
+        "propertyNames": {"pattern": SERVER_NAME, "maxLength": 32},
+        "additionalProperties": _SERVER,
+        "default": {},
+        "description": "The servers by name: a command to start, or the address of one that runs.",
+    },
+    PINS: {
+        "type": "string",
+        "minLength": 1,
+        "description": "The file that keeps what was approved; by default agent/mcp-pins.json in the user's "
+        "state directory.",
+    },
+}
+SECTION_SCHEMA: Final = {"type": "object", "additionalProperties": False, "properties": SCHEMA}
+
+
+@dataclass(frozen=True, eq=False)
+class Server:
+    """One server as it is declared.
+
+    Attributes:
+        declared: The declaration itself, complete with what it leaves out.
+    """
+
+    name: str
+    declared: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, name: str, given: Mapping[str, Any]) -> Server:
+        """Return a server from its declaration, which fits the schema."""
+        usual = {key: one["default"] for key, one in _SERVER["properties"].items() if "default" in one}
+        declared = {**usual, **thaw(given)}
+        if "command" in declared:
+            folder = Path(declared.get("cwd") or "~").expanduser()
+            if not folder.is_absolute():
+                raise ConfigError(f"the cwd of MCP server {name!r} must be an absolute path", field=SERVERS)
+            declared["cwd"] = str(folder)
+        return cls(name, declared)
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Server) and self.identity == other.identity
+
+    @cached_property
+    def identity(self) -> bytes:
+        """All of the declaration, to compare."""
+        return canonical([self.name, self.declared])
+
+    @cached_property
+    def launch(self) -> dict[str, Any]:
+        """What a person approves: what would be started or asked, without secrets."""
+        if "url" in self.declared:
+            return {"url": self.declared["url"], "headers": sorted(self.declared.get("headers", {}))}
+        return {
+            "command": self.declared["command"],
+            "args": list(self.declared.get("args", ())),
+            "env": sorted(self.declared.get("env", {})),
+            "cwd": self.declared["cwd"],
+        }
+
+    @property
+    def launch_digest(self) -> str:
+        """A digest of the launch."""
+        return sha256(canonical(self.launch)).hexdigest()
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a call has."""
+        return float(self.declared["timeout"])
+
+    @property
+    def start_timeout(self) -> float:
+        """Seconds that it has to get ready."""
+        return float(self.declared["start_timeout"])
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Patterns of the tools that count."""
+        return tuple(self.declared.get("tools", ("*",)))
+
+    @property
+    def parallel(self) -> bool:
+        """Whether its calls may run beside others."""
+        return bool(self.declared["parallel"])
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of one agent: the servers that are on, and the file of approvals."""
+
+    servers: tuple[Server, ...]
+    pins: Path
+
+    @classmethod
+    def read(cls, config: Mapping[str, Any]) -> Settings:
+        """Return the settings of a configuration.
+
+        Raises:
+            ConfigError: If one cannot be used; `field` names it.
+        """
+        given = {key: thaw(config[key]) for key in SCHEMA if config.get(key) is not None}
+        _check(given)
+        pins = Path(given[PINS]).expanduser() if PINS in given else state_folder() / "mcp-pins.json"
+        servers = [Server.read(name, one) for name, one in given.get(SERVERS, {}).items()]
+        on = tuple(server for server in servers if server.declared["enabled"])
+        return cls(on, Path(os.path.abspath(pins)))  # noqa: PTH100 - without following links
+
+    def server(self, name: str) -> Server | None:
+        """Return the server of that name, if it is declared and on."""
+        return next((server for server in self.servers if server.name == name), None)
+
+
+def state_folder() -> Path:
+    """Return where the agent keeps what outlives it (the XDG Base Directory Specification)."""
+    told = os.environ.get("XDG_STATE_HOME", "")
+    home = Path(told) if Path(told).is_absolute() else Path.home() / ".local" / "state"
+    return home / "agent"
+
+
+def _check(given: dict[str, Any]) -> None:
+    import jsonschema_rs
+
+    problem = next(iter(jsonschema_rs.validator_for(SECTION_SCHEMA).iter_errors(given)), None)
+    if problem is not None:
+        path = ".".join(str(part) for part in problem.instance_path)
+        raise ConfigError(f"{path or SECTION}: {problem.message:.300}", field=path.partition(".")[0] or None)

@@ -1,0 +1,262 @@
+"""The tools that a model sees: those of the servers, and two for resources and prompts.
+
+A toolbox is a picture of one moment. When the servers offer something else, a new one is made, and by that
+the runtime knows that an agent's tools have changed. Whether a tool may run is decided when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_core.encoding import readable
+from mcp_tools import asking, results
+from mcp_tools.calls import Answered, Call, Failed, Progress
+from mcp_tools.names import wire_name
+
+if TYPE_CHECKING:
+    from mcp_tools.calls import Ask
+    from mcp_tools.fleet import Fleet, Report
+    from mcp_tools.listing import Tool
+    from mcp_tools.settings import Server, Settings
+
+Items = Iterator[dict[str, Any]]
+READ_RESOURCE: Final = "mcp_read_resource"
+GET_PROMPT: Final = "mcp_get_prompt"
+_TEXT: Final = {"type": "string"}
+_NAMED_SERVER: Final = {
+    **_TEXT,
+    "description": "The server's name; leave it out to list those of all servers.",
+}
+
+_RESOURCE_SCHEMA: Final = {
+    "name": READ_RESOURCE,
+    "description": "Read a resource of an MCP server. Without a uri, list the resources that there are.",
+    "input_schema": {
+        "type": "object",
+        "properties": {"server": _NAMED_SERVER, "uri": {**_TEXT, "description": "The resource's address."}},
+        "additionalProperties": False,
+    },
+}
+_PROMPT_SCHEMA: Final = {
+    "name": GET_PROMPT,
+    "description": "Get a prompt of an MCP server. Without a name, list the prompts that there are.",
+    "input_schema": {
+        "type": "object",
+        "properties": {
+            "server": _NAMED_SERVER,
+            "name": {**_TEXT, "description": "The prompt's name."},
+            "arguments": {"type": "object", "additionalProperties": _TEXT},
+        },
+        "additionalProperties": False,
+    },
+}
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A tool under the name by which the model calls it."""
+
+    server: Server
+    tool: Tool
+
+    @property
+    def name(self) -> str:
+        """The name by which the model calls it."""
+        return wire_name(self.server.name, self.tool.name)
+
+    def schema(self) -> dict[str, Any]:
+        """Return what the model is shown; where the name is an alias, also the real one."""
+        plain = self.name.endswith(f"__{self.tool.name}")
+        alias = "" if plain else f"\n\nThe server {self.server.name!r} calls it {self.tool.name!r}."
+        return {
+            "name": self.name,
+            "description": f"{self.tool.description}{alias}",
+            "input_schema": dict(self.tool.schema),
+        }
+
+
+class Toolbox:
+    """A tool plugin for the tools of one agent.
+
+    Attributes:
+        contents: What it offers; two toolboxes with the same contents are the same to a model.
+        parallel: The tools that may run beside others.
+    """
+
+    name = "mcp_tools"
+    version = "0.1.0"
+
+    def __init__(self, fleet: Fleet, settings: Settings, contents: Contents) -> None:
+        self._fleet = fleet
+        self._settings = settings
+        self.contents = contents
+        self.parallel = frozenset(offer.name for offer in contents.offers if offer.server.parallel)
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        """Return the tools that are as they were approved."""
+        schemas = [offer.schema() for offer in self.contents.offers]
+        schemas += [_RESOURCE_SCHEMA] if self.contents.resources else []
+        return schemas + ([_PROMPT_SCHEMA] if self.contents.prompts else [])
+
+    def stream_tool(self, tool_name: str, arguments: Mapping[str, Any], *, cancellation: Any = None) -> Items:
+        """Run a tool: its progress as parts, then its result."""
+        if tool_name == READ_RESOURCE:
+            yield from self._resource(arguments, cancellation)
+        elif tool_name == GET_PROMPT:
+            yield from self._prompt(arguments, cancellation)
+        else:
+            yield from self._tool(tool_name, arguments, cancellation)
+
+    def format_tool_call_preview(self, tool_name: str, arguments: Mapping[str, Any]) -> str:
+        """Return one line that names the server, the tool and the arguments."""
+        told = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+        offer = self._offer(tool_name)
+        subject = tool_name if offer is None else f"{offer.server.name}: {offer.tool.name}"
+        line = " ".join(f"{subject}({told})".split())
+        return line if len(line) <= 120 else f"{line[:119]}…"  # noqa: PLR2004 - a line
+
+    def format_tool_call_display(self, tool_name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments whole, under the names that the server uses."""
+        offer = self._offer(tool_name)
+        title = tool_name if offer is None else f"{offer.tool.name} of MCP server {offer.server.name}"
+        return {"type": "code", "language": "json", "title": title, "content": readable(dict(arguments))}
+
+    def format_tool_result(self, result: Mapping[str, Any]) -> dict[str, Any] | str:
+        """Return the text for the model, with the images beside it."""
+        text = str(result.get("result", result.get("error", "")))
+        if "parts" not in result:
+            return text
+        failed = {"is_error": True} if result["success"] is False else {}
+        return {"type": "tool_result", "text": text, "parts": result["parts"], **failed}
+
+    def to_display_format(self, text: str) -> dict[str, Any]:
+        """Return the text for a person."""
+        return {"type": "text", "content": text}
+
+    def _tool(self, tool_name: str, arguments: Mapping[str, Any], cancellation: Any) -> Items:
+        offer = self._offer(tool_name)
+        if offer is None:
+            yield _failed(f"there is no tool {tool_name!r} here")
+            return
+        report = self._fleet.report(self._settings, offer.server)
+        problem = _refusal(report, offer.tool)
+        if problem is not None:
+            yield _failed(problem)
+            return
+        ask = asking.tool_call(offer.tool.name, arguments)
+        yield from _answers(report, ask, results.tool_result, cancellation)
+
+    def _resource(self, arguments: Mapping[str, Any], cancellation: Any) -> Items:
+        uri = arguments.get("uri")
+        if uri is None:
+            yield from self._list(arguments, "resources")
+        else:
+            yield from self._ask(arguments, asking.resource(uri), results.resource_result, cancellation)
+
+    def _prompt(self, arguments: Mapping[str, Any], cancellation: Any) -> Items:
+        name = arguments.get("name")
+        if name is None:
+            yield from self._list(arguments, "prompts")
+        else:
+            ask = asking.prompt(name, arguments.get("arguments", {}))
+            yield from self._ask(arguments, ask, results.prompt_result, cancellation)
+
+    def _list(self, arguments: Mapping[str, Any], kind: str) -> Items:
+        wanted = arguments.get("server")
+        found = {
+            report.server.name: getattr(report.snapshot.listing, kind)
+            for report in self._fleet.reports(self._settings)
+            if report.snapshot.listing is not None and wanted in (None, report.server.name)
+        }
+        if wanted is not None and wanted not in found:
+            yield _failed(f"there is no server {wanted!r} that is ready")
+        else:
+            yield results.listed({name: entries for name, entries in found.items() if entries})
+
+    def _ask(
+        self, arguments: Mapping[str, Any], ask: Ask, read: Callable[[Any], dict[str, Any]], cancellation: Any
+    ) -> Items:
+        server = self._settings.server(str(arguments.get("server")))
+        if server is None:
+            names = ", ".join(one.name for one in self._settings.servers)
+            yield _failed(f"say which server: {names}")
+        else:
+            yield from _answers(self._fleet.report(self._settings, server), ask, read, cancellation)
+
+    def _offer(self, tool_name: str) -> Offer | None:
+        return next((offer for offer in self.contents.offers if offer.name == tool_name), None)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a toolbox offers."""
+
+    offers: tuple[Offer, ...] = ()
+    resources: bool = False
+    prompts: bool = False
+
+    @classmethod
+    def of(cls, reports: list[Report]) -> Contents:
+        """Return what servers offer now, as far as it is approved."""
+        listings = [report.snapshot.listing for report in reports if report.snapshot.listing is not None]
+        return cls(
+            tuple(Offer(report.server, tool) for report in reports for tool in report.judgement.tools),
+            resources=any(listing.resources for listing in listings),
+            prompts=any(listing.prompts for listing in listings),
+        )
+
+
+def _refusal(report: Report, tool: Tool) -> str | None:
+    """Return why a tool may not be called, now that it comes to it."""
+    server = report.server.name
+    if not report.judgement.launch:
+        return f"the server {server!r} is not approved: a person must approve it first"
+    if report.snapshot.listing is None or tool in report.judgement.tools:
+        return None  # a server that is not there says so itself
+    return f"the server {server!r} has changed {tool.name!r}: a person must approve it anew"
+
+
+def _answers(report: Report, ask: Ask, read: Callable[[Any], dict[str, Any]], cancellation: Any) -> Items:
+    """Ask a server; yield its progress, and what it answers."""
+    if report.connection is None:
+        yield _failed(f"the server {report.server.name!r} is not approved: a person must approve it first")
+        return
+    call = Call(ask, report.server.timeout)
+    with _taken_back(report, call, cancellation):
+        report.connection.ask(call)
+        for item in call.items():
+            if isinstance(item, Progress):
+                yield {"part": _progress(item)}
+            else:
+                yield _outcome(item, read)
+
+
+@contextmanager
+def _taken_back(report: Report, call: Call, cancellation: Any) -> Iterator[None]:
+    """Take a call back when its caller loses interest, by cancelling or by leaving."""
+    assert report.connection is not None
+    cancel = report.connection.cancel
+    key = None if cancellation is None else cancellation.add_callback(lambda: cancel(call))
+    try:
+        yield
+    finally:
+        if cancellation is not None:
+            cancellation.remove_callback(key)
+        if not call.finished:
+            cancel(call)
+
+
+def _outcome(outcome: Answered | Failed, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    return _failed(outcome.problem) if isinstance(outcome, Failed) else read(outcome.value)
+
+
+def _progress(told: Progress) -> dict[str, Any]:
+    known = {"progress": told.progress, "total": told.total, "message": told.message}
+    return {"type": "progress", **{key: value for key, value in known.items() if value is not None}}
+
+
+def _failed(problem: str) -> dict[str, Any]:
+    return {"success": False, "error": problem}
