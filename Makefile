@@ -17,6 +17,8 @@ TOP := $(wildcard conftest.py tests benchmarks)
 LOCKED := .venv/.locked
 READY := .venv/.ready
 PEERS := raw_aiohttp,openai_agents,agno,strands
+# Files of tests run beside each other; `make test PARALLEL=` runs one test after the other.
+PARALLEL ?= -n auto --dist loadfile
 RUN := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -36,7 +38,7 @@ chat: $(READY) ## talk to an agent; without settings to a small model that needs
 	@.venv/bin/agent chat $(ARGS)
 
 test: $(READY) ## run all tests (sets up first when needed)
-	@$(RUN) pytest $(ARGS)
+	@$(RUN) pytest $(PARALLEL) $(ARGS)
 
 test-faults: $(READY) ## disturb every write, kill workers, and count what is lost (40 minutes; needs strace)
 	@$(RUN) FAULTS=long pytest -rs -s packages/agent-app/tests/faults packages/agent-durable/tests/test_chaos.py $(ARGS)

@@ -1,0 +1,477 @@
+"""What durable runs cost beside plain ones, and how far more workers help: one machine, one PostgreSQL.
+
+A step is one model call or one tool call, done and stored. The model answers at once, so what is measured is
+the platform and the database. DBOS's own empty step in the same database is the floor. The ratios are inside
+one run and mean something on any machine; milliseconds are those of this one. `--quick` takes under a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from dbos import DBOS
+
+from agent_app import AgentApplication
+from agent_app.testing.postgres import EmbeddedPostgres
+from agent_core import tool
+from agent_core.testing import Reply, ScriptedProvider, ToolCall
+from agent_durable import DurableRuns, Worker, open_engine
+
+AT_ONCE = 4
+WORKERS = (1, 2, 4)
+PATIENCE = 240.0
+_TICK = os.sysconf("SC_CLK_TCK")
+_SIZE = """
+    SELECT sum(pg_total_relation_size(oid)) FROM pg_class
+    WHERE relkind = 'r' AND relnamespace = '{schema}'::regnamespace
+"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured: rounds of long runs in one process, then short runs for the worker processes."""
+
+    rounds: int
+    calls: int
+    runs: int
+    run_calls: int
+
+
+QUICK = Plan(rounds=2, calls=8, runs=8, run_calls=3)
+WHOLE = Plan(rounds=9, calls=14, runs=60, run_calls=3)  # an agent makes 16 model calls at most by default
+
+
+def line(what: str, figure: str, note: str = "") -> None:
+    print(f"{what:<46}{figure:>12}  {note}", flush=True)
+
+
+# The application: an agent that calls a tool as often as it is told, and a model that answers at once
+
+
+Mark = Callable[[int, int], None]
+
+
+def answering(mark: Mark) -> Callable[[list[dict[str, Any]]], Reply]:
+    """Return a model that tells somebody how many calls are done, and of how many, whenever it is asked."""
+
+    def answer(messages: list[dict[str, Any]]) -> Reply:
+        asked = max(place for place, message in enumerate(messages) if message["role"] == "user")
+        done = sum(message["role"] == "tool" for message in messages[asked:])
+        wanted = int(str(messages[asked]["content"]).split()[-1])
+        mark(done, wanted)
+        if done < wanted:
+            return Reply(tool_calls=[ToolCall("note", {"number": done}, f"q{asked}c{done}")])
+        return Reply(text="Counted.")
+
+    return answer
+
+
+def unmarked(_done: int, _wanted: int) -> None:
+    """Take no notice."""
+
+
+def note(number: int) -> str:
+    """Take a note of a number."""
+    return f"noted {number}"
+
+
+class Notes:
+    name = "notes"
+    version = "1"
+
+    def register(self, registrar: Any) -> None:
+        registrar.tool("note", tool(note))
+
+
+def application(url: str, mark: Mark = unmarked) -> AgentApplication:
+    config = {"agents": {"counter": {"model": "m"}}, "models": {"m": {"provider": "scripted"}}}
+    plugins = [ScriptedProvider(itertools.repeat(answering(mark))), Notes]
+    return AgentApplication(config, store=url, plugins=plugins, installed=False)
+
+
+# Measuring
+
+
+def cpu(pid: int) -> float:
+    """Return the CPU seconds of a process, and of its children that have ended."""
+    with suppress(FileNotFoundError, ProcessLookupError):  # it may end meanwhile
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / _TICK
+    return 0.0
+
+
+class Server:
+    """The database server as seen from outside: its processor time, its rows, its size."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = psycopg.connect(url, autocommit=True)
+        backend = int(self.ask("SELECT pg_backend_pid()"))
+        self._pid = int(Path(f"/proc/{backend}/stat").read_text().rpartition(")")[2].split()[1])
+
+    def ask(self, sql: str) -> Any:
+        row = self._connection.execute(sql).fetchone()
+        return row[0] if row else None
+
+    def cpu(self) -> float:
+        """Return the CPU seconds of the server with all its processes."""
+        children = Path(f"/proc/{self._pid}/task/{self._pid}/children").read_text().split()
+        return sum(cpu(int(child)) for child in children) + cpu(self._pid)
+
+    def counts(self) -> dict[str, float]:
+        """Return what grows with the work."""
+        self._connection.execute("SELECT pg_stat_clear_snapshot()")
+        rows = "SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables"
+        commits = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+        return {
+            "rows": float(self.ask(rows) or 0),
+            "commits": float(self.ask(commits)),
+            "log": float(self.ask("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn")),
+            "store": float(self.ask(_SIZE.format(schema="agent_store"))),
+            "engine": float(self.ask(_SIZE.format(schema="dbos"))),
+        }
+
+    def connections(self) -> int:
+        sql = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        return int(self.ask(sql))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a step took: seconds that passed, CPU seconds of our process, CPU seconds of the server."""
+
+    wall: float
+    ours: float
+    server: float
+
+    @property
+    def cpu(self) -> float:
+        return self.ours + self.server
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(self.wall - other.wall, self.ours - other.ours, self.server - other.server)
+
+
+def median(costs: list[Cost]) -> Cost:
+    return Cost(*(statistics.median(getattr(cost, name) for cost in costs) for name in Cost.__annotations__))
+
+
+class Meter:
+    """Measures work in this process and in the server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._began = Cost(0.0, 0.0, 0.0)
+        self.costs: dict[str, list[Cost]] = {}
+
+    def begin(self) -> None:
+        self._began = self._now()
+
+    def end(self, what: str, count: int) -> None:
+        """Note what was spent since the beginning, divided by a number of steps."""
+        spent = self._now() - self._began
+        cost = Cost(spent.wall / count, spent.ours / count, spent.server / count)
+        self.costs.setdefault(what, []).append(cost)
+
+    def _now(self) -> Cost:
+        return Cost(time.perf_counter(), time.process_time(), self._server.cpu())
+
+
+# (a) and (b): plain runs, durable runs and empty workflows, one at a time in one process
+
+
+@DBOS.workflow(name="empty")
+async def empty(steps: int) -> None:
+    for number in range(steps):
+        await DBOS.run_step_async({"name": f"step {number}"}, nothing)
+
+
+async def nothing() -> dict[str, Any]:
+    return {}
+
+
+class InOneProcess:
+    """Runs of the three kinds, in turn, so that whatever disturbs one disturbs the others as well.
+
+    Of a run, what lies between its first and its last model call is measured: two steps for each tool call.
+    """
+
+    def __init__(self, url: str, plan: Plan, meter: Meter) -> None:
+        self._plan = plan
+        self._meter = meter
+        self._kind = ""
+        self._app = application(url, self._mark)
+        self._engine, self._workers = open_engine(url)
+        self._runs = DurableRuns(self._app, self._engine)
+        self._counted = threading.Event()
+
+    def measure(self) -> None:
+        worker = Worker(self._app, self._engine, self._workers, concurrency=1, given_up=lambda: os._exit(75))
+        worker.start()
+        try:
+            asyncio.run(self._rounds())
+        finally:
+            worker.drain(seconds=10)
+            self._workers.close()
+            self._app.close()
+
+    async def _rounds(self) -> None:
+        for number in range(self._plan.rounds + 1):
+            await self._empty_runs()
+            await self._plain_run()
+            await asyncio.to_thread(self._durable_run)
+            if number == 0:
+                self._meter.costs.clear()  # the first round opens connections
+
+    async def _empty_runs(self) -> None:
+        self._meter.begin()
+        for _ in range(10):
+            await empty(0)
+        self._meter.end("empty workflow", 10)
+        self._meter.begin()
+        await empty(2 * self._plan.calls)
+        self._meter.end("empty step", 2 * self._plan.calls)
+
+    async def _plain_run(self) -> None:
+        self._kind = "plain step"
+        session = await self._app.create_session_async()
+        async for _event in self._app.chat_async(session.session_id, f"Count to {self._plan.calls}"):
+            pass
+
+    def _durable_run(self) -> None:
+        self._kind = "durable step"
+        self._counted.clear()
+        run_id = self._runs.say(self._app.create_session().session_id, f"Count to {self._plan.calls}")
+        assert self._counted.wait(PATIENCE), "the durable run did not come to its end"
+        wait_until(lambda: self._is_done(run_id))
+
+    def _is_done(self, run_id: str) -> bool:
+        info = self._runs.job(run_id)
+        return info is not None and info.status == "done"
+
+    def _mark(self, done: int, wanted: int) -> None:
+        if done == 0:
+            self._meter.begin()
+        elif done == wanted:
+            self._meter.end(self._kind, 2 * wanted)
+            self._counted.set()
+
+
+# (c): durable runs, by worker processes
+
+
+class WorkerProcess:
+    def __init__(self, url: str) -> None:
+        command = [sys.executable, __file__, "--worker", url]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+
+    def wait_ready(self) -> None:
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"ready\n", "the worker did not begin"
+
+    def go(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"go\n")
+
+    def cpu(self) -> float:
+        return cpu(self._process.pid)
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def work(url: str) -> None:
+    """Be a worker, from the first line of the input until SIGTERM."""
+    told = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_given: told.set())
+    app = application(url)
+    engine, workers = open_engine(url)
+    worker = Worker(app, engine, workers, concurrency=AT_ONCE, given_up=lambda: os._exit(75))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    worker.start()
+    told.wait()
+    worker.drain(seconds=10)
+    workers.close()
+    app.close()
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """How fast worker processes were, and what a run took of everybody's processors."""
+
+    rate: float
+    workers_cpu: float
+    server_cpu: float
+    grown: dict[str, float]
+    connections: int
+
+
+class ByWorkers:
+    """Puts runs into the queue, lets worker processes begin, and waits until the last run is over."""
+
+    def __init__(self, url: str, plan: Plan, server: Server) -> None:
+        self._url = url
+        self._plan = plan
+        self._server = server
+
+    def measure(self, count: int) -> Throughput:
+        first = count * AT_ONCE  # runs that open connections are not measured
+        steps = self._steps()
+        self._send(first + self._plan.runs)
+        workers = [WorkerProcess(self._url) for _ in range(count)]
+        try:
+            for worker in workers:
+                worker.wait_ready()
+            for worker in workers:
+                worker.go()
+            self._wait(lambda: self._left() <= self._plan.runs, workers)
+            return self._timed(workers, steps, first + self._plan.runs)
+        finally:
+            for worker in workers:
+                worker.stop()
+
+    def _timed(self, workers: list[WorkerProcess], steps: int, sent: int) -> Throughput:
+        """Measure until the last run is over; some are half done when it begins, so steps are counted."""
+
+        def spent() -> tuple[float, ...]:
+            return time.perf_counter(), sum(worker.cpu() for worker in workers), self._server.cpu()
+
+        before, begun, grown = spent(), self._steps(), self._server.counts()
+        self._wait(lambda: not self._left(), workers)
+        seconds, ours, server = (after - then for then, after in zip(before, spent(), strict=True))
+        ended = self._steps()
+        runs = (ended - begun) / (ended - steps) * sent
+        more = {name: (now - grown[name]) / runs for name, now in self._server.counts().items()}
+        return Throughput(runs / seconds, ours / runs, server / runs, more, self._server.connections())
+
+    def _wait(self, what: Callable[[], bool], workers: list[WorkerProcess]) -> None:
+        def is_so() -> bool:
+            assert all(worker.is_alive() for worker in workers), "a worker has ended"
+            return what()
+
+        wait_until(is_so)
+
+    def _send(self, count: int) -> None:
+        """Put runs into the queue, each of a session of its own."""
+        app = application(self._url)
+        engine, workers = open_engine(self._url)
+        runs = DurableRuns(app, engine)
+        try:
+            for _ in range(count):
+                runs.say(app.create_session().session_id, f"Count to {self._plan.run_calls}")
+        finally:
+            engine.stop()
+            workers.close()
+            app.close()
+
+    def _left(self) -> int:
+        sql = "SELECT count(*) FROM dbos.workflow_status WHERE status IN ('ENQUEUED', 'PENDING')"
+        return int(self._server.ask(sql))
+
+    def _steps(self) -> int:
+        return int(self._server.ask("SELECT count(*) FROM dbos.operation_outputs"))
+
+
+def wait_until(what: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < until, "the runs did not end in time"
+        time.sleep(0.02)
+
+
+# The table
+
+
+def steps_of(calls: int) -> int:
+    """Return how many steps a run has: a model call before each tool call, and one for the answer."""
+    return 2 * calls + 1
+
+
+def show_steps(costs: dict[str, Cost]) -> None:
+    floor, plain = costs["empty step"], costs["plain step"]
+    more = costs["durable step"] - plain
+    line("DBOS: an empty step", "1.00x", describe(floor))
+    line("DBOS: an empty workflow", f"{costs['empty workflow'].wall / floor.wall:.2f}x", "the empty step")
+    line("a plain step", f"{plain.wall / floor.wall:.2f}x", f"the empty step; {describe(plain)}")
+    line("a durable step", f"{costs['durable step'].wall / plain.wall:.2f}x", "a plain step, by time")
+    line("a durable step, CPU of all", f"{costs['durable step'].cpu / plain.cpu:.2f}x", "a plain step")
+    line("what durable adds to a step", f"{more.wall / floor.wall:.2f}x", "the empty step; target: under 2")
+    line("what durable adds to a step, CPU of all", f"{more.cpu / floor.cpu:.2f}x", "the empty step")
+
+
+def describe(cost: Cost) -> str:
+    return (
+        f"{cost.wall * 1e3:.1f} ms, CPU {cost.ours * 1e3:.1f} ms + {cost.server * 1e3:.1f} ms of the server"
+    )
+
+
+def show_workers(found: dict[int, Throughput], plan: Plan, plain: Cost) -> None:
+    steps = steps_of(plan.run_calls)
+    first = found[WORKERS[0]]
+    for count, one in found.items():
+        name = "1 worker process" if count == 1 else f"{count} worker processes"
+        line(f"{name}: runs per second", f"{one.rate / first.rate:.2f}x", f"one worker; {one.rate:.1f}/s")
+    for count, one in found.items():
+        name = "1 worker process" if count == 1 else f"{count} worker processes"
+        whole = (one.workers_cpu + one.server_cpu) / steps
+        times = (
+            f"{one.workers_cpu / steps * 1e3:.1f} ms + {one.server_cpu / steps * 1e3:.1f} ms of the server"
+        )
+        line(f"{name}: CPU of a step", f"{whole / plain.cpu:.2f}x", f"a plain step; {times}")
+    grown = first.grown
+    line(f"a run of {steps} steps: rows written", f"{grown['rows']:.0f}", f"{grown['commits']:.0f} commits")
+    line(
+        f"a run of {steps} steps: bytes kept",
+        f"{grown['store'] / 1000:.1f} kB",
+        f"+ {grown['engine'] / 1000:.1f} kB of DBOS; {grown['log'] / 1000:.0f} kB of write-ahead log",
+    )
+    most = max(found)
+    each = (found[most].connections - first.connections) / (most - WORKERS[0])
+    line("connections that a worker holds", f"{each:.0f}", f"at {AT_ONCE} runs at a time")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: under a minute, and rough")
+    parser.add_argument("--worker", metavar="URL", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.worker:
+        work(given.worker)
+        return
+    plan = QUICK if given.quick else WHOLE
+    with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(folder) as database:
+        server = Server(database.url)
+        meter = Meter(server)
+        InOneProcess(database.url, plan, meter).measure()
+        costs = {what: median(found) for what, found in meter.costs.items()}
+        show_steps(costs)
+        by_workers = ByWorkers(database.url, plan, server)
+        show_workers({count: by_workers.measure(count) for count in WORKERS}, plan, costs["plain step"])
+
+
+if __name__ == "__main__":
+    main()
