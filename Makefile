@@ -64,8 +64,8 @@ types: $(READY) ## check types, strictly, in source and tests
 arrows: $(READY) ## check which module may import which (.importlinter)
 	@$(RUN) lint-imports $(ARGS)
 
-bench: $(READY) ## run every benchmarks/bench_*.py
-	@set -e; for script in $(or $(wildcard benchmarks/bench_*.py),none); do \
+bench: $(READY) ## run every benchmarks/bench_*.py but bench_scale.py
+	@set -e; for script in $(or $(filter-out %/bench_scale.py,$(wildcard benchmarks/bench_*.py)),none); do \
 	  if [ $$script = none ]; then echo "No benchmarks/bench_*.py here."; else $(RUN) python $$script $(ARGS); fi; \
 	done
 
