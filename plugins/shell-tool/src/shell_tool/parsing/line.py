@@ -1,0 +1,130 @@
+"""What a command line is about, for rules that allow, ask and deny."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from shell_tool.parsing.builtins import check_assignments, check_builtin
+from shell_tool.parsing.commands import Command
+from shell_tool.parsing.errors import NotUnderstood
+from shell_tool.parsing.line_reader import MAX_DEPTH, LineReader
+from shell_tool.parsing.word_reader import check_characters
+from shell_tool.parsing.wrappers import Text, run_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MAX_LENGTH = 20_000
+"""How many characters a line may have to be read at all, so that reading takes a moment and no longer."""
+
+_MOST_PIECES = 200
+_CUTS = re.compile(r"[;&|\n(){}`<>]+")
+_QUOTES = re.compile(r"[\\'\"]")
+_LEADING = re.compile(r"^(?:(?:if|then|elif|else|while|until|do|time|!) |\$ ?)+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A command line.
+
+    Attributes:
+        commands: The simple commands in it, as far as they were found.
+        subjects: What must be allowed, all of it: each command, and each file that is written or read. For a
+            line that is not understood this is the line itself, in words with which no command begins.
+        watched: Other texts that asking and denying rules are held against.
+        problem: Why it is not understood; empty if it is.
+    """
+
+    commands: tuple[Command, ...]
+    subjects: tuple[str, ...]
+    watched: tuple[str, ...]
+    problem: str = ""
+
+
+@lru_cache(maxsize=32)  # one call is looked at several times in a row
+def read_line(text: str) -> Line:
+    """Read a line; it need not be one that bash takes."""
+    found = _Findings()
+    try:
+        if len(text) > MAX_LENGTH:
+            raise NotUnderstood(f"more than {MAX_LENGTH} characters")  # noqa: TRY301 - one way out for all
+        check_characters(text)
+        found.read(Text(text, posix=False), 0)
+    except NotUnderstood as problem:
+        found.problem = str(problem)
+    return found.line(text)
+
+
+class _Findings:
+    """What was found in a line so far."""
+
+    def __init__(self) -> None:
+        self.problem = ""
+        self._subjects: list[str] = []
+        self._commands: list[Command] = []
+
+    def read(self, text: Text, depth: int) -> None:
+        """Read a text, and all texts and commands within; note the first problem, and go on behind it."""
+        reader = LineReader(text.text, posix=text.posix, depth=depth)
+        try:
+            reader.read()
+        except NotUnderstood as problem:
+            self.problem = self.problem or str(problem)
+        for found in reader.found:
+            if isinstance(found, Command):
+                self._take(found, depth, posix=text.posix)
+            else:
+                self._subjects.append(found)
+
+    def line(self, text: str) -> Line:
+        """Return what *text* is about."""
+        subjects, commands = self._subjects, tuple(self._commands)
+        watched = [other for command in commands for other in command.bare()]
+        if self.problem:
+            watched += [*subjects, *_pieces(text[:MAX_LENGTH])]
+            subjects = [f"«{text}» is not understood"]
+        return Line(
+            commands=commands, subjects=_unique(subjects), watched=_unique(watched), problem=self.problem
+        )
+
+    def _take(self, command: Command, depth: int, *, posix: bool) -> None:
+        self._subjects.append(command.shown)
+        self._commands.append(command)
+        try:
+            for inner in _within(command, depth, posix=posix):
+                if isinstance(inner, Command):
+                    self._take(inner, depth + 1, posix=posix)
+                else:
+                    self.read(inner, depth + 1)
+        except NotUnderstood as problem:
+            self.problem = self.problem or str(problem)
+
+
+def _within(command: Command, depth: int, *, posix: bool) -> list[Command | Text]:
+    """Return what a command runs of its own words."""
+    check_assignments(command.assignments, for_command=bool(command.words))
+    if not command.words:
+        return []
+    name = command.words[0].literal
+    if not name:
+        raise NotUnderstood("the name of a command is only known when it runs")
+    if depth > MAX_DEPTH:
+        raise NotUnderstood(f"commands within commands, more than {MAX_DEPTH} deep")
+    check_builtin(name, command.words[1:])
+    return run_by(command, posix=posix)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a text that is not understood, roughly, into what may be commands."""
+    for bare in (_QUOTES.sub("", text), _QUOTES.sub(";", text)):  # a quoted text may be a word, or a line
+        for piece in _CUTS.split(bare, _MOST_PIECES):
+            words = _LEADING.sub("", " ".join(piece.split()))
+            if words:
+                yield words
+
+
+def _unique(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))

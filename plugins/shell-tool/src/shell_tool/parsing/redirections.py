@@ -1,0 +1,126 @@
+"""Reading redirections, and the here documents that some of them announce.
+
+A file that is written or read is something to be allowed by itself, as `> file`, whatever command it is
+for. Where a here document ends decides what is a command, so only delimiters that are plain are taken.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from shell_tool.parsing.errors import NotUnderstood
+from shell_tool.parsing.word_reader import WordReader
+
+_OPERATOR = re.compile(r"\d*(<<<|<<-|<<|<>|<&|<(?!\()|>>|>\||>&|>(?!\())|(&>>|&>)")
+_DELIMITER = re.compile(r"(?:'([^'\n]*)'|\"([^\"\\$`\n]*)\"|(\\?)([\w.+-]+))(?=[ \t\n;&|()<>]|\Z)", re.ASCII)
+_COPY = re.compile(r"(?:\d+-?|-)(?=[ \t\n;&|()<>]|\Z)")
+_WRITES = {">": ">", ">|": ">", "&>": ">", ">>": ">>", "&>>": ">>", "<": "<", "<>": "<>"}
+_NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr")
+
+
+class Redirection(NamedTuple):
+    """What a redirection is about: a file as rules see it, or a text that is given."""
+
+    file: str = ""
+    given: str | None = None
+
+
+class Document(NamedTuple):
+    """A here document that begins after the end of the line, and the number of the command it is for."""
+
+    delimiter: str
+    quoted: bool
+    indented: bool
+    owner: int | None = None
+
+
+class RedirectionReader(WordReader):
+    """Reads words and redirections."""
+
+    def __init__(self, text: str, *, posix: bool) -> None:
+        super().__init__(text, posix=posix)
+        self.announced: list[Document] = []
+
+    def at_redirection(self) -> bool:
+        """Say whether a redirection begins here."""
+        return _OPERATOR.match(self.text, self.at) is not None
+
+    def redirection(self) -> Redirection:
+        """Read a redirection; the text of a here document comes later, with `end_line`."""
+        found = _OPERATOR.match(self.text, self.at)
+        assert found is not None  # the caller looked
+        operator = found[1] or found[2]
+        self.at = found.end()
+        self.blanks()
+        if operator in ("<<", "<<-"):
+            return self._announce(indented=operator == "<<-")
+        if operator == "<<<":
+            word = self.word()
+            return Redirection(given=word.shown if word.literal is None else word.literal)
+        return self._file(operator)
+
+    def blanks(self) -> None:
+        """Skip blanks, continued lines, and a comment."""
+        raise NotImplementedError
+
+    def end_line(self) -> None:
+        """Go over the end of a line, and over the here documents that it announced."""
+        self.at += 1
+        announced, self.announced = self.announced, []
+        for document in announced:
+            self.give(document.owner, self._document(document))
+
+    def give(self, owner: int | None, text: str) -> None:
+        """Note the text of a here document."""
+        raise NotImplementedError
+
+    def expand(self, text: str) -> None:
+        """Read the expansions in a here document."""
+        raise NotImplementedError
+
+    def _file(self, operator: str) -> Redirection:
+        if operator in (">&", "<&"):
+            return self._copy(operator)
+        target = self.word()
+        return (
+            Redirection()
+            if target.literal in _NOWHERE
+            else Redirection(f"{_WRITES[operator]} {target.shown}")
+        )
+
+    def _copy(self, operator: str) -> Redirection:
+        """Read the number of a descriptor; bash expands anything else twice, also in single quotes."""
+        found = _COPY.match(self.text, self.at)
+        if found is None:
+            raise NotUnderstood(f"{operator} with something else than a number")
+        self.at = found.end()
+        return Redirection()
+
+    def _announce(self, *, indented: bool) -> Redirection:
+        found = _DELIMITER.match(self.text, self.at)
+        if found is None:
+            raise NotUnderstood("a here document with an unusual delimiter")
+        self.at = found.end()
+        single, double, escape, plain = found.groups()
+        delimiter = next(text for text in (single, double, plain) if text is not None)
+        self.announced.append(Document(delimiter, quoted=plain is None or bool(escape), indented=indented))
+        return Redirection()
+
+    def _document(self, document: Document) -> str:
+        lines: list[str] = []
+        while not self.ended:
+            end = self.text.find("\n", self.at)
+            line = self.text[self.at :] if end < 0 else self.text[self.at : end]
+            self.at = len(self.text) if end < 0 else end + 1
+            if (line.lstrip("\t") if document.indented else line) == document.delimiter:
+                return self._body("".join(f"{line}\n" for line in lines), quoted=document.quoted)
+            lines.append(line)
+        raise NotUnderstood("a here document without an end")
+
+    def _body(self, text: str, *, quoted: bool) -> str:
+        if not quoted:
+            if "\\" in text or "`" in text:
+                raise NotUnderstood("an escape or a backtick in a here document")
+            self.expand(text)
+        return text

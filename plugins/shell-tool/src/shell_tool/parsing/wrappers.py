@@ -1,0 +1,220 @@
+"""Commands that run other commands: what they would run.
+
+Only options that are known are skipped. One that is not may take a value, and then what seems to be the
+command is not.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shell_tool.parsing.commands import Command
+from shell_tool.parsing.errors import NotUnderstood
+from shell_tool.parsing.words import Word
+
+
+class Text(NamedTuple):
+    """A text that a shell reads as commands.
+
+    Attributes:
+        text: The text.
+        posix: Whether that shell may not know what bash added to the language.
+    """
+
+    text: str
+    posix: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The options that a wrapper may have before the command.
+
+    Attributes:
+        flags: Those without a value.
+        values: Those with one, as the next word or at their end.
+        before: How many words stand before the command.
+    """
+
+    flags: frozenset[str] = frozenset()
+    values: frozenset[str] = frozenset()
+    before: int = 0
+
+
+def _options(flags: str = "", values: str = "", before: int = 0) -> _Options:
+    return _Options(frozenset(flags.split()), frozenset(values.split()), before)
+
+
+_WRAPPERS = {
+    "builtin": _options(),
+    "command": _options("-p"),
+    "doas": _options("-n", "-u"),
+    "env": _options("-i -", "-u"),
+    "exec": _options("-c -l", "-a"),
+    "nice": _options(values="-n"),
+    "nohup": _options(),
+    "setsid": _options("-c -f -w"),
+    "stdbuf": _options(values="-i -o -e"),
+    "sudo": _options("-n -E -H", "-u -g"),
+    "time": _options("-p"),
+    "timeout": _options("--foreground --preserve-status", "-k -s", before=1),
+    "xargs": _options("-0 -r -t --null --no-run-if-empty", "-I -L -P -d -n -s"),
+}
+# They run what they are given in ways, or with options, that are not read here.
+_OPAQUE = frozenset(
+    (
+        *("ash", "at", "batch", "bwrap", "busybox", "chroot", "chrt", "csh", "entr", "expect", "fakeroot"),
+        *("firejail", "fish", "flock", "ionice", "ksh", "ltrace", "mksh", "nsenter", "numactl", "parallel"),
+        *("rlwrap", "runuser", "script", "setarch", "setpriv", "strace", "su", "systemd-run", "taskset"),
+        *("tcsh", "toybox", "unbuffer", "unshare", "watch", "zsh"),
+    )
+)
+_SHELLS = ("bash", "dash", "sh")
+_SHELL_FLAGS = re.compile(r"-[aefuvxl]+")
+_SHELL_TEXT = re.compile(r"-[aefuvxl]*c[aefuvxl]*")
+_FIND_RUNS = ("-exec", "-execdir", "-ok", "-okdir")
+_FIND_CHANGES = ("-delete", "-fls", "-fprint", "-fprint0", "-fprintf")
+_FIND_PLACEHOLDER = "{}"
+_LOOKS_UP = ("-v", "-V")
+
+
+def run_by(command: Command, *, posix: bool) -> list[Command | Text]:
+    """Return what a command runs of its own words.
+
+    Args:
+        posix: Whether a shell runs it that may not know what bash added to the language.
+
+    Raises:
+        NotUnderstood: If it may run something, and what is not clear.
+    """
+    words = command.words
+    name = (words[0].literal or "").rpartition("/")[2]
+    if name in _OPAQUE:
+        raise NotUnderstood(f"{name}, which runs other commands")
+    if name in (*_SHELLS, "source", "."):
+        _check_script(command)
+    if name in _SHELLS:
+        return _run_by_shell(name, words[1:])
+    if name == "eval":
+        return [Text(" ".join(_literals(words[1:], name)), posix)]
+    if name == "trap":
+        return _run_by_trap(words[1:], posix=posix)
+    if name == "find":
+        return _run_by_find(words[1:])
+    return _wrapped(name, words[1:]) if name in _WRAPPERS else []
+
+
+def _wrapped(name: str, words: tuple[Word, ...]) -> list[Command | Text]:
+    given, rest = _skip_options(name, words)
+    if name == "command" and rest and rest[0].literal in _LOOKS_UP:
+        return []
+    skipped = _WRAPPERS[name].before
+    _literals(rest[:skipped], name)
+    rest = rest[skipped:]
+    if name == "xargs" and rest:
+        rest = _filled_in(rest, given.get("-I"))
+    return _command(name, rest)
+
+
+def _command(name: str, words: tuple[Word, ...]) -> list[Command | Text]:
+    """Return the command that begins here, behind assignments for env."""
+    assignments: list[Word] = []
+    while name == "env" and words and "=" in (text := _literals(words[:1], name)[0]):
+        assignments.append(Word.assigning(text))
+        words = words[1:]
+    return [Command(words, tuple(assignments))] if words else []
+
+
+def _skip_options(name: str, words: tuple[Word, ...]) -> tuple[dict[str, str], tuple[Word, ...]]:
+    """Return the values of options, and the words behind them."""
+    known, given, at = _WRAPPERS[name], dict[str, str](), 0
+    while at < len(words):
+        [text] = _literals(words[at : at + 1], name)
+        if text == "--":
+            return given, words[at + 1 :]
+        if text in known.flags:
+            at += 1
+        elif text in known.values:
+            given |= dict.fromkeys([text], *_literals(words[at + 1 : at + 2], name))
+            at += 2
+        elif text[:2] in known.values:
+            given[text[:2]] = text[2:]
+            at += 1
+        elif text.startswith("-") and not (name == "command" and text in _LOOKS_UP):
+            raise NotUnderstood(f"{name} with the option {text}")
+        else:
+            break
+    return given, words[at:]
+
+
+def _filled_in(words: tuple[Word, ...], placeholder: str | None) -> tuple[Word, ...]:
+    """Return a command with what xargs or find puts into it, which is not known."""
+    if placeholder is None:
+        return (*words, Word.unknown('"$@"'))
+    return tuple(
+        Word.unknown(word.shown) if word.literal is None or placeholder in word.literal else word
+        for word in words
+    )
+
+
+def _run_by_shell(name: str, words: tuple[Word, ...]) -> list[Command | Text]:
+    for at, word in enumerate(words):
+        [text] = _literals((word,), name)
+        if _SHELL_TEXT.fullmatch(text):
+            return _shell_text(name, words[at + 1 : at + 2])
+        if not text.startswith(("-", "+")):
+            return []  # a script
+        if not _SHELL_FLAGS.fullmatch(text):
+            raise NotUnderstood(f"{name} with the option {text}")
+    raise NotUnderstood(f"{name}, which reads commands from its standard input")
+
+
+def _check_script(command: Command) -> None:
+    """Raise `NotUnderstood` if a shell may read commands from something else than a script."""
+    texts = [word.literal or "" for word in command.words]
+    if command.given or any(text.startswith(("/dev/", "/proc/")) for text in texts):
+        raise NotUnderstood("a shell that reads commands from a descriptor")
+
+
+def _shell_text(name: str, words: tuple[Word, ...]) -> list[Command | Text]:
+    texts = _literals(words, name)
+    if any(text.startswith(("-", "+")) for text in texts):
+        raise NotUnderstood(f"{name} -c with an option behind it")
+    return [Text(text, posix=name != "bash") for text in texts]
+
+
+def _run_by_trap(words: tuple[Word, ...], *, posix: bool) -> list[Command | Text]:
+    texts = _literals(words, "trap")
+    if not texts or texts[0] in ("-", "-l", "-p"):
+        return []
+    if texts[0].startswith("-"):
+        raise NotUnderstood(f"trap with the option {texts[0]}")
+    return [Text(texts[0], posix)]
+
+
+def _run_by_find(words: tuple[Word, ...]) -> list[Command | Text]:
+    texts = _literals(words, "find")
+    changing = next((text for text in texts if text in _FIND_CHANGES), None)
+    if changing is not None:
+        raise NotUnderstood(f"find with {changing}, which changes files")
+    return [
+        Command(_filled_in(words[start + 1 : _end_of_run(texts, start)], _FIND_PLACEHOLDER))
+        for start, text in enumerate(texts)
+        if text in _FIND_RUNS
+    ]
+
+
+def _end_of_run(texts: list[str], start: int) -> int:
+    for at in range(start + 2, len(texts)):
+        if texts[at] == ";" or (texts[at] == "+" and texts[at - 1] == _FIND_PLACEHOLDER):
+            return at
+    raise NotUnderstood(f"find with {texts[start]} without an end")
+
+
+def _literals(words: tuple[Word, ...], name: str) -> list[str]:
+    """Return words as they are when the command runs."""
+    texts = [word.literal for word in words if word.literal is not None]
+    if len(texts) < len(words):
+        raise NotUnderstood(f"{name} with a word that is not known before it runs")
+    return texts

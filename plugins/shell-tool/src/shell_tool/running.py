@@ -1,0 +1,223 @@
+"""A command while it runs: its output is taken, its time watched, and in the end nothing of it is left.
+
+A thread of its own looks after each command, whoever waits for it. Both streams of output go into one pipe,
+so they come in the order in which they were written. The pipe may stay open when the command has exited,
+since what it left in the background holds it: that is waited for only a moment.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from dataclasses import dataclass
+from secrets import token_hex
+from time import monotonic
+from typing import TYPE_CHECKING, Literal
+
+from shell_tool.errors import Refused
+from shell_tool.processes import MARK, ProcessGroup
+from shell_tool.watching import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from shell_tool.output import Output
+
+Cause = Literal["exit", "timeout", "stop"]
+"""Why a command ended: by itself, since its time was over, or since somebody stopped it."""
+
+_PART = 64 * 1024
+_PAUSE = 0.05
+_LINGER = 0.2
+_TICK = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What to run, and how.
+
+    Attributes:
+        command: The text for bash.
+        bash: The program.
+        folder: Where it runs.
+        env: All variables that it has.
+        timeout: Seconds until it is ended; None for never.
+        grace: Seconds between asking it to end and ending it by force.
+    """
+
+    command: str
+    bash: str
+    folder: Path
+    env: Mapping[str, str]
+    timeout: float | None
+    grace: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """How a command ended.
+
+    Attributes:
+        cause: Why.
+        code: Its exit code, negative for a signal; None if it could not be ended.
+        left_running: Whether it had left processes in the background, which were ended.
+        seconds: How long it ran.
+    """
+
+    cause: Cause
+    code: int | None
+    left_running: bool
+    seconds: float
+
+
+class RunningCommand:
+    """A command that was started.
+
+    Attributes:
+        output: What it has written so far.
+        end: How it ended; None while it runs.
+
+    Raises:
+        Refused: If it cannot be started.
+    """
+
+    def __init__(self, launch: Launch, output: Output) -> None:
+        self.output = output
+        self.end: End | None = None
+        self._grace = launch.grace
+        self._began = monotonic()
+        self._deadline = None if launch.timeout is None else self._began + launch.timeout
+        self._stopped = False
+        self._over = threading.Event()
+        self._changed = threading.Condition()
+        mark = token_hex(16)
+        self._process = _spawn(launch, mark)
+        self._group = ProcessGroup(self._process.pid, mark)
+        self._watch = Watch(self._process)
+        threading.Thread(target=self._look_after, name="shell-command", daemon=True).start()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run."""
+        return monotonic() - self._began if self.end is None else self.end.seconds
+
+    def stop(self) -> None:
+        """Have it ended, with all that it started; returns at once."""
+        self._stopped = True
+        self._watch.wake()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for its end, and say whether it has come."""
+        return self._over.wait(seconds)
+
+    def wait_beyond(
+        self, size: int, seconds: float | None = None, given_up: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Wait until it has written more than *size* bytes, or ended, or whoever waits has given up."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self.output.total > size or self._over.is_set() or given_up(), seconds
+            )
+
+    def wake(self) -> None:
+        """Have those who wait look whether they still want to."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def follow(self, limit: int) -> Iterator[bytes]:
+        """Yield the first *limit* bytes of the output as they come, and return when the command has ended."""
+        place = 0
+        while True:
+            over = self._over.is_set()  # asked first: what is read afterwards is then all that there is
+            piece = self.output.read(place, min(_PART, limit - place))
+            place += len(piece)
+            if piece:
+                yield piece
+            elif over:
+                return
+            elif place >= limit or self.output.is_full:
+                self._over.wait()
+            else:
+                self.wait_beyond(place)
+                self._over.wait(_PAUSE)  # what comes in drops is shown in sips
+
+    def _look_after(self) -> None:
+        try:
+            self.end = self._until_the_end()
+        finally:
+            self._watch.close()
+            self._over.set()
+            self.wake()
+
+    def _until_the_end(self) -> End:
+        cause = self._until_exit()
+        if cause == "exit":
+            self._read(_LINGER, lambda: self._watch.at_end)
+        else:
+            self._end_leader()
+        left_running = self._end_the_rest()
+        if cause != "exit":
+            self._group.end_escaped()
+        self._read(_LINGER, lambda: not self._take(0))
+        seconds = monotonic() - self._began
+        return End(cause=cause, code=self._process.returncode, left_running=left_running, seconds=seconds)
+
+    def _until_exit(self) -> Cause:
+        while not self._watch.has_exited:
+            left = None if self._deadline is None else self._deadline - monotonic()
+            if self._stopped:
+                return "stop"
+            if left is not None and left <= 0:
+                return "timeout"
+            self._take(left)
+        return "exit"
+
+    def _end_leader(self) -> None:
+        self._group.ask_escaped()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            self._group.signal(number)
+            self._read(self._grace, lambda: self._watch.has_exited)
+
+    def _end_the_rest(self) -> bool:
+        """End what the leader of the group left behind, and say whether there was anything."""
+        if not self._watch.has_exited:
+            return False  # a process of another user, or one that the system holds
+        self._process.wait()
+        left_running = self._group.is_alive
+        if left_running:
+            self._group.signal(signal.SIGTERM)
+            self._read(self._grace, lambda: not self._group.is_alive)
+            self._group.signal(signal.SIGKILL)
+        return left_running
+
+    def _read(self, seconds: float, enough: Callable[[], bool]) -> None:
+        """Take output until it is enough, at most so long."""
+        deadline = monotonic() + seconds
+        while not enough() and (left := deadline - monotonic()) > 0:
+            self._take(min(left, _TICK))
+
+    def _take(self, seconds: float | None) -> bool:
+        """Wait for output, at most so long, take it, and say whether there was some."""
+        piece = self._watch.look(seconds)
+        if piece:
+            self.output.write(piece)
+            self.wake()
+        return bool(piece)
+
+
+def _spawn(launch: Launch, mark: str) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(  # noqa: S603 - to run what the model asks for is the purpose
+            [launch.bash, "--noprofile", "--norc", "-c", launch.command.encode()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            cwd=launch.folder,
+            env={**launch.env, MARK: mark},
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise Refused(f"the command cannot be started: {error}") from error

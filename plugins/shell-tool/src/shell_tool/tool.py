@@ -1,0 +1,200 @@
+"""The plugin: four tools, and what a person is told before one of them runs."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from shell_tool import reports
+from shell_tool.arguments import OutputArguments, ShellArguments, job_id
+from shell_tool.assets import keep_whole
+from shell_tool.environment import command_environment
+from shell_tool.errors import Refused
+from shell_tool.folders import working_folder, workspace_roots
+from shell_tool.jobs import Job, Jobs
+from shell_tool.output import Decoder
+from shell_tool.parsing import quote, read_line, suggest
+from shell_tool.running import Launch
+from shell_tool.schemas import JOBS, OUTPUT, SHELL, STOP, tool_schemas
+from shell_tool.settings import SCHEMA, Settings
+
+State = dict[str, Any]
+Context = Mapping[str, Any] | None
+Items = Iterator[dict[str, Any]]
+
+
+class ShellTool:
+    """Runs commands in bash, at once or in the background.
+
+    Attributes:
+        close: Ends all commands that run; called by itself when the plugin goes, or the process exits.
+    """
+
+    name = "shell_tool"
+    version = "0.1.0"
+    default_enabled = False
+    parallel = frozenset((JOBS, OUTPUT))
+
+    def __init__(self) -> None:
+        self._jobs = Jobs()
+        self.close: Callable[[], object] = weakref.finalize(self, self._jobs.close)
+
+    def get_config_schema(self) -> dict[str, Any]:
+        """Return the settings."""
+        return SCHEMA
+
+    def init(self, config: Mapping[str, Any]) -> State:
+        """Read the settings."""
+        return {"settings": Settings.read(config)}
+
+    def get_tool_schemas(self, state: State) -> list[dict[str, Any]]:
+        """Return the four tools."""
+        return tool_schemas(state["settings"])
+
+    def stream_tool(
+        self,
+        tool_name: str,
+        arguments: dict[str, Any],
+        state: State,
+        *,
+        cancellation: Any = None,
+        context: Context = None,
+    ) -> Items:
+        """Run a tool; output comes as it is written, the result last."""
+        tools = {SHELL: self._shell, JOBS: self._list, OUTPUT: self._output, STOP: self._stop}
+        try:
+            if tool_name not in tools:
+                raise Refused(f"there is no tool {tool_name!r} here: take one of {', '.join(tools)}")  # noqa: TRY301
+            yield from tools[tool_name](arguments, state["settings"], context, cancellation)
+        except Refused as refusal:
+            yield {"success": False, "error": str(refusal)}
+
+    def format_tool_call_preview(self, tool_name: str, arguments: dict[str, Any]) -> str:
+        """Return one line about a call."""
+        if tool_name != SHELL:
+            return " ".join([tool_name, *(f"{key}={value}" for key, value in arguments.items())])
+        start = "start in the background: " if arguments.get("background") else "$ "
+        return f"{start}{reports.brief(str(arguments.get('command', '')))}"
+
+    def format_tool_call_display(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the command to the letter, and all of it."""
+        if tool_name != SHELL:
+            return None
+        return {"type": "code", "language": "sh", "content": str(arguments.get("command", ""))}
+
+    def format_tool_result(self, result: dict[str, Any]) -> str:
+        """Return the words for the model; the rest of a result is for programs."""
+        return str(result.get("result", result.get("error")))
+
+    def to_display_format(self, text: str, result: dict[str, Any]) -> dict[str, Any]:
+        """Return what a person sees of a result; `asset_id` names the whole output where this is a part."""
+        about = ("exit_code", "seconds", "output_bytes", "kept_bytes", "asset_id", "asset_problem", "id")
+        return {"type": "text", "content": text, **{key: result[key] for key in about if key in result}}
+
+    def permission_subjects(self, tool_name: str, arguments: dict[str, Any]) -> list[str]:
+        """Return everything that must be allowed for a call: each command of a line, each file it writes.
+
+        A call that names a folder is about `cd` to it as well: what `make` does depends on where it does it.
+        """
+        if tool_name == SHELL:
+            folder = arguments.get("cwd")
+            moves = [] if folder in (None, "", ".") else [f"cd {quote(str(folder))}"]
+            return [*moves, *read_line(str(arguments["command"])).subjects]
+        return [str(arguments["id"])] if tool_name in (OUTPUT, STOP) else []
+
+    def permission_watched(self, tool_name: str, arguments: dict[str, Any]) -> list[str]:
+        """Return other texts that rules which ask or deny are held against."""
+        return list(read_line(str(arguments["command"])).watched) if tool_name == SHELL else []
+
+    def permission_suggestions(self, tool_name: str, arguments: dict[str, Any]) -> list[str]:
+        """Return patterns to offer to a person who allows a call for longer than once."""
+        return suggest(str(arguments["command"])) if tool_name == SHELL else []
+
+    def _shell(self, arguments: Any, settings: Settings, context: Context, cancellation: Any) -> Items:
+        asked = ShellArguments.read(arguments, settings)
+        roots = workspace_roots(context, settings.roots)
+        launch = Launch(
+            command=asked.command,
+            bash=settings.bash,
+            folder=working_folder(asked.cwd, roots),
+            env=command_environment(os.environ, settings),
+            timeout=asked.timeout,
+            grace=settings.grace,
+        )
+        job = self._jobs.start(launch, _session(context), settings, background=asked.background)
+        if asked.background:
+            yield reports.started(job)
+        else:
+            yield from self._followed(job, settings, context, cancellation)
+
+    def _followed(self, job: Job, settings: Settings, context: Context, cancellation: Any) -> Items:
+        """Show the output of a command, and at its end what became of it."""
+        decoder = Decoder()
+        with _stopped_by(cancellation, job):
+            for piece in job.running.follow(settings.stream_bytes):
+                yield from _parts(decoder.text(piece))
+        yield from _parts(decoder.text(b"", last=True))
+        result = reports.outcome(job, settings)
+        if "id" in result:
+            result |= keep_whole(job, context)
+        else:
+            self._jobs.forget(job)
+        yield result
+
+    def _list(self, _arguments: Any, _settings: Settings, context: Context, _cancellation: Any) -> Items:
+        yield reports.listed(self._jobs.of(_session(context)))
+
+    def _output(self, arguments: Any, settings: Settings, context: Context, cancellation: Any) -> Items:
+        asked = OutputArguments.read(arguments)
+        job = self._jobs.get(asked.id, _session(context))
+        with _calling(cancellation, job.running.wake):
+            job.running.wait_beyond(asked.offset, asked.wait, lambda: _is_cancelled(cancellation))
+        yield reports.part(job, asked.offset, settings)
+
+    def _stop(self, arguments: Any, settings: Settings, context: Context, _cancellation: Any) -> Items:
+        job = self._jobs.get(job_id(arguments), _session(context))
+        job.running.stop()
+        job.running.wait()
+        yield reports.stopped(job, settings)
+
+
+@contextmanager
+def _stopped_by(cancellation: Any, job: Job) -> Iterator[None]:
+    """End a command if the caller loses interest, by cancelling or by leaving."""
+    with _calling(cancellation, job.running.stop):
+        try:
+            yield
+        finally:
+            if job.running.end is None:
+                job.running.stop()
+                job.running.wait()
+
+
+@contextmanager
+def _calling(cancellation: Any, callback: Callable[[], None]) -> Iterator[None]:
+    """Have a function called when a call is cancelled."""
+    if cancellation is None:
+        yield
+        return
+    key = cancellation.add_callback(callback)
+    try:
+        yield
+    finally:
+        cancellation.remove_callback(key)
+
+
+def _is_cancelled(cancellation: Any) -> bool:
+    return cancellation is not None and cancellation.cancelled
+
+
+def _parts(text: str) -> Items:
+    if text:
+        yield {"part": {"type": "output", "text": text}}
+
+
+def _session(context: Context) -> str:
+    session_id = (context or {}).get("session_id")
+    return session_id if isinstance(session_id, str) else ""
