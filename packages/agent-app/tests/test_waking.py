@@ -36,6 +36,12 @@ for line in sys.stdin:
 """
 
 
+def follow(hub: EventHub, session_id: str) -> Any:
+    work = hub.follow(session_id, 0)
+    assert work.blocking is not None
+    return work.blocking()
+
+
 class Writer:
     """Another process that writes to the log what it is told."""
 
@@ -61,7 +67,7 @@ class Reader:
     def __init__(self, hub: EventHub, session_id: str) -> None:
         self._changed = threading.Condition()
         self._events: list[dict[str, Any]] = []
-        self._stream = hub.follow(session_id, 0).blocking()
+        self._stream = follow(hub, session_id)
         self._stopped = threading.Event()
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -155,8 +161,9 @@ def test_nobody_listens_longer_than_somebody_follows(shared: SessionStore, sessi
     shared.append_events(session_id, [{"type": "note"}])
     assert listeners(shared.url) == []
 
-    first, second = hub.follow(session_id, 0).blocking(), hub.follow(session_id, 0).blocking()
-    next(first), next(second)
+    first, second = follow(hub, session_id), follow(hub, session_id)
+    next(first)
+    next(second)
     wait_until(lambda: len(listeners(shared.url)) == 1)
     first.close()
     assert len(listeners(shared.url)) == 1

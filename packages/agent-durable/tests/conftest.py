@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from agent_app import AgentApplication
+    from agent_durable import JobInfo
 
 PATIENCE = 120.0
+SILENT_SECONDS = "3"
+Limits = dict[str, tuple[int, float]]
 
 
 class WorkerProcess:
@@ -86,11 +91,12 @@ class WorkerProcess:
 class Site:
     """A database, workers on it, and an application that sends them work."""
 
-    def __init__(self, url: str, folder: Path, **sections: Any) -> None:
+    def __init__(self, url: str, folder: Path, *, limits: Limits | None = None, **sections: Any) -> None:
         self.url = url
         self.folder = folder
+        self.limits = limits or {}
         self.app: AgentApplication = application(url, **sections)
-        self.engine, self.workers = open_engine(url)
+        self.engine, self.workers = open_engine(url, limits=limits)
         self.runs = DurableRuns(self.app, self.engine)
         self._processes: list[WorkerProcess] = []
 
@@ -102,9 +108,23 @@ class Site:
 
     def worker_soon(self, *arguments: str, **environment: str) -> WorkerProcess:
         """Start a worker, and do not wait for it."""
-        process = WorkerProcess(self.url, self.folder, *arguments, **environment)
+        limits = json.dumps([(whom, *rate) for whom, rate in self.limits.items()])
+        url = environment.pop("URL", self.url)
+        settings = {"SILENT_SECONDS": SILENT_SECONDS, "LIMITS": limits, **environment}
+        process = WorkerProcess(url, self.folder, *arguments, **settings)
         self._processes.append(process)
         return process
+
+    def say(self, text: str, session_id: str | None = None, **job: Any) -> tuple[str, str]:
+        """Say something in a session, or in a new one; return it and the run."""
+        session_id = session_id or self.app.create_session("counter").session_id
+        return session_id, self.runs.say(session_id, text, **job)
+
+    def info(self, run_id: str) -> JobInfo:
+        """Return what is known of a run."""
+        found = self.runs.job(run_id)
+        assert found is not None
+        return found
 
     def effects(self) -> list[str]:
         """Return what tools have done."""
@@ -154,13 +174,26 @@ def postgres() -> Iterator[EmbeddedPostgres]:
 @pytest.fixture
 def site(postgres: EmbeddedPostgres, tmp_path: Path) -> Iterator[Site]:
     """An empty database with nobody at work."""
+    yield from open_site(postgres, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shop(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A database with one worker, for all tests of a module that leave it alive."""
+    with contextmanager(open_site)(postgres, tmp_path_factory.mktemp("shop")) as place:
+        place.worker(TOOL_SECONDS="0.1")
+        yield place
+
+
+def open_site(postgres: EmbeddedPostgres, folder: Path, limits: Limits | None = None) -> Iterator[Site]:
+    """Yield an empty database, and end everything on it afterwards."""
     import psycopg
 
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute("DROP SCHEMA IF EXISTS agent_store CASCADE")
         connection.execute("DROP SCHEMA IF EXISTS dbos CASCADE")
         connection.execute("DROP TABLE IF EXISTS agent_workers")
-    first = Site(postgres.url, tmp_path)
+    first = Site(postgres.url, folder, limits=limits)
     try:
         yield first
     finally:

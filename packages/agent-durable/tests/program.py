@@ -7,6 +7,7 @@ effect is a line in FOLDER/effects, written before the tool returns; that is the
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import sys
@@ -17,7 +18,7 @@ from typing import Any
 
 from agent_app import AgentApplication
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
-from agent_durable import Worker, open_engine
+from agent_durable import Worker, open_engine, worker as worker_module
 
 
 def answer(messages: list[dict[str, Any]]) -> Reply:
@@ -85,10 +86,13 @@ def main() -> None:
     version = sys.argv[3] if len(sys.argv) > 3 else "1"
     seconds = float(os.environ.get("TOOL_SECONDS", "0.05"))
     asks = {"permissions": {"ask": ["pay"], "allow": ["note"]}} if os.environ.get("ASKS") else {}
-    limits = {"tenant:slow": (1, 2.0)} if os.environ.get("LIMITED") else None
+    limits = {whom: (count, period) for whom, count, period in json.loads(os.environ.get("LIMITS", "[]"))}
+    worker_module.SILENT_SECONDS = float(os.environ.get("SILENT_SECONDS", "6"))
+    worker_module.FORGOTTEN_SECONDS = 0.0
     app = application(url, folder, version=version, seconds=seconds, **asks)
     engine, workers = open_engine(url, limits=limits)
-    worker = Worker(app, engine, workers, concurrency=4, given_up=lambda: os._exit(75))
+    concurrency = int(os.environ.get("CONCURRENCY", "4"))
+    worker = Worker(app, engine, workers, concurrency=concurrency, given_up=lambda: os._exit(75))
     told = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_given: told.set())
     worker.start()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agent_app.testing.postgres import EmbeddedPostgres
 
 LONG = os.environ.get("FAULTS") == "long"
-RUNS = 500 if LONG else 24
+RUNS = 500 if LONG else 16
 CALLS = 4
 KILL_SECONDS = 1.0
 RESTARTS = 2 if LONG else 1
@@ -75,7 +75,7 @@ class Killer:
 
 def send(site: Site) -> list[tuple[str, str]]:
     """Send the work; what was acknowledged is what counts."""
-    sent = []
+    sent: list[tuple[str, str]] = []
     while len(sent) < RUNS:
         try:
             session = site.app.create_session("counter")

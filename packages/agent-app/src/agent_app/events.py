@@ -120,6 +120,8 @@ class EventHub:
         Raises:
             StoreUnavailable: If the store was closed, or is away for longer than a restart takes.
         """
+        if self._closed:
+            raise StoreUnavailable("the application was closed: open it again to follow sessions")
         try:
             events = self._store.events(session_id, after=after, limit=_PAGE)
             if not events:
@@ -134,11 +136,11 @@ class EventHub:
         return list(events)
 
     def _is_gone(self) -> bool:
-        """Say whether a store that cannot be read was closed, or is away for too long to wait for it."""
+        """Say whether a store that cannot be read is away for too long to wait for it."""
         now = time.monotonic()
         if self._away_since is None:
             self._away_since = now
-        return self._closed or now - self._away_since > _PATIENCE_SECONDS
+        return now - self._away_since > _PATIENCE_SECONDS
 
     def _check_cursor(self, session_id: str, after: object) -> None:
         """Refuse a number that the log does not have: a reader would miss what comes next, unawares.

@@ -10,6 +10,8 @@ durable engine need only remember how far a run has come, and see to it that som
     performing   a run as a workflow of such steps
     engine       what is needed of a durable engine
     dbos_engine  DBOS as that engine
+    dbos_tables  what is read from its tables at once
+    metrics      what is counted for OpenTelemetry
     workers      who is at work, and who has died
     worker       a process that takes runs from the queue
     capability   which runs a worker can take
@@ -17,8 +19,18 @@ durable engine need only remember how far a run has come, and see to it that som
 """
 
 from agent_durable.engine import DurableEngine
-from agent_durable.jobs import Job, JobInfo, Outcome
-from agent_durable.service import DurableRuns, open_engine
+from agent_durable.jobs import Job, JobInfo, Outcome, Queue
+from agent_durable.service import DurableRuns, end_of_log, open_engine
 from agent_durable.worker import Worker
 
-__all__ = ["DurableEngine", "DurableRuns", "Job", "JobInfo", "Outcome", "Worker", "open_engine"]
+__all__ = [
+    "DurableEngine",
+    "DurableRuns",
+    "Job",
+    "JobInfo",
+    "Outcome",
+    "Queue",
+    "Worker",
+    "end_of_log",
+    "open_engine",
+]

@@ -1,34 +1,47 @@
 """DBOS as the durable engine: workflows, queues and steps in PostgreSQL, or in SQLite for one machine.
 
 Each capability has a queue of its own, in which a session is a partition: of one session, one run goes on
-at a time. Limits stand before it: a job whose tenant or provider has one passes through that one's queue
+at a time. Such a queue knows no order between sessions. So jobs that have time wait in another one, which
+nobody serves, and are moved from there, the most urgent first, when there is room.
+
+Limits stand before both: a job whose tenant or provider has one passes through that one's queue
 first, where a tiny workflow hands it on.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import count as numbers, islice
 from typing import TYPE_CHECKING, Any
 
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, error as dbos_error
 
 from agent_core import AgentError
-from agent_core.log import get_logger
+from agent_durable import dbos_tables
+from agent_durable.dbos_tables import Progress
 from agent_durable.jobs import Job, JobInfo, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
+    import sqlalchemy as sa
     from dbos import EnqueueOptions, WorkflowStatus
 
     from agent_durable.engine import Perform
-    from agent_durable.jobs import Status
+    from agent_durable.jobs import Queue, Status
 
 NAME = "agent-platform"
 VERSION = "1"
 """The version of the workflows here. What the agents are is told apart by capability, not by this."""
 
 RUN, PASS_ON = "agent_run", "agent_pass_on"
+SESSION = "session"
 _POLL_SECONDS = 0.2
+_PAGE = 200
+_IDLE_SECONDS = 5.0
+_LATER = "later:"
+_MOST_STAGES = 3  # two limits, and the queue itself
+_OPEN = ("ENQUEUED", "DELAYED", "PENDING")
 _STATUS: dict[str, Status] = {
     "ENQUEUED": "waiting",
     "DELAYED": "waiting",
@@ -37,7 +50,15 @@ _STATUS: dict[str, Status] = {
     "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "failed",
     "CANCELLED": "cancelled",
 }
-_log = get_logger("durable")
+_LOOK_AT: dict[Status | None, list[str]] = {
+    "waiting": list(_OPEN),
+    "running": ["PENDING"],
+    "suspended": ["SUCCESS"],
+    "done": ["SUCCESS"],
+    "failed": ["SUCCESS", "ERROR", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"],
+    "cancelled": ["SUCCESS", "CANCELLED"],
+}
+"""Where DBOS's statuses must be looked at for ours: what a run came to is in its output."""
 
 
 class DbosEngine:
@@ -58,54 +79,74 @@ class DbosEngine:
 
     def submit(self, job: Job) -> str:
         """Put a job into the queue and return its run id; the same id again changes nothing."""
-        stages = self._stages(job)
-        options = _options(job, stages[0], PASS_ON if len(stages) > 1 else RUN)
-        if len(stages) > 1:
-            self._open().enqueue({**options, "workflow_id": f"{job.run_id}~0"}, job.to_dict(), stages[1:])
-        else:
-            self._open().enqueue(options, job.to_dict())
+        options, arguments = _entry(job, self._stages(job))
+        self._open().enqueue(options, *arguments)
         return job.run_id
 
     def jobs(self, *, status: Status | None = None, limit: int = 100) -> Sequence[JobInfo]:
         """Return jobs, the latest first."""
-        found = self._open().list_workflows(name=[RUN, PASS_ON], limit=limit * 2, sort_desc=True)
-        infos = [self._info(one) for one in _without_passed(found)]
-        return [info for info in infos if status is None or info.status == status][:limit]
+        infos = (_info(one) for one in self._found(_LOOK_AT.get(status)))
+        return self._with_progress(
+            list(islice((info for info in infos if status in (None, info.status)), limit))
+        )
 
     def job(self, run_id: str) -> JobInfo | None:
         """Return one job, or None if there is none of that id."""
-        found = self._open().list_workflows(workflow_ids=[run_id]) or self._open().list_workflows(
-            workflow_id_prefix=f"{run_id}~", sort_desc=True, limit=1
-        )
-        return self._info(found[0]) if found else None
+        found = self._stages_of(run_id)
+        return self._with_progress([_info(found[0])])[0] if found else None
 
     def steps(self, run_id: str) -> Sequence[Outcome]:
         """Return what the steps of a job came to, in order."""
         steps = self._open().list_workflow_steps(run_id)
         return [Outcome.from_dict(step["output"]) for step in steps if isinstance(step["output"], dict)]
 
+    def queue(self) -> Queue:
+        """Return how many jobs wait, and for how long."""
+        return dbos_tables.queue(self._database(), RUN, PASS_ON)
+
     def cancel(self, run_id: str) -> bool:
         """Stop a job, wherever it runs; False if it is over."""
-        info = self.job(run_id)
-        if info is None or info.status not in ("waiting", "running"):
-            return False
-        for one in self._open().list_workflows(workflow_id_prefix=run_id, status=["ENQUEUED", "PENDING"]):
-            self._open().cancel_workflow(one.workflow_id)
-        return True
+        was_open = False
+        while found := [one for one in self._stages_of(run_id) if one.status in _OPEN]:
+            self._open().cancel_workflows([one.workflow_id for one in found])
+            was_open = True  # and once more: it may have gone to its next stage meanwhile
+        return was_open
 
     def cancelled(self, run_ids: Sequence[str]) -> list[str]:
         """Return which of the jobs were cancelled."""
         if not run_ids:
             return []
-        found = self._open().list_workflows(workflow_ids=list(run_ids), status="CANCELLED", load_input=False)
+        found = self._open().list_workflows(
+            workflow_ids=list(run_ids), status="CANCELLED", load_input=False, load_output=False
+        )
         return [one.workflow_id for one in found]
+
+    def at_work(self) -> set[str]:
+        """Return the workers that have jobs, also those that nobody knows any more."""
+        return dbos_tables.at_work(self._database(), [RUN, PASS_ON])
+
+    def sessions_of(self, worker: str) -> Sequence[str]:
+        """Return the sessions whose jobs a worker has."""
+        found = self._open().list_workflows(
+            name=RUN, executor_id=worker, status="PENDING", load_input=False, load_output=False
+        )
+        return [one.queue_partition_key for one in found if one.queue_partition_key]
+
+    def open_runs(self, session_id: str) -> Sequence[str]:
+        """Return the jobs of a session that are not over."""
+        found = self._open().list_workflows(
+            attributes={SESSION: session_id}, status=list(_OPEN), load_input=False, load_output=False
+        )
+        return sorted({_run_id(one) for one in found})
 
     def take_from(self, worker: str) -> Sequence[str]:
         """Put the jobs of a worker that has died back into the queue, and return their run ids."""
-        taken = self._open().list_workflows(executor_id=worker, status="PENDING", load_input=False)
-        for one in taken:
-            self._open().resume_workflow(one.workflow_id, queue_name=one.queue_name)
-        return [one.workflow_id for one in taken]
+        found = self._open().list_workflows(
+            executor_id=worker, status="PENDING", load_input=False, load_output=False
+        )
+        # `resume_workflow` would revive what was cancelled just now, and forget how often it was tried.
+        put_back = self._open()._sys_db.reenqueue_for_recovery  # noqa: SLF001
+        return [one.workflow_id for one in found if put_back(one.workflow_id, [worker], one.queue_name or "")]
 
     # For workers
 
@@ -113,25 +154,22 @@ class DbosEngine:
         """Begin to take jobs from the queue, those only that are within the capabilities; returns at once."""
         DBOS(config=_config(self._url, worker))
         _register(perform)
-        queues = [*(_queue(one) for one in capabilities), *self._limits]
-        DBOS.listen_queues(queues)
+        own = [_queue(one) for one in capabilities]
+        DBOS.listen_queues([*own, *self._limits])
         DBOS.launch()
         self._serving = True
-        for name in capabilities:
-            DBOS.register_queue(
-                _queue(name),
-                worker_concurrency=concurrency,
-                partition_concurrency=1,
-                polling_interval_sec=_POLL_SECONDS,
-                on_conflict="always_update",
-            )
+        for name in own:
+            _add_queue(name, worker_concurrency=concurrency, partition_concurrency=1)
         for name, (count, seconds) in self._limits.items():
-            DBOS.register_queue(
-                name,
-                limiter={"limit": count, "period": seconds},
-                polling_interval_sec=_POLL_SECONDS,
-                on_conflict="always_update",
-            )
+            _add_queue(name, limiter={"limit": count, "period": seconds})
+
+    def later(self) -> Sequence[str]:
+        """Return the capabilities of which jobs wait until there is room for them, since they have time."""
+        return [name.removeprefix(_LATER) for name in dbos_tables.waiting_in(self._database(), _LATER)]
+
+    def begin_later(self, capability: str, capacity: int) -> int:
+        """Let the most urgent of such jobs begin, as many as there is room for, and return how many."""
+        return dbos_tables.move(self._database(), _later(capability), _queue(capability), capacity)
 
     def stop(self, *, seconds: float = 0.0) -> None:
         """Take no more jobs, give those under way so much time, and let go."""
@@ -149,6 +187,7 @@ class DbosEngine:
                     system_database_url=self._url,
                     serializer=DBOSPortableJSONSerializer(),
                     application_name=NAME,
+                    sys_db_idle_transaction_timeout_sec=_IDLE_SECONDS,
                 )
             except dbos_error.DBOSException as error:
                 raise AgentError(
@@ -156,31 +195,79 @@ class DbosEngine:
                 ) from error
         return self._client
 
+    def _database(self) -> sa.Engine:
+        return self._open()._sys_db.engine  # noqa: SLF001 - one pool of connections is enough
+
     def _stages(self, job: Job) -> list[str]:
         """Return the queues that a job passes through: one for each limit that it is under, then its own."""
         named = (f"tenant:{job.tenant}", f"provider:{job.provider}")
-        return [*(name for name in named if name in self._limits), _queue(job.capability)]
+        own = _later(job.capability) if job.priority else _queue(job.capability)
+        return [*(name for name in named if name in self._limits), own]
 
-    def _info(self, found: WorkflowStatus) -> JobInfo:
-        job = Job.from_dict(_job_of(found))
-        outcome = Outcome.from_dict(found.output) if isinstance(found.output, dict) else None
-        if found.name == PASS_ON and found.status == "SUCCESS":
-            status: Status = "waiting"
-        else:
-            status = outcome.status if outcome is not None else _STATUS.get(found.status, "done")
-        return JobInfo(
-            job=job,
-            status=status,
-            worker=found.executor_id or "",
-            attempts=found.recovery_attempts or 0,
-            created=(found.created_at or 0) / 1000,
-            updated=(found.updated_at or 0) / 1000,
-            text=outcome.text if outcome is not None else str(found.error or ""),
-        )
+    def _stages_of(self, run_id: str) -> list[WorkflowStatus]:
+        """Return where a job is; nothing of the stages that it has passed."""
+        ids = [run_id, *(f"{run_id}~{number}" for number in range(2, _MOST_STAGES + 1))]
+        return [one for one in self._open().list_workflows(workflow_ids=ids) if not _is_passed(one)]
+
+    def _found(self, statuses: list[str] | None) -> Iterator[WorkflowStatus]:
+        """Yield jobs, the latest first, read page by page."""
+        seen: set[str] = set()
+        for offset in numbers(0, _PAGE):
+            page = self._open().list_workflows(
+                name=[RUN, PASS_ON], status=statuses, limit=_PAGE, offset=offset, sort_desc=True
+            )
+            for one in page:
+                if not _is_passed(one) and _run_id(one) not in seen:
+                    seen.add(_run_id(one))
+                    yield one
+            if len(page) < _PAGE:
+                return
+
+    def _with_progress(self, infos: list[JobInfo]) -> list[JobInfo]:
+        known = dbos_tables.progress(self._database(), [info.job.run_id for info in infos])
+        return [replace(info, **known.get(info.job.run_id, Progress())._asdict()) for info in infos]
+
+
+def _info(found: WorkflowStatus) -> JobInfo:
+    job = Job.from_dict(_job_of(found))
+    outcome = Outcome.from_dict(found.output) if isinstance(found.output, dict) else None
+    if outcome is not None:
+        status = outcome.status
+    elif found.name == PASS_ON and found.status in _OPEN:
+        status = "waiting"
+    else:
+        status = _STATUS.get(found.status, "done")
+    return JobInfo(
+        job=job,
+        status=status,
+        worker=found.executor_id or "",
+        attempts=(found.recovery_attempts or 0) if found.name == RUN else 0,
+        created=job.submitted or (found.created_at or 0) / 1000,
+        updated=(found.updated_at or 0) / 1000,
+        code=outcome.code if outcome is not None else "",
+        text=outcome.text if outcome is not None else str(found.error or ""),
+    )
 
 
 def _queue(capability: str) -> str:
     return f"agent:{capability}"
+
+
+def _later(capability: str) -> str:
+    return f"{_LATER}{capability}"
+
+
+def _add_queue(name: str, **limits: Any) -> None:
+    DBOS.register_queue(name, polling_interval_sec=_POLL_SECONDS, on_conflict="always_update", **limits)
+
+
+def _entry(job: Job, stages: list[str]) -> tuple[EnqueueOptions, list[Any]]:
+    """Return how a job is put into the first of its stages, and what the workflow there is given."""
+    if len(stages) == 1:
+        return _options(job, stages[0], RUN), [job.to_dict()]
+    options = _options(job, stages[0], PASS_ON)
+    options["workflow_id"] = f"{job.run_id}~{len(stages)}"
+    return options, [job.to_dict(), stages[1:]]
 
 
 def _options(job: Job, queue: str, workflow: str) -> EnqueueOptions:
@@ -189,6 +276,7 @@ def _options(job: Job, queue: str, workflow: str) -> EnqueueOptions:
         "queue_name": queue,
         "workflow_id": job.run_id,
         "app_version": VERSION,
+        "attributes": {SESSION: job.session_id},
     }
     if job.priority:  # none is the highest there is
         options["priority"] = job.priority
@@ -206,6 +294,8 @@ def _config(url: str, worker: str) -> Any:
         "serializer": DBOSPortableJSONSerializer(),
         "log_level": "WARNING",
         "notification_listener_polling_interval_sec": _POLL_SECONDS,
+        # A process that was stopped in the middle of a transaction must not hold its jobs' rows for long.
+        "sys_db_idle_transaction_timeout_sec": _IDLE_SECONDS,
     }
 
 
@@ -217,15 +307,8 @@ def _register(perform: Perform) -> None:
 
     @DBOS.workflow(name=PASS_ON)
     async def agent_pass_on(data: dict[str, Any], stages: list[str]) -> None:
-        job = Job.from_dict(data)
-        if len(stages) > 1:
-            options = _options(job, stages[0], PASS_ON)
-            number = len(stages)
-            await DBOS.enqueue_workflow_with_options_async(
-                {**options, "workflow_id": f"{job.run_id}~{number}"}, data, stages[1:]
-            )
-        else:
-            await DBOS.enqueue_workflow_with_options_async(_options(job, stages[0], RUN), data)
+        options, arguments = _entry(Job.from_dict(data), stages)
+        await DBOS.enqueue_workflow_with_options_async(options, *arguments)
 
 
 async def _step(name: str, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
@@ -240,9 +323,10 @@ def _job_of(found: WorkflowStatus) -> dict[str, Any]:
     return dict(arguments[0]) if arguments else {}
 
 
-def _without_passed(found: Sequence[WorkflowStatus]) -> list[WorkflowStatus]:
-    """Leave out the stages of jobs that have come further."""
-    kept: dict[str, WorkflowStatus] = {}
-    for one in found:
-        kept.setdefault(one.workflow_id.partition("~")[0], one)
-    return list(kept.values())
+def _run_id(found: WorkflowStatus) -> str:
+    return found.workflow_id.partition("~")[0]
+
+
+def _is_passed(found: WorkflowStatus) -> bool:
+    """Say whether this is only a stage of a job that has come further."""
+    return found.name == PASS_ON and found.status == "SUCCESS"

@@ -14,7 +14,7 @@ from agent_durable.jobs import Job, JobInfo, Outcome
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent_durable.jobs import Status
+    from agent_durable.jobs import Queue, Status
 
 Step = Callable[[str, Callable[[], Awaitable[Outcome]]], Awaitable[Outcome]]
 """``await step(name, work)``: do the work, unless it was done before; then return what it came to then."""
@@ -38,14 +38,32 @@ class DurableEngine(Protocol):
     def steps(self, run_id: str) -> Sequence[Outcome]:
         """Return what the steps of a job came to, in order."""
 
+    def queue(self) -> Queue:
+        """Return how many jobs wait, and for how long."""
+
+    def open_runs(self, session_id: str) -> Sequence[str]:
+        """Return the jobs of a session that are not over."""
+
     def cancel(self, run_id: str) -> bool:
         """Stop a job, wherever it runs; False if it is over."""
 
     def take_from(self, worker: str) -> Sequence[str]:
         """Put the jobs of a worker that has died back into the queue, and return their run ids."""
 
+    def at_work(self) -> set[str]:
+        """Return the workers that have jobs, also those that nobody knows any more."""
+
+    def sessions_of(self, worker: str) -> Sequence[str]:
+        """Return the sessions whose jobs a worker has."""
+
     def serve(self, perform: Perform, capabilities: Sequence[str], *, worker: str, concurrency: int) -> None:
         """Begin to take jobs from the queue, those only that are within the capabilities; returns at once."""
+
+    def later(self) -> Sequence[str]:
+        """Return the capabilities of which jobs wait until there is room for them, since they have time."""
+
+    def begin_later(self, capability: str, capacity: int) -> int:
+        """Let the most urgent of such jobs begin, as many as there is room for, and return how many."""
 
     def stop(self, *, seconds: float) -> None:
         """Take no more jobs, give those under way so much time for their step, and let go."""

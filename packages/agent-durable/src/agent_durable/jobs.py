@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+RUN_ID_DIGITS = 16
 Status = Literal["waiting", "running", "suspended", "done", "failed", "cancelled"]
 """Where a run is: in the queue, at work, waiting for decisions, or over in one of three ways."""
+
+
+def run_id_for(session_id: str, what: object) -> str:
+    """Return the id of the run that answers something in a session: always the same for the same thing.
+
+    So whoever submits it once more, not knowing whether it was submitted, changes nothing.
+    """
+    digest = sha256(f"{session_id}\0{what}".encode("utf-8", "surrogatepass")).hexdigest()
+    return f"run-{digest[:RUN_ID_DIGITS]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +38,7 @@ class Job:
         tokens: How many tokens it may use.
         cost: How much it may cost.
         overrides: Settings for its requests.
+        submitted: When it was asked for, in seconds since 1970.
     """
 
     run_id: str
@@ -39,6 +51,7 @@ class Job:
     tokens: int | None = None
     cost: float | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    submitted: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the job as plain data."""
@@ -86,6 +99,13 @@ class Outcome:
         return cls(**{**data, "units": tuple(data["units"]), "approvals": tuple(data["approvals"])})
 
 
+class Queue(NamedTuple):
+    """How many jobs wait, and for how many seconds the oldest of them."""
+
+    waiting: int
+    oldest: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobInfo:
     """What is known of a job.
@@ -97,6 +117,8 @@ class JobInfo:
         updated: When something last changed.
         steps: How many steps are done.
         last: What the last of them did.
+        code: Why it ended: the reason's code, "error" if it failed; empty while it has not.
+        text: The answer, or what went wrong.
     """
 
     job: Job
@@ -107,4 +129,10 @@ class JobInfo:
     updated: float = 0.0
     steps: int = 0
     last: str = ""
+    code: str = ""
     text: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more happens by itself."""
+        return self.status not in ("waiting", "running")

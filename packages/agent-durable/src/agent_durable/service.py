@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from agent_core import ArgumentError
+from agent_core import AgentError, ArgumentError
+from agent_core.log import get_logger
 from agent_durable.capability import capability, provider_of
-from agent_durable.jobs import Job
+from agent_durable.jobs import Job, run_id_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agent_app import AgentApplication
+    from agent_app.store.base import SessionStore
     from agent_durable.dbos_engine import DbosEngine
     from agent_durable.engine import DurableEngine
-    from agent_durable.jobs import JobInfo, Outcome, Status
+    from agent_durable.jobs import JobInfo, Outcome, Queue, Status
     from agent_durable.workers import Workers
+
+_log = get_logger("durable")
 
 
 class DurableRuns:
@@ -35,13 +40,14 @@ class DurableRuns:
     def say(self, session_id: str, text: str, **job: Any) -> str:
         """Say something in a session, and have it answered by a worker; return the id of the run.
 
-        The message is safe when this returns. What happens is to be read with the application's `subscribe`.
+        The message is safe when this returns. What happens is to be read with the application's `subscribe`,
+        from where the log was before: `end_of_log`.
 
         Args:
             job: Fields of `Job`: tenant, priority, deadline, tokens, cost, overrides.
         """
         waiting = self._app.enqueue(session_id, text, "queue")
-        return self.go_on(session_id, run_id=f"run-{session_id[:8]}-{waiting.seq}", **job)
+        return self.go_on(session_id, run_id=run_id_for(session_id, waiting.seq), **job)
 
     def go_on(self, session_id: str, *, run_id: str | None = None, **job: Any) -> str:
         """Have a session gone on with that has something waiting: messages, or decisions that were made."""
@@ -52,6 +58,7 @@ class DurableRuns:
                 session_id=session_id,
                 capability=capability(self._app, agent_id),
                 provider=provider_of(self._app, agent_id),
+                submitted=time.time(),
                 **job,
             )
         )
@@ -59,11 +66,12 @@ class DurableRuns:
     def decide(self, approval_id: str, decision: Any, **job: Any) -> str:
         """Decide what a run waits for, and have it gone on with; return the id of the run."""
         approval = self._app.decide(approval_id, decision)
-        return self.go_on(approval.session_id, **job)
+        return self.go_on(approval.session_id, run_id=run_id_for(approval.session_id, approval.id), **job)
 
     def retry(self, run: JobInfo) -> str:
         """Try a run that is over once more, from where it stopped; return the id of the new one."""
-        return self._engine.submit(replace(run.job, run_id=f"run-{uuid4().hex[:16]}"))
+        again = replace(run.job, run_id=f"run-{uuid4().hex[:16]}", submitted=time.time())
+        return self._engine.submit(again)
 
     def jobs(self, *, status: Status | None = None, limit: int = 100) -> Sequence[JobInfo]:
         """Return runs, the latest first."""
@@ -81,6 +89,33 @@ class DurableRuns:
         """Stop a run, wherever it is; False if it is over."""
         return self._engine.cancel(run_id)
 
+    def cancel_session(self, session_id: str) -> list[str]:
+        """Stop the runs of a session, wherever they are, and return them."""
+        return [run_id for run_id in self._engine.open_runs(session_id) if self._engine.cancel(run_id)]
+
+    def queue(self) -> Queue:
+        """Return how many runs wait, and for how long the oldest of them."""
+        return self._engine.queue()
+
+    def go_on_with_forgotten(self, *, seconds: float) -> list[str]:
+        """Have messages answered that were kept and never submitted; return the runs that do so.
+
+        Whoever said them died in between. Runs that were submitted are not submitted again.
+
+        Args:
+            seconds: How long they must have waited.
+        """
+        runs = []
+        for session_id, seq in self._app.store.forgotten_inputs(seconds=seconds):
+            run_id = run_id_for(session_id, seq)
+            try:
+                if self._engine.open_runs(session_id) or self._engine.job(run_id) is not None:
+                    continue
+                runs.append(self.go_on(session_id, run_id=run_id))
+            except AgentError as error:  # another worker may know the session's agent
+                _log.info("input_left_waiting", session=session_id, error=str(error))
+        return runs
+
     def _agent_of(self, session_id: str) -> str:
         known = self._app.store.info(session_id).agent_id or self._app.config.get("default_agent")
         agents = list(self._app.config.get("agents", {}))
@@ -88,6 +123,17 @@ class DurableRuns:
         if chosen is None:
             raise ArgumentError(f"session {session_id!r} has no agent: give it one with switch_agent")
         return str(chosen)
+
+
+def end_of_log(store: SessionStore, session_id: str) -> int:
+    """Return the number of a session's last event, by which only those to come can be followed."""
+    low, high = 0, 1
+    while store.events(session_id, after=high - 1, limit=1):
+        low, high = high, high * 2
+    while high - low > 1:  # there is an event of number low (or none at all), and none of number high
+        middle = (low + high) // 2
+        low, high = (middle, high) if store.events(session_id, after=middle - 1, limit=1) else (low, middle)
+    return low
 
 
 def open_engine(

@@ -42,6 +42,7 @@ class SteppedRun:
 
     def __init__(self, app: AgentApplication, job: Job, *, take_over: bool = False) -> None:
         self._done: list[str] = []
+        self._begun: set[str] = set()  # nobody may stop here: whoever goes on could not tell whether they ran
         self._names: dict[str, str] = {}
         self._last: dict[str, Any] = {}
         self._stream: AsyncIterator[dict[str, Any]] = app.chat_async(
@@ -54,12 +55,12 @@ class SteppedRun:
         )
 
     async def step(self) -> Outcome:
-        """Go on until something is done that is worth remembering, or the run is over."""
+        """Go on until something is done that is worth remembering and nothing is half done, or it is over."""
         async for event in self._stream:
             self._last = event
             if event["type"] == "tool_call_start":
                 self._names[event["call_id"]] = event["name"]
-            if self._done:
+            if self._done and not self._begun:
                 return Outcome(units=self._take())
         return self._ended()
 
@@ -69,10 +70,14 @@ class SteppedRun:
 
     def _note(self, checkpoint: Checkpoint) -> None:
         """Take a note of what is stored now; called from whichever thread stored it."""
+        call_id = checkpoint.call_id or ""
         if checkpoint.kind == "answer":
             self._done.append("model")
+        elif checkpoint.kind == "intent":
+            self._begun.add(call_id)
         elif checkpoint.kind == "result":
-            self._done.append(f"tool {self._names.get(checkpoint.call_id or '', '')} {checkpoint.call_id}")
+            self._begun.discard(call_id)
+            self._done.append(f"tool {self._names.get(call_id, '')} {call_id}")
 
     def _take(self) -> tuple[str, ...]:
         done, self._done = tuple(self._done), []

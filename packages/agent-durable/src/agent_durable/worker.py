@@ -6,10 +6,13 @@ import threading
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from agent_app.errors import SessionNotFound, StoreUnavailable
 from agent_app.store.leases import this_process
 from agent_core.log import get_logger
 from agent_durable.capability import capabilities
+from agent_durable.metrics import Metrics
 from agent_durable.performing import Performance
+from agent_durable.service import DurableRuns
 from agent_runtime.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
@@ -26,6 +29,11 @@ SILENT_SECONDS = 6.0
 """How long a worker may be silent before others take what it had."""
 
 WATCH_SECONDS = 0.3
+HEAR_SECONDS = 1.0
+REMEMBER_SECONDS = 60.0
+FORGOTTEN_SECONDS = 30.0
+"""How long a message may wait without a run before it counts as forgotten."""
+
 _log = get_logger("durable")
 
 
@@ -57,6 +65,8 @@ class Worker:
         self._concurrency = concurrency
         self._given_up = given_up
         self._running: dict[str, Performance] = {}
+        self._heard_of = SYSTEM_CLOCK.now()
+        self._metrics = Metrics(engine.queue, lambda: len(workers.all()))
         self._stopped = threading.Event()
         self._draining = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -71,7 +81,13 @@ class Worker:
         able = list(capabilities(self._app).values())
         self._workers.add(self.id, this_process(), self._concurrency, able)
         self._engine.serve(self._perform, able, worker=self.id, concurrency=self._concurrency)
-        for work, seconds in ((self._beat, BEAT_SECONDS), (self._watch, WATCH_SECONDS)):
+        for work, seconds in (
+            (self._beat, BEAT_SECONDS),
+            (self._watch, WATCH_SECONDS),
+            (self._begin_later, WATCH_SECONDS),
+            (self._hear, HEAR_SECONDS),
+            (self._remember, REMEMBER_SECONDS),
+        ):
             thread = threading.Thread(target=self._again, args=(work, seconds), daemon=True)
             thread.start()
             self._threads.append(thread)
@@ -96,31 +112,59 @@ class Worker:
 
     async def _perform(self, job: Job, step: Step) -> Outcome:
         """Bring a job to its end; called by the engine, also for a job that another worker began."""
-        performance = Performance(self._app, job, self._check_place)
+        performance = Performance(self._app, job, self._check_place, self._is_doubtful, self._metrics)
         self._running[job.run_id] = performance
         if self._draining.is_set():
             performance.park()
         try:
-            return await performance.perform(step)
+            outcome = await performance.perform(step)
         finally:
             self._running.pop(job.run_id, None)
+        self._metrics.ended(job, outcome)
+        return outcome
 
     def _check_place(self) -> None:
         """End the process if others have taken what it had; else they must have had another reason."""
+        now = SYSTEM_CLOCK.now()
         if not self._workers.beat(self.id, draining=self._draining.is_set()):
             self._given_up()
+        self._heard_of = now
+
+    def _is_doubtful(self) -> bool:
+        """Say whether this process was silent for so long that others may have what it has."""
+        return SYSTEM_CLOCK.now() - self._heard_of > SILENT_SECONDS / 2
 
     def _beat(self) -> None:
         self._check_place()
-        for other in self._workers.all():
+        at_work = self._engine.at_work()  # before the list is read: whoever is at work stands on it by then
+        known = self._workers.all()
+        for other in known:
             if other.id != self.id and other.age > SILENT_SECONDS:
                 self._take_over(other.id, other.name)
+        for unknown in at_work - {other.id for other in known}:
+            # It was given up, and has taken a job before it noticed.
+            _log.warning("worker_unknown", worker=unknown, runs=list(self._engine.take_from(unknown)))
 
     def _take_over(self, worker_id: str, name: str) -> None:
         with self._workers.taking(worker_id, silent=SILENT_SECONDS) as taken:
-            runs = self._engine.take_from(worker_id) if taken else ()
-        if taken:
-            _log.warning("worker_lost", worker=worker_id, name=name, runs=list(runs))
+            if not taken:
+                return
+            for session_id in self._engine.sessions_of(worker_id):
+                self._free(session_id, name)
+            runs = self._engine.take_from(worker_id)
+        _log.warning("worker_lost", worker=worker_id, name=name, runs=list(runs))
+
+    def _free(self, session_id: str, name: str) -> None:
+        """Take a session from a worker that is lost, so that others need not wait until its lease ends."""
+        store = self._app.store
+        try:
+            held = store.holder(session_id)
+            if held is not None and held.owner.endswith(f" of {name}"):
+                store.release(store.acquire(session_id, self.id, seconds=1.0, take_over=True))
+        except SessionNotFound:
+            return  # it was deleted, and its run will see that
+        except StoreUnavailable as error:  # the lost one may have it locked; then others wait for its lease
+            _log.info("session_not_freed", session=session_id, error=str(error))
 
     def _watch(self) -> None:
         """Stop the runs that were cancelled elsewhere."""
@@ -129,9 +173,26 @@ class Worker:
             if performance is not None:
                 performance.cancel()
 
+    def _hear(self) -> None:
+        """Pass on the messages that were left elsewhere and shall interrupt a run."""
+        for performance in list(self._running.values()):
+            performance.interrupt()
+
+    def _remember(self) -> None:
+        """Have messages answered whose sender died before a run was submitted for them."""
+        DurableRuns(self._app, self._engine).go_on_with_forgotten(seconds=FORGOTTEN_SECONDS)
+
+    def _begin_later(self) -> None:
+        """Let runs begin that had time, if some worker could begin with them now."""
+        for capability in self._engine.later():
+            able = [one for one in self._workers.all() if one.is_able(capability)]
+            there = [one.concurrency for one in able if one.age <= SILENT_SECONDS]
+            self._engine.begin_later(capability, sum(there))
+
     def _again(self, work: Callable[[], None], seconds: float) -> None:
-        while not self._stopped.wait(seconds):
+        while not self._stopped.is_set():
             try:
                 work()
             except Exception as error:  # noqa: BLE001 - the database may be away for a while
                 _log.warning("worker_disturbed", worker=self.id, error=str(error))
+            self._stopped.wait(seconds)

@@ -48,6 +48,10 @@ class WorkerInfo:
     age: float
     draining: bool
 
+    def is_able(self, capability: str) -> bool:
+        """Say whether it takes runs that need a capability."""
+        return not self.draining and capability in self.capabilities
+
 
 class Workers:
     """The list of workers, in the database that they share.

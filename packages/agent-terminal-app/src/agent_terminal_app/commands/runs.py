@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from agent_core import AgentError
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.exits import reason_code
 from agent_terminal_app.shared_database import database_option, shared_database
 from agent_terminal_app.tables import one_line, print_json, print_lines, print_table, say, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from agent_durable import DurableRuns, JobInfo
     from agent_terminal_app.shared_database import Shared
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_OPEN = ("waiting", "running")
+_COLUMNS = ("RUN", "IS", "AGE", "TRIES", "STEPS", "LAST", "WORKER", "SESSION")
+_LOOK_SECONDS = 0.3
 
 
 @click.group("runs")
@@ -34,7 +41,9 @@ def command() -> None:
     "--model", help="Another model for agents that name none; the same that the workers were given."
 )
 @click.option("--tenant", default="", help="Whose run it is, for limits.")
-@click.option("--priority", default=0, help="The smaller, the sooner.")
+@click.option(
+    "--priority", default=0, type=click.IntRange(min=0), help="The smaller, the sooner; 0 before all others."
+)
 @click.option(
     "--limit", "limits", multiple=True, metavar="WHOM=RUNS/SECONDS", help="As the workers were given."
 )
@@ -52,35 +61,59 @@ def send_command(
     wait: bool,
 ) -> int:
     """Say TEXT in a session and let a worker answer; print the id of the run."""
+    from agent_durable import end_of_log
     from agent_terminal_app.commands.worker import read_limits
 
     with shared_database(database, limits=read_limits(limits), model=model) as shared:
         session_id = session or shared.app.create_session(agent).session_id
+        after = end_of_log(shared.app.store, session_id)
         run_id = shared.runs.say(session_id, text, tenant=tenant, priority=priority)
         if not wait:
             print_lines([run_id])
             return Exit.OK
         say(f"{run_id} in session {session_id}")
-        return _follow(shared, session_id)
+        return _follow(shared, session_id, after, run_id)
 
 
-def _follow(shared: Shared, session_id: str) -> int:
-    """Show what happens in a session, whichever worker does it, until it is over."""
-    for event in shared.app.subscribe(session_id):
-        if event["type"] == "tool_call_start":
-            say(f"→ {one_line(event['preview'])}")
-        elif event["type"] == "final":
-            print_lines([shown(event["text"])])
-            return reason_code(event["reason"]["code"])
-        elif event["type"] == "error":
-            raise CommandError(event["error"]["message"])
-    return Exit.FAILURE
+def _follow(shared: Shared, session_id: str, after: int, run_id: str) -> int:
+    """Show what happens in a session from now on, whichever worker does it, until the run is over."""
+    events: queue.Queue[dict[str, Any]] = queue.Queue()
+    stream = shared.app.subscribe(session_id, after)  # it ends with the application
+    threading.Thread(target=_pass_on, args=(stream, events), daemon=True).start()
+    while True:
+        try:
+            _show(events.get(timeout=_LOOK_SECONDS))
+        except queue.Empty:  # its end is looked at, and not guessed from events: those may be another run's
+            run = _found(shared.runs, run_id)
+            if run.is_over:
+                return _answer(run)
+
+
+def _pass_on(stream: Iterable[dict[str, Any]], events: queue.Queue[dict[str, Any]]) -> None:
+    with suppress(AgentError):  # the store was closed: nobody listens any more
+        for event in stream:
+            events.put(event)
+
+
+def _show(event: dict[str, Any]) -> None:
+    if event["type"] == "tool_call_start":
+        say(f"→ {one_line(event['preview'])}")
+
+
+def _answer(run: JobInfo) -> int:
+    if run.status == "failed":
+        raise CommandError(run.text, hint=f"see `agent runs show {run.job.run_id}`")
+    if run.text:
+        print_lines([shown(run.text)])
+    return Exit.INTERRUPTED if run.status == "cancelled" else reason_code(run.code)
 
 
 @command.command("list")
 @database_option
 @click.option(
-    "--status", type=click.Choice(["waiting", "running", "suspended", "done", "failed", "cancelled"])
+    "--status",
+    type=click.Choice(["waiting", "running", "suspended", "done", "failed", "cancelled"]),
+    help="Only runs that are so.",
 )
 @click.option("--limit", default=50, show_default=True, help="How many at most.")
 @_json
@@ -88,20 +121,20 @@ def list_command(database: str, status: Any, limit: int, *, as_json: bool) -> No
     """List runs, the latest first, and how long the queue is."""
     with shared_database(database) as shared:
         runs = shared.runs.jobs(status=status, limit=limit)
+        waiting = shared.runs.queue()
     if as_json:
         print_json(runs)
         return
     now = time.time()
-    print_table(("RUN", "IS", "AGE", "TRIES", "STEPS", "WORKER", "SESSION"), [_row(one, now) for one in runs])
-    waiting = [one for one in runs if one.status == "waiting"]
-    oldest = max((now - one.created for one in waiting), default=0.0)
-    say(f"{len(waiting)} waiting, the oldest for {oldest:.0f} s")
+    print_table(_COLUMNS, [_row(one, now) for one in runs])
+    say(f"{waiting.waiting} waiting, the oldest for {waiting.oldest:.0f} s")
 
 
 def _row(run: JobInfo, now: float) -> tuple[object, ...]:
-    end = now if run.status in _OPEN else run.updated
+    end = run.updated if run.is_over else now
     age = f"{end - run.created:.0f} s"
-    return run.job.run_id, run.status, age, run.attempts, run.steps, run.worker, run.job.session_id
+    job = run.job
+    return job.run_id, run.status, age, run.attempts, run.steps, run.last, run.worker, job.session_id
 
 
 @command.command("show")
@@ -116,7 +149,7 @@ def show_command(run_id: str, database: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"run": run, "steps": steps})
         return
-    print_table(("RUN", "IS", "AGE", "TRIES", "STEPS", "WORKER", "SESSION"), [_row(run, time.time())])
+    print_table(_COLUMNS, [_row(run, time.time())])
     for number, step in enumerate(steps):
         print_lines([f"  {number:>3}  {one_line(', '.join(step.units) or step.code)}"])
     if run.text:
@@ -142,7 +175,7 @@ def retry_command(run_id: str, database: str) -> None:
     """Try a run that failed or was cancelled once more; print the id of the new one."""
     with shared_database(database) as shared:
         run = _found(shared.runs, run_id)
-        if run.status in _OPEN:
+        if not run.is_over:
             raise CommandError(f"run {run_id} is {run.status}", hint="wait for it, or cancel it first")
         print_lines([shared.runs.retry(run)])
 

@@ -1,0 +1,202 @@
+"""`agent worker`, `workers` and `runs`: real processes on a real PostgreSQL server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("agent_durable")
+pytest.importorskip("dbos")
+
+from agent_app.errors import StoreUnavailable
+from agent_app.testing.postgres import EmbeddedPostgres
+from agent_terminal_app.commands.worker import read_limits
+from agent_terminal_app.errors import CommandError, Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PATIENCE = 120
+PROVIDER = """
+import itertools
+from agent_core.testing import ScriptedProvider
+
+
+class Tester(ScriptedProvider):
+    def __init__(self):
+        said = lambda messages: f"You said: {messages[-1]['content']}"
+        super().__init__(itertools.repeat(said), name="tester")
+"""
+CONFIG = """
+default_agent = "answering"
+tools = []
+[agents.answering]
+model = "test"
+[models.test]
+provider = "tester"
+model = "one"
+"""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A home with settings, a provider that answers by a rule, and the address of a database."""
+
+    home: Path
+    environment: dict[str, str]
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "agent_terminal_app", *arguments]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(command, cwd=self.home, env=self.environment, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=PATIENCE)
+        return process.returncode, out, err
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    folder = tmp_path_factory.mktemp("machine")
+    site, home = folder / "site", folder / "home"
+    about, config = site / "tester-1.0.dist-info", home / "config" / "agent"
+    about.mkdir(parents=True)
+    config.mkdir(parents=True)
+    (site / "tester_provider.py").write_text(PROVIDER)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tester\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[agent_platform.providers]\ntester = tester_provider:Tester\n")
+    (config / "config.toml").write_text(CONFIG)
+    try:
+        server = EmbeddedPostgres().start()
+    except StoreUnavailable as error:
+        pytest.skip(str(error))
+    folders = {f"XDG_{kind.upper()}_HOME": str(home / kind) for kind in ("config", "data", "state", "cache")}
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    loaded = {"AGENT_LOAD_PLUGINS": "tester", "PYTHONPATH": str(site), "AGENT_DATABASE": server.url}
+    try:
+        yield Machine(home, {**kept, **folders, **loaded, "HOME": str(home)})
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="module")
+def worker(machine: Machine) -> Iterator[subprocess.Popen[str]]:
+    with machine.start("worker", "--concurrency", "2", "--limit", "tenant:closed=1/3600") as process:
+        try:
+            assert process.stderr is not None
+            said = process.stderr.readline()
+            assert "takes up to 2 runs at a time" in said
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.usefixtures("worker")
+def test_an_answer_is_waited_for_and_only_the_new_one_is_shown(machine: Machine) -> None:
+    code, out, err = machine.run("runs", "send", "hello", "--wait")
+    assert (code, out) == (0, "You said: hello\n"), err
+    session_id = err.split()[-1]
+
+    code, out, err = machine.run("runs", "send", "once more", "--session", session_id, "--wait")
+
+    assert (code, out) == (0, "You said: once more\n"), err
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_run_is_listed_shown_and_tried_again(machine: Machine) -> None:
+    run_id = machine.run("runs", "send", "hello")[1].strip()
+    run = wait_over(machine, run_id)
+    assert (run["status"], run["attempts"], run["text"]) == ("done", 1, "You said: hello")
+
+    code, out, err = machine.run("runs", "list", "--status", "done")
+    assert code == 0
+    assert run_id in out
+    assert out.startswith("RUN ")
+    assert err.strip() == "0 waiting, the oldest for 0 s"
+    assert "You said: hello" in machine.run("runs", "show", run_id)[1]
+
+    code, again, _err = machine.run("runs", "retry", run_id)
+    assert code == 0
+    assert wait_over(machine, again.strip())["status"] == "done"
+    code, _out, err = machine.run("runs", "cancel", run_id)
+    assert code == 1
+    assert "is over already" in err
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_run_that_waits_is_cancelled(machine: Machine) -> None:
+    limited = ("--tenant", "closed", "--limit", "tenant:closed=1/3600")
+    first, second = (machine.run("runs", "send", "hello", *limited)[1].strip() for _ in range(2))
+    assert wait_over(machine, first)["status"] == "done"
+    assert show(machine, second)["status"] == "waiting"
+    assert "1 waiting" in machine.run("runs", "list")[2]
+
+    assert machine.run("runs", "cancel", second)[0] == 0
+
+    assert show(machine, second)["status"] == "cancelled"
+
+
+def test_workers_are_listed_and_stop_when_they_are_told_to(
+    machine: Machine, worker: subprocess.Popen[str]
+) -> None:
+    [found] = json.loads(machine.run("workers", "--json")[1])
+    assert (found["concurrency"], found["draining"]) == (2, False)
+    assert found["id"] in machine.run("workers")[1]
+
+    worker.send_signal(signal.SIGTERM)
+
+    assert worker.wait(PATIENCE) == 0
+    assert json.loads(machine.run("workers", "--json")[1]) == []
+
+
+def test_a_run_that_nobody_knows_is_named(machine: Machine) -> None:
+    code, _out, err = machine.run("runs", "show", "nonsense")
+
+    assert code == Exit.USAGE
+    assert "there is no run nonsense" in err
+
+
+def test_a_database_that_is_away_is_an_error_that_says_so(machine: Machine) -> None:
+    code, out, err = machine.run("workers", "--database", "postgresql://nobody@127.0.0.1:9/none")
+
+    assert (code, out) == (1, "")
+    assert "127.0.0.1" in err
+
+
+def test_limits_are_read() -> None:
+    assert read_limits(("tenant:a=b=10/60", "provider:x=1/0.5")) == {
+        "tenant:a=b": (10, 60.0),
+        "provider:x": (1, 0.5),
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["", "tenant:a", "tenant:=1/2", "who:a=1/2", "tenant:a=x/2", "tenant:a=1", "tenant:a=0/2"]
+)
+def test_limits_that_cannot_be_read_are_named(text: str) -> None:
+    with pytest.raises(CommandError, match="cannot be read"):
+        read_limits((text,))
+
+
+def show(machine: Machine, run_id: str) -> dict[str, object]:
+    code, out, err = machine.run("runs", "show", run_id, "--json")
+    assert code == 0, err
+    found: dict[str, object] = json.loads(out)["run"]
+    return found
+
+
+def wait_over(machine: Machine, run_id: str) -> dict[str, object]:
+    for _ in range(PATIENCE):
+        found = show(machine, run_id)
+        if found["status"] not in ("waiting", "running"):
+            return found
+    pytest.fail("waited in vain")
