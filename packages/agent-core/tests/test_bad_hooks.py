@@ -219,7 +219,7 @@ ELSEWHERE = {
     "feature": FOR_FRONT_ENDS | {"get_template", "get_completions", "apply_completion"},
     "tool": FOR_FRONT_ENDS
     | {"execute_tool", "stream_tool", "execute_tool_async", "stream_tool_async"}
-    | {"format_tool_call_preview", "format_tool_result", "to_display_format"},
+    | {"format_tool_call_preview", "format_tool_call_display", "format_tool_result", "to_display_format"},
 }
 
 HOOKS = [

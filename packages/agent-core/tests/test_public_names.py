@@ -141,7 +141,7 @@ ADDITIONS = {
     "get_template": "(config)",
     "iter_tool_messages_async": "(tool_calls, config, *, cancellation=None, context=None)",
     "append_messages": "(session, messages)",
-    "lifecycle_flow": "(session, config, trigger, *, context=None)",
+    "lifecycle_flow": "(session, config, trigger, *, context=None, describe=None)",
     "register_installed": "(names=None, *, kinds=('providers', 'features', 'tools'))",
     "register_wrapped": "(*wrappers)",
     "request_flow": "(session, config, *, stream, request_id=None, cancellation=None, context=None, "

@@ -72,6 +72,29 @@ def test_the_demonstration_leaves_nothing_behind(environment: dict[str, str], tm
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+def test_a_reader_that_leaves_ends_it_quietly(environment: dict[str, str]) -> None:
+    chat = subprocess.Popen(
+        [*AGENT, "chat", "--demo"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert chat.stdin is not None and chat.stdout is not None
+    assert b"A demonstration" in chat.stdout.readline()
+    chat.stdout.close()
+    chat.stdin.write(b"hello\nstream 900\n")
+    chat.stdin.flush()
+    chat.wait(timeout=60)
+    assert chat.stderr is not None
+    problems = chat.stderr.read()
+    chat.stdin.close()
+    chat.stderr.close()
+
+    assert chat.returncode == 1
+    assert problems == b""
+
+
 class Terminal:
     """A chat in a terminal of its own."""
 

@@ -209,6 +209,22 @@ def test_esc_stops_the_agent_keeps_what_it_said_and_holds_what_waits() -> None:
     assert "one" in desk.paper.lines[1]
 
 
+def test_what_is_held_is_read_before_what_is_said_next() -> None:
+    async def talk(desk: Desk) -> None:
+        await desk.chat.take("go")
+        await desk.until(lambda: desk.provider.requests)
+        await desk.chat.take("queued", queue=True)
+        desk.chat.interrupt()
+        await desk.chat.finish()
+        await desk.chat.take("and this")
+        await desk.chat.finish()
+        assert [text for role, text in desk.said() if role == "user"] == ["go", "queued", "and this"]
+
+    desk = sit(Desk(SLOWLY, "Fine."), talk)
+
+    assert desk.paper.lines[-3:] == ["» queued", "» and this", "Fine."]
+
+
 def test_what_waits_can_be_taken_back_and_what_is_held_survives_the_program(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/app.db"
 
@@ -400,6 +416,34 @@ def test_leaving_is_noticed_however_long_the_command_takes() -> None:
         await asyncio.wait_for(desk.chat.left.wait(), _PATIENCE)
 
     sit(Desk(), talk)
+
+
+def test_esc_leaves_what_a_command_asks_and_stops_one_that_takes_long() -> None:
+    from agent_terminal_app.chat.commands import registry
+
+    async def talk(desk: Desk) -> None:
+        await desk.chat.ready()
+        registry.command("dawdle", "take long", group="The program")(lambda _talk, _rest: asyncio.sleep(1000))
+        try:
+            await desk.chat.take("/dawdle")
+            assert desk.chat.busy
+            await desk.chat.take("/dawdle")
+            assert desk.paper.lines[-1] == "another command is at work; Esc stops it"
+            assert desk.chat.interrupt()
+            await asyncio.wait_for(desk.chat.finish(), _PATIENCE)
+        finally:
+            del registry.COMMANDS["dawdle"]
+        await desk.chat.take("go")
+        await desk.chat.finish()
+        await desk.chat.take("/rename")
+        assert desk.chat.asks_for_a_line
+        assert desk.chat.interrupt()
+        await desk.chat.finish()
+        assert not desk.chat.busy and not desk.chat.interrupt()
+
+    desk = sit(Desk("Hi."), talk)
+
+    assert desk.paper.lines[-1] == "The title stays as it was."
 
 
 def test_the_meters_know_the_window() -> None:

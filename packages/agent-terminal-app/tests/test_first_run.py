@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -69,9 +69,12 @@ class Here:
         self._monkeypatch = monkeypatch
 
     def agent(self, *arguments: str, typed: str = "") -> int:
-        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode())))
-        with pytest.raises(SystemExit) as left:
-            main(list(arguments))
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
+            file.write(typed)
+            file.seek(0)
+            self._monkeypatch.setattr(sys, "stdin", file)
+            with pytest.raises(SystemExit) as left:
+                main(list(arguments))
         return int(left.value.code or 0)
 
 

@@ -75,6 +75,8 @@ model = "test"
 [models.test]
 provider = "tester"
 model = "one"
+[permissions]
+allow = ["write_file"]
 """
 
 
@@ -257,7 +259,7 @@ def test_each_kind_of_failure_has_its_exit_code(shell: Shell, category: str, cod
 
 
 def test_an_approval_that_is_needed_ends_the_run_and_says_what_is_asked(shell: Shell) -> None:
-    with_settings(shell, '[permissions]\nask = ["write_file"]\n')
+    with_settings(shell, 'ask = ["write_file(*)"]\n')
     code, out, err = shell.run("run", "tool please")
     assert (code, out) == (5, "")
     assert "a decision is needed" in err and 'write_file {"path":"notes.txt"}' in err

@@ -31,6 +31,15 @@ from agent_terminal_app.demo import DemoCounter, DemoProvider, DemoTools
 
 folder = Path(sys.argv[1])
 
+class Suggests:
+    name = "suggests"
+    version = "1"
+    def get_completions(self, config, text):
+        found = {"replacement": "dear", "start": -3, "display_meta": "a letter"}
+        return [found] if text.endswith("dea") else []
+    def apply_completion(self, config, text, completion):
+        return "dear ${1:Sir}, ..." if completion["replacement"] == "dear" else ""
+
 def open_app():
     if "slow" in sys.argv:
         import time
@@ -41,7 +50,7 @@ def open_app():
     print("a plugin prints \\x1b[2Jthis")
     config = {"agents": {"a": {"model": "demo"}}, "models": {"demo": {"provider": "demo"}},
               "permissions": {"allow": ["clock", "count"], "ask": ["write_note"]}}
-    plugins = [DemoProvider, DemoTools, DemoCounter]
+    plugins = [DemoProvider, DemoTools, DemoCounter, Suggests]
     return AgentApplication(config, store=f"sqlite:///{folder}/app.db", plugins=plugins, installed=False)
 
 async def sit():
@@ -208,7 +217,7 @@ def test_control_c_stops_then_clears_then_leaves(terminal: Terminal) -> None:
     terminal.type("half a thought")
     terminal.expect_line("» half a thought")
     terminal.type(CTRL_C)
-    terminal.wait(lambda: terminal.lines[-2] == "»")
+    terminal.wait(lambda: terminal.lines[-2:-1] == ["»"])
     terminal.type(UP)
     terminal.expect_line("» half a thought")
     terminal.type(CTRL_C * 2)
@@ -220,7 +229,7 @@ def test_control_c_stops_then_clears_then_leaves(terminal: Terminal) -> None:
 def test_a_question_is_left_by_esc_and_answered_by_a_line(terminal: Terminal) -> None:
     terminal.type("write\r")
     terminal.expect_line("your answer")
-    assert any("+a note" in line for line in terminal.lines)
+    terminal.expect("+a note")
     terminal.type(ESC)
     terminal.expect("the call is not run")
     terminal.type("write\r")
@@ -234,7 +243,7 @@ def test_a_large_paste_is_a_mark_that_goes_as_a_whole(terminal: Terminal) -> Non
     terminal.paste("\n".join(f"line {number}" for number in range(40)))
     terminal.expect_line(r"» see \[pasted text #1, 40 lines\]$")
     terminal.type("\x7f")
-    terminal.wait(lambda: terminal.lines[-2] == "» see")
+    terminal.wait(lambda: terminal.lines[-2:-1] == ["» see"])
     terminal.paste("x" * 5000)
     terminal.expect_line(r"» see \[pasted text #2, 5,000 characters\]$")
     terminal.type("\x1b[D\x1b[D!")
@@ -259,7 +268,20 @@ def test_commands_and_files_are_completed(terminal: Terminal, tmp_path: Path) ->
     terminal.type("/zz")
     terminal.until_quiet()
     terminal.type(f"{ESC}{CTRL_C}")
-    terminal.wait(lambda: terminal.lines[-2] == "»")
+    terminal.wait(lambda: terminal.lines[-2:-1] == ["»"])
+
+
+def test_what_features_suggest_is_completed_and_becomes_what_they_say(program: Program) -> None:
+    terminal = program.start()
+    terminal.type("hello\r")
+    terminal.expect("demonstration")
+    terminal.expect_line("ready")
+    terminal.type("Oh dea")
+    terminal.expect_line(" dear +a letter")
+    terminal.type("\t")
+    terminal.expect_line("» Oh dear Sir, ...")
+    terminal.type("X")
+    terminal.expect_line("» Oh dear SirX, ...")
 
 
 def test_a_line_for_the_shell(terminal: Terminal) -> None:
@@ -283,7 +305,7 @@ def test_the_other_keys(terminal: Terminal, tmp_path: Path) -> None:
     terminal.type("\r")
     terminal.wait(lambda: not any(line.startswith("I-search") for line in terminal.lines))
     terminal.type(CTRL_L)
-    terminal.wait(lambda: terminal.lines[0] == "» first words")
+    terminal.wait(lambda: terminal.lines[:1] == ["» first words"])
     terminal.type(CTRL_C + F1)
     terminal.expect("/quit")
 
@@ -384,6 +406,8 @@ def test_leaving_says_how_to_go_on_and_what_was_typed_is_kept(program: Program) 
 
     assert stat.S_IMODE((program.folder / "history").stat().st_mode) == 0o600
     again = program.start(session)
+    assert again.lines[-4:-2] == ["» remember me", "  You said: remember me"]
+    assert re.search(r"context [1-9]\d* · session [1-9]\d* tokens", again.lines[-1])
     again.type(UP)
     again.expect_line("» remember me")
 
@@ -435,7 +459,7 @@ def test_an_application_that_cannot_be_opened_is_told(program: Program) -> None:
 def test_while_the_application_opens_a_line_waits_and_esc_gives_it_back(program: Program) -> None:
     terminal = program.start("slow", until="starting")
     terminal.type("too early\r")
-    terminal.wait(lambda: terminal.lines[-2] == "»")
+    terminal.wait(lambda: terminal.lines[-2:-1] == ["»"])
     terminal.type(ESC)
     terminal.expect_line("» too early")
     terminal.type("\r")

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
 from agent_terminal_app.chat.completion import read_snippet
+from agent_terminal_app.chat.key_help import KEYS
 from agent_terminal_app.chat.keyboard import LONGEST_PASTE, Keyboard
 from agent_terminal_app.chat.pastes import Pastes
 from agent_terminal_app.chat.typed import open_history
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LARGE = "\n".join(f"line {number}" for number in range(120))
 
@@ -155,3 +153,9 @@ def test_a_history_in_the_place_of_a_folder_prevents_nothing(tmp_path: Path) -> 
 )
 def test_a_snippet_says_where_one_goes_on_typing(snippet: str, text: str, cursor: int) -> None:
     assert read_snippet(snippet) == (text, cursor)
+
+
+def test_the_page_about_the_chat_lists_the_keys() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "chat.md").read_text(encoding="utf-8")
+
+    assert "".join(f"| {keys} | {about} |\n" for keys, about in KEYS) in page

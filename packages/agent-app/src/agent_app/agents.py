@@ -2,8 +2,8 @@
 
 The configuration has `agents` (id to the fields of an `AgentSpec`), `models` (id to the fields of a
 `ModelSpec`), `plugins` (id to settings), `default_agent` and `permissions`, which hold for every agent
-that has none of its own. An agent without `plugin_ids` has every plugin that is on by itself, and those that
-its `more_plugins` names.
+that has none of its own. An agent without `plugin_ids` has every plugin that is on by itself, and those of
+its `more_plugins` that are there.
 """
 
 from __future__ import annotations
@@ -158,9 +158,8 @@ def _spec(
         for name, plugin in plugins.others.items()
         if name in more or getattr(plugin, "default_enabled", True)
     ]
-    unknown = [name for name in more if name not in plugins.others]
     own = {key: value for key, value in agent.items() if key != MORE_PLUGINS}
-    spec = {"plugin_ids": [*on, *unknown], **own, "id": agent_id}
+    spec = {"plugin_ids": on, **own, "id": agent_id}
     wanted = spec["plugin_ids"]
     settings = {name: value for name, value in config.get("plugins", {}).items() if name in wanted}
     shared = {"permissions": config.get("permissions") or _UNDECLARED}

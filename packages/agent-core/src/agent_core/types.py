@@ -361,6 +361,22 @@ class ToolPlugin(BasePlugin, Protocol):
         """Return one line that tells a person what a call will do."""
         ...
 
+    def format_tool_call_display(
+        self,
+        tool_name: str,
+        arguments: Any,
+        *,
+        state: State,
+        payload_kind: str,
+        payload_format: str,
+        payload_metadata: dict[str, Any],
+        tool_call: dict[str, Any],
+        context: Context,
+        prepared: dict[str, Any],
+    ) -> dict[str, Any] | None:
+        """Return what a person shall see of a call before it runs, such as a diff; it must have no effect."""
+        ...
+
     def register_tool_formats(self, registry: ToolInteropRegistry) -> None:
         """Add the plugin's own formats of tool calls, schemas and results."""
         ...

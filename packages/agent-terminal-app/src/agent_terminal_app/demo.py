@@ -145,7 +145,7 @@ def _about_result(result: str) -> str:
 def _stream(found: re.Match[str]) -> Reply:
     """Say many words, at the pace of a fast model."""
     words = [f"word{number} " + ("\n" if number % 12 == 0 else "") for number in range(1, int(found[1]) + 1)]
-    return Reply(chunks=words, delay=_PACE / 10)
+    return Reply(chunks=words, delay=_PACE / 40)
 
 
 _RULES: tuple[tuple[str, Callable[[re.Match[str]], Reply]], ...] = (

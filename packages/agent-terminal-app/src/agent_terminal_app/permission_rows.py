@@ -86,7 +86,12 @@ def _patterns(settings: Settings | None, way: Way, patterns: Iterable[str]) -> I
     if settings is not None and isinstance(settings.origins, Origins):
         places = dict(settings.origins.entries(way))
     for pattern in patterns:
-        yield pattern, places.get(pattern, "configuration")
+        yield pattern, places.get(pattern, _unwritten(settings))
+
+
+def _unwritten(settings: Settings | None) -> str:
+    """Return where a rule comes from that stands in no file."""
+    return "configuration" if settings is None else "the usual"
 
 
 def _default(settings: Settings | None, way: Way, section: Mapping[str, Any]) -> tuple[str, str]:
@@ -97,7 +102,7 @@ def _default(settings: Settings | None, way: Way, section: Mapping[str, Any]) ->
     if "default" not in section:
         return "ask", "the usual"
     places = {} if settings is None else settings.origins
-    return section["default"], places.get(spell((*way, "default")), "configuration")
+    return section["default"], places.get(spell((*way, "default")), _unwritten(settings))
 
 
 def _granted(grant: Grant) -> PermissionRow:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agent_terminal_app.errors import CommandError, Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from agent_app import AgentApplication
     from agent_terminal_app.paths import Paths
@@ -58,8 +58,21 @@ def application_config(settings: Settings) -> dict[str, Any]:
 def _tools(values: Mapping[str, Any], model: str) -> list[str]:
     """Return the tools of an agent that names no plugins; the embedded model is too small to use any well."""
     if "tools" in values:
-        return list(values["tools"])
+        return _checked_tools(values["tools"])
     return [] if model == DEFAULT_MODEL else [name for name in TOOLS if name in _installed()]
+
+
+def _checked_tools(names: Sequence[str]) -> list[str]:
+    from agent_runtime.errors import nearest
+
+    for name in names:
+        if name not in _installed():
+            raise CommandError(
+                f"there is no plugin {name!r}, which the setting tools names",
+                code=Exit.NOT_CONFIGURED,
+                hint=nearest(name, sorted(_installed())),
+            )
+    return list(names)
 
 
 def _installed() -> set[str]:

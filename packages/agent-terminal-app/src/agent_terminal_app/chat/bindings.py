@@ -27,14 +27,14 @@ def chat_keys(prompt: Prompt) -> KeyBindings:
 
 
 def _sending_keys(keys: KeyBindings, prompt: Prompt) -> None:
-    typing = has_focus(prompt.buffer)
+    typing = has_focus(prompt.line.buffer)
 
     @keys.add("enter", filter=typing)
     def _send(event: KeyPressEvent) -> None:
         """Send; take the completion that is chosen; behind a backslash begin a new line."""
         buffer = event.current_buffer
-        if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
-            prompt.take_completion()
+        if prompt.line.is_chosen:
+            prompt.line.take_completion()
         elif buffer.document.text_before_cursor.endswith("\\"):
             buffer.delete_before_cursor()
             buffer.insert_text("\n")
@@ -51,8 +51,8 @@ def _sending_keys(keys: KeyBindings, prompt: Prompt) -> None:
     def _tab(event: KeyPressEvent) -> None:
         """Take a completion; queue while the agent works; look for completions."""
         buffer = event.current_buffer
-        if buffer.complete_state is not None and buffer.complete_state.completions:
-            prompt.take_completion()
+        if prompt.line.has_choice:
+            prompt.line.take_completion()
         elif prompt.chat.running and buffer.text.strip():
             prompt.send(queue=True)
         else:
@@ -65,7 +65,7 @@ def _sending_keys(keys: KeyBindings, prompt: Prompt) -> None:
 
 
 def _stopping_keys(keys: KeyBindings, prompt: Prompt) -> None:
-    typing = has_focus(prompt.buffer)
+    typing = has_focus(prompt.line.buffer)
 
     @keys.add("escape", filter=typing & ~is_searching)
     def _stop(_event: KeyPressEvent) -> None:
@@ -78,13 +78,13 @@ def _stopping_keys(keys: KeyBindings, prompt: Prompt) -> None:
         """Stop what goes on; else clear what is typed, which Up brings back; else leave."""
         if prompt.interrupt():
             return
-        if prompt.buffer.text:
-            event.app.layout.focus(prompt.buffer)
-            prompt.clear()
+        if prompt.line.buffer.text:
+            event.app.layout.focus(prompt.line.buffer)
+            prompt.line.clear()
         else:
             prompt.leave()
 
-    @keys.add("c-d", filter=typing & Condition(lambda: not prompt.buffer.text))
+    @keys.add("c-d", filter=typing & Condition(lambda: not prompt.line.buffer.text))
     def _leave(_event: KeyPressEvent) -> None:
         """Leave."""
         prompt.leave()
@@ -96,8 +96,8 @@ def _stopping_keys(keys: KeyBindings, prompt: Prompt) -> None:
 
 
 def _editing_keys(keys: KeyBindings, prompt: Prompt) -> None:
-    typing = has_focus(prompt.buffer)
-    behind_mark = typing & Condition(lambda: prompt.mark_before_cursor() is not None)
+    typing = has_focus(prompt.line.buffer)
+    behind_mark = typing & Condition(lambda: prompt.line.mark_before_cursor() is not None)
 
     @keys.add(Keys.BracketedPaste, filter=typing)
     def _paste(event: KeyPressEvent) -> None:
@@ -110,7 +110,7 @@ def _editing_keys(keys: KeyBindings, prompt: Prompt) -> None:
     @keys.add("escape", "backspace", filter=behind_mark)
     def _delete_mark(_event: KeyPressEvent) -> None:
         """Delete a whole mark."""
-        prompt.delete_mark()
+        prompt.line.delete_mark()
 
     @keys.add("c-g", filter=typing)
     def _edit(_event: KeyPressEvent) -> None:

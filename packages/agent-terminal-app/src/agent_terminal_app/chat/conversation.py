@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,15 @@ from agent_terminal_app.chat.meters import Meters
 from agent_terminal_app.chat.waiting import WaitingLine
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from agent_app import AgentApplication
     from agent_app.store.base import InputMode
     from agent_core import AgentCore
     from agent_terminal_app.chat.attachments import Attachment
     from agent_terminal_app.chat.waiting import WaitingMessage
+
+_RECENT = 20
 
 
 class Conversation:
@@ -196,7 +199,18 @@ def _used(app: AgentApplication, session_id: str) -> Meters:
 
     used = used_by_model(app, session_id).values()
     return Meters(
+        context=_last_counts(app, session_id),
         tokens=sum(one.total_tokens for one in used),
         cost=sum(one.cost for one in used),
         is_partly_priced=any(not one.cost for one in used),
     )
+
+
+def _last_counts(app: AgentApplication, session_id: str) -> int:
+    """Return how many tokens the last answer and its request had, as far as the provider has counted."""
+    for message in reversed(app.read_messages(session_id, limit=_RECENT)):
+        usage = message.metadata.get("usage")
+        if isinstance(usage, Mapping):
+            counts = (usage.get("input_tokens"), usage.get("output_tokens"))
+            return sum(count for count in counts if isinstance(count, int))
+    return 0

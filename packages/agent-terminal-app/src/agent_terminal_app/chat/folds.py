@@ -83,6 +83,10 @@ class Fold(Protocol):
     def title(self) -> str:
         """What it is, in a line."""
 
+    @property
+    def size(self) -> int:
+        """Rises with everything that becomes known of it."""
+
     def lines(self, *, width: int | None, color: bool) -> list[str]:
         """Return everything that is known of it."""
 
@@ -99,6 +103,11 @@ class Thought:
     def title(self) -> str:
         """How long it thought."""
         return f"thinking, {took(self.seconds)}{self.text.length:,} characters"
+
+    @property
+    def size(self) -> int:
+        """How much it has thought."""
+        return self.text.length
 
     def lines(self, *, width: int | None, color: bool) -> list[str]:
         """Return what it thought."""
@@ -124,6 +133,11 @@ class Call:
     def title(self) -> str:
         """The call in a line."""
         return one_line(self.preview or self.name)
+
+    @property
+    def size(self) -> int:
+        """How much has come of it."""
+        return self.output.length + (self.message is not None)
 
     @property
     def outcome(self) -> str:

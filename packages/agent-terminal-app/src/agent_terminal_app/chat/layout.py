@@ -18,18 +18,18 @@ from prompt_toolkit.layout import (
     Window,
 )
 from prompt_toolkit.layout.controls import BufferControl
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from agent_terminal_app.chat.folds import opened
-from agent_terminal_app.chat.text import cells, fitted
+from agent_terminal_app.chat.pane import Pane
+from agent_terminal_app.chat.text import cells, fitted, unseen_marked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from prompt_toolkit.buffer import Buffer
 
-    from agent_terminal_app.chat.folds import Fold, Folds
     from agent_terminal_app.chat.loop import Chat
 
 STYLE = Style.from_dict(
@@ -49,63 +49,6 @@ STYLE = Style.from_dict(
 _MOST_DOING = 4
 _MENU = 8
 _PROMPT, _CONTINUED = "» ", "  "
-
-
-class Pane:
-    """A fold that is open, above the prompt; it can be scrolled, and closed again."""
-
-    def __init__(self) -> None:
-        self._fold: Fold | None = None
-        self._offset = 0
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a fold is open."""
-        return self._fold is not None
-
-    def open_next(self, folds: Folds) -> None:
-        """Open the last fold; if one is open, the one before it; behind the first one, none."""
-        self._fold = folds.find() if self._fold is None else folds.before(self._fold.number)
-        self._offset = 0
-
-    def close(self) -> None:
-        """Close it."""
-        self._fold = None
-
-    def scroll(self, rows: int) -> None:
-        """Show what is above or below."""
-        self._offset = max(0, self._offset + rows)
-
-    def lines(self, width: int, height: int, *, color: bool) -> list[str]:
-        """Return the lines that are seen, within bounds, and how to see others."""
-        if self._fold is None:
-            return []
-        title, *body = opened(self._fold, width=width, color=color)
-        rows = [piece for line in body for piece in _rows(line, width)]
-        room = max(height - 2, 1)
-        self._offset = min(self._offset, max(0, len(rows) - room))
-        seen = rows[self._offset : self._offset + room]
-        place = (
-            f"lines {self._offset + 1}-{self._offset + len(seen)} of {len(rows)} · "
-            if len(rows) > room
-            else ""
-        )
-        return [title, *seen, fitted(f"{place}Ctrl+O older, PgUp PgDn scroll, Esc closes", width)]
-
-
-def _rows(line: str, width: int) -> list[str]:
-    """Return a line cut into rows; its style goes on from row to row."""
-    from agent_terminal_app.chat.text import cut_place, unstyled
-
-    plain = unstyled(line)
-    if cells(plain) <= width:
-        return [line]
-    start = line[: line.index(plain[0])] if plain != line and plain[0] in line else ""
-    rows = []
-    while plain and (place := cut_place(plain, width)):
-        rows.append(f"{start}{plain[:place]}\x1b[0m" if start else plain[:place])
-        plain = plain[place:]
-    return rows
 
 
 def toolbar(chat: Chat, width: int) -> str:
@@ -129,6 +72,16 @@ def _state(chat: Chat) -> str:
     return "your answer? · Esc: no" if chat.asking else "ready · F1 help"
 
 
+class ShowUnseen(Processor):
+    """Shows that there is a character where one would see nothing, or text that is turned around."""
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """Put a mark in the place of each."""
+        typed = transformation_input.fragments
+        shown: StyleAndTextTuples = [(style, unseen_marked(text)) for style, text, *_ in typed]
+        return Transformation(shown)
+
+
 class Around:
     """Everything around the prompt.
 
@@ -144,7 +97,13 @@ class Around:
         self.pane = Pane()
         self.search = SearchToolbar()
         self.prompt = Window(
-            BufferControl(buffer, search_buffer_control=self.search.control, preview_search=True),
+            BufferControl(
+                buffer,
+                input_processors=[ShowUnseen()],
+                include_default_input_processors=True,
+                search_buffer_control=self.search.control,
+                preview_search=True,
+            ),
             height=lambda: Dimension(min=1, max=max(1, _size()[1] // 2)),
             wrap_lines=True,
             dont_extend_height=True,

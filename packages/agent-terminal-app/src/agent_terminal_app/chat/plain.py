@@ -7,12 +7,15 @@ the chat if nothing does; it comes as a signal here.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_terminal_app.chat.loop import talk_through
+from agent_terminal_app.chat.own_thread import in_own_thread
+from agent_terminal_app.chat.screen import TextScreen
 from agent_terminal_app.chat.terminal import on_signals
 from agent_terminal_app.chat.typed_ahead import drop_half_a_line, line_waits
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 _FAILED = 1
+_PIECE = 65_536
 
 
 async def run_in_lines(chat: Chat, stream: TextIO | None = None) -> int:
@@ -31,13 +35,11 @@ async def run_in_lines(chat: Chat, stream: TextIO | None = None) -> int:
     Raises:
         AgentError: If the application cannot be opened.
     """
-    sitting = _Sitting(chat, stream or sys.stdin)
+    sitting = _Sitting(chat, stream or sys.stdin or Path(os.devnull).open())  # noqa: ASYNC230, SIM115
+    if isinstance(chat.screen, TextScreen):
+        chat.screen.gone = sitting.reader_left
     with on_signals(sitting.end):
-        try:
-            await sitting.talk()
-        except BrokenPipeError:  # whoever read the answers has left
-            sys.stdout = None
-            return _FAILED
+        await sitting.talk()
     return sitting.code
 
 
@@ -46,7 +48,7 @@ class _Sitting:
         self.code = 0
         self._chat = chat
         self._stream = stream
-        self._line: asyncio.Future[str | None] | None = None
+        self._lines = _Lines(stream)
         self._talking: asyncio.Task[None] | None = None
 
     async def talk(self) -> None:
@@ -56,8 +58,14 @@ class _Sitting:
 
     def end(self, code: int) -> None:
         """Stop what goes on, if it is only that; else end the chat."""
-        if code == _INTERRUPTED and self._chat.interrupt():
-            return
+        if code != _INTERRUPTED or not self._chat.interrupt():
+            self._leave(code)
+
+    def reader_left(self) -> None:
+        """End the chat: whoever read the answers has left."""
+        self._leave(_FAILED)
+
+    def _leave(self, code: int) -> None:
         self.code = code
         if self._talking is not None:
             self._talking.cancel()
@@ -67,21 +75,29 @@ class _Sitting:
             self._chat.typed_before()
         elif self._chat.asking:
             drop_half_a_line(self._stream)
-        loop = asyncio.get_running_loop()
-        line: asyncio.Future[str] = loop.create_future()
-        threading.Thread(target=self._read, args=(loop, line), daemon=True).start()
-        text = await line
-        return text.rstrip("\n") if text else None
+        return await self._lines.next()
 
-    def _read(self, loop: asyncio.AbstractEventLoop, line: asyncio.Future[str]) -> None:
+
+class _Lines:
+    """Lines of a stream, read past Python's own buffer: a thread that waits in there spoils the end."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._handle = stream.fileno()
+        self._encoding = stream.encoding or "utf-8"
+        self._rest = b""
+
+    async def next(self) -> str | None:
+        """Return the next line; None at the end."""
+        while b"\n" not in self._rest:
+            piece = await in_own_thread(self._read)
+            if not piece:
+                break
+            self._rest += piece
+        line, end, self._rest = self._rest.partition(b"\n")
+        return line.decode(self._encoding, "replace") if line or end else None
+
+    def _read(self) -> bytes:
         try:
-            text = self._stream.readline()
-        except (OSError, ValueError):  # the terminal is gone, or closed at the end
-            text = ""
-        with suppress(RuntimeError):  # the chat has ended meanwhile
-            loop.call_soon_threadsafe(_give, line, text)
-
-
-def _give(line: asyncio.Future[str], text: str) -> None:
-    if not line.done():
-        line.set_result(text)
+            return os.read(self._handle, _PIECE)
+        except OSError:  # the terminal is gone
+            return b""

@@ -1,4 +1,8 @@
-"""What is typed: a prompt that is always there, with keys, completion and history, below the chat."""
+"""The prompt: always there, with keys, completion and history, below what is said.
+
+It is an application that draws a few rows at the end of what was written, never the whole terminal. Lines
+that are sent are handed to the chat one after the other, so that typing goes on whatever they bring about.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +12,25 @@ import sys
 import termios
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import ThreadedCompleter
-from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from agent_terminal_app.chat.above import PromptScreen
 from agent_terminal_app.chat.bindings import chat_keys
-from agent_terminal_app.chat.completion import ChatCompleter, FeatureCompletion, accepted
+from agent_terminal_app.chat.input_line import InputLine, Line
 from agent_terminal_app.chat.keyboard import LONGEST_PASTE, open_keyboard
 from agent_terminal_app.chat.layout import STYLE, Around
-from agent_terminal_app.chat.pastes import Pastes
+from agent_terminal_app.chat.redrawing import Redrawing
+from agent_terminal_app.chat.remarks import Remarks
 from agent_terminal_app.chat.resizing import ResizingApplication
 from agent_terminal_app.chat.terminal import on_signals, prints_as_lines
-from agent_terminal_app.chat.text import styled
-from agent_terminal_app.chat.typed import open_history
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from prompt_toolkit.application import Application
-    from prompt_toolkit.input.vt100 import Vt100Input
 
     from agent_terminal_app.chat.loop import Chat
 
@@ -45,21 +43,13 @@ _TWICE = 0.8
 """Within how many seconds a second Esc belongs to the first."""
 
 _CHORD = 1.0
-_SOON = 0.05
-_SECOND = 1.0
-_HUNG_UP = 129
+"""For how many seconds the first of two keys, as Ctrl+X Ctrl+E, waits for the second."""
+
 _PATIENCE = 5.0
 """For how many seconds the agent may tidy up at the end."""
 
+_HUNG_UP = 129
 _NOWHERE = "sqlite://"
-
-
-class Line(NamedTuple):
-    """A line that was sent."""
-
-    text: str
-    shown: str
-    queue: bool
 
 
 class Prompt:
@@ -71,7 +61,8 @@ class Prompt:
         history: Where what was typed is kept; None for nowhere.
 
     Attributes:
-        buffer: What is typed.
+        chat: What takes the lines.
+        line: What is typed.
         around: What stands around it.
         code: The exit code.
     """
@@ -79,38 +70,26 @@ class Prompt:
     def __init__(self, chat: Chat, screen: PromptScreen, history: Path | None) -> None:
         self.chat = chat
         self.code = 0
+        self.line = InputLine(chat, history)
+        self.around = Around(chat, self.line.buffer, color=screen.color)
         self._screen = screen
-        self._pastes = Pastes()
+        self._remarks = Remarks(screen)
         self._lines: asyncio.Queue[Line] = asyncio.Queue()
         self._taking: asyncio.Task[None] | None = None
-        self._taken: Line | None = None
-        self._cursor = 0
-        self._drawn: tuple[object, ...] = ()
-        self._timer: asyncio.TimerHandle | None = None
-        self._looked = 0.0
         self._escaped = 0.0
-        self._completer = ChatCompleter(chat)
-        self.buffer = Buffer(
-            completer=ThreadedCompleter(self._completer),
-            complete_while_typing=Condition(lambda: not chat.asks_for_a_line),
-            history=open_history(history),
-            multiline=True,
-            tempfile_suffix=".md",
-            on_text_changed=lambda buffer: chat.typing(buffer.text),
-            on_cursor_position_changed=lambda _buffer: self._step_over_marks(),
-            on_completions_changed=lambda _buffer: self._complete_again_soon(),
+        self._application = self._make_application()
+        self._redrawing = Redrawing(
+            self.around.seen, self._application.invalidate, lambda: chat.progress.running
         )
-        self.around = Around(chat, self.buffer, color=screen.color)
-        self.application = self._application(open_keyboard())
 
-    def _application(self, keyboard: Vt100Input) -> Application[None]:
+    def _make_application(self) -> Application[None]:
         application = ResizingApplication(
             layout=self.around.layout(),
             style=STYLE,
             key_bindings=chat_keys(self),
             color_depth=ColorDepth.DEPTH_4_BIT if self._screen.color else ColorDepth.DEPTH_1_BIT,
             erase_when_done=True,
-            input=keyboard,
+            input=open_keyboard(),
             output=open_terminal(),
         )
         application.ttimeoutlen = _ESCAPE
@@ -118,230 +97,137 @@ class Prompt:
         return application
 
     def _be_quick_with_escape(self) -> None:
-        """Let an Esc that nothing followed count at once; two keys in a row, as Ctrl+X Ctrl+E, have time."""
-        begun = self.application.key_processor.key_buffer
+        """Let an Esc count at once that nothing followed: the keyboard has waited for that already."""
+        begun = self._application.key_processor.key_buffer
         only_escape = len(begun) == 1 and begun[0].key == "escape"
-        self.application.timeoutlen = _ESCAPE / 5 if only_escape else _CHORD
+        self._application.timeoutlen = _ESCAPE / 5 if only_escape else _CHORD
 
     async def run(self) -> None:
-        """Read lines until the person leaves, or the terminal is gone."""
-        opening = self.chat.start()
-        opening.add_done_callback(self._opened)
-        self.chat.changed = self.look_again
-        self._screen.attach(self.application, asyncio.get_running_loop())
+        """Read lines until the person leaves, or the terminal is gone.
+
+        Raises:
+            AgentError: If the application cannot be opened.
+            EOFError: If the terminal is gone.
+        """
+        self.chat.start().add_done_callback(self._opened)
+        self.chat.changed = self._redrawing.look_again
+        self._screen.attach(self._application, asyncio.get_running_loop())
         helpers = [asyncio.create_task(self._take_lines()), asyncio.create_task(self._leave_when_told())]
         for helper in helpers:
-            helper.add_done_callback(self._helper_ended)
+            helper.add_done_callback(self._ended)
         try:
-            await self.application.run_async(set_exception_handler=False, handle_sigint=False)
+            await self._application.run_async(set_exception_handler=False, handle_sigint=False)
         finally:
             self.chat.changed = lambda: None
+            self._redrawing.stop()
             for helper in helpers:
                 helper.cancel()
             self._screen.detach()
 
     def _opened(self, opening: asyncio.Task[Any]) -> None:
-        if opening.cancelled():
-            return
-        if (error := opening.exception()) is not None:
-            self._end(error)
-        elif (conversation := self.chat.conversation) is not None:
-            conversation.fill = self.fill
+        self._ended(opening)
+        if self.chat.conversation is not None:
+            self.chat.conversation.fill = self.line.fill
 
-    def _helper_ended(self, helper: asyncio.Task[None]) -> None:
-        if not helper.cancelled() and (error := helper.exception()) is not None:
-            self._end(error)
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        """End the prompt with what went wrong beside it, if anything did."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None and self._is_there:
+            self._application.exit(exception=error)
 
-    def _end(self, error: BaseException) -> None:
-        if self.application.is_running and not self.application.is_done:
-            self.application.exit(exception=error)
+    @property
+    def _is_there(self) -> bool:
+        return self._application.is_running and not self._application.is_done
 
     # What the keys do
 
     def send(self, *, queue: bool = False) -> None:
         """Send what is typed."""
-        shown = self.buffer.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        line = Line(self._pastes.put_back(shown), shown, queue)
-        if shown.strip() and not self.chat.asks_for_a_line:
-            self.buffer.history.append_string(self._pastes.to_remember(shown))
-        self._empty()
-        self._lines.put_nowait(line)
+        self._lines.put_nowait(self.line.take(queue=queue))
 
     def run_command(self, command: str) -> None:
         """Run a command without typing it."""
-        self._lines.put_nowait(Line(command, command, queue=False))
+        self._lines.put_nowait(Line(command, command))
 
     def interrupt(self) -> bool:
         """Stop what goes on, also a line that waits for the application; False if there is nothing."""
-        if self._taken is not None and self.chat.conversation is None and self._taking is not None:
-            self._taking.cancel()
-            return True
+        if self.chat.conversation is None and self._taking is not None:
+            return self._taking.cancel()
         return self.chat.interrupt()
 
     def escape(self) -> None:
         """Close what is open, else stop what goes on; twice, with nothing typed, go back before a message."""
         last, self._escaped = self._escaped, 0.0
-        if self.buffer.complete_state is not None:
-            self.buffer.cancel_completion()
+        if self.line.buffer.complete_state is not None:
+            self.line.buffer.cancel_completion()
         elif self.around.pane.is_open:
             self.around.pane.close()
-        elif not self.interrupt() and not self.buffer.text:
+        elif not self.interrupt() and not self.line.buffer.text:
             now = time.monotonic()
             if now - last < _TWICE:
                 self.run_command("/rewind")
             else:
                 self._escaped = now
 
-    def clear(self) -> None:
-        """Clear what is typed; Up brings it back."""
-        self.buffer.history.append_string(self._pastes.to_remember(self.buffer.text))
-        self._empty()
-
-    def _empty(self) -> None:
-        self.buffer.reset()
-        self.chat.typing("")
-
     def leave(self, code: int = 0) -> None:
         """End the prompt."""
         self.code = code
-        if self.application.is_running and not self.application.is_done:
-            self.application.exit()
-
-    def fill(self, text: str) -> None:
-        """Put a text into the prompt; what is typed there is behind it then."""
-        rest = f"\n{self.buffer.text}" if self.buffer.text else ""
-        self.buffer.document = Document(text + rest, len(text))
+        if self._is_there:
+            self._application.exit()
 
     def take_back(self) -> None:
         """Take the last message back that waits."""
-        self.application.create_background_task(self._take_back())
+        self._application.create_background_task(self._take_back())
 
     async def _take_back(self) -> None:
         if text := await self.chat.take_back():
-            self.fill(text)
-        self.application.invalidate()
+            self.line.fill(text)
+        self._application.invalidate()
 
     def paste(self, text: str) -> None:
         """Insert a paste, or a mark for it."""
-        self.buffer.insert_text(self._pastes.take(text))
+        self.line.paste(text)
         if len(text) >= LONGEST_PASTE:
-            self._note(
-                f"only the first {LONGEST_PASTE:,} characters are pasted; a file can be attached: @FILE"
-            )
-
-    def mark_before_cursor(self) -> tuple[int, int] | None:
-        """Return where the mark is that the cursor stands behind."""
-        return self._pastes.around(self.buffer.text, self.buffer.cursor_position)
-
-    def delete_mark(self) -> None:
-        """Delete the mark before the cursor."""
-        if (mark := self.mark_before_cursor()) is not None:
-            text = self.buffer.text
-            self.buffer.document = Document(text[: mark[0]] + text[mark[1] :], mark[0])
-
-    def _step_over_marks(self) -> None:
-        """Keep the cursor out of marks: it goes on to the side to which it was moving."""
-        place, before = self.buffer.cursor_position, self._cursor
-        mark = self._pastes.around(self.buffer.text, place)
-        if mark is not None and place < mark[1]:
-            self.buffer.cursor_position = mark[1] if place > before else mark[0]
-        self._cursor = self.buffer.cursor_position
-
-    def _complete_again_soon(self) -> None:
-        """Complete what is typed now, if what was typed before took so long that this was passed over."""
-        if self.application.is_running:
-            asyncio.get_running_loop().call_later(_SOON, self._complete_again)
-
-    def _complete_again(self) -> None:
-        typed = self.buffer.document.text_before_cursor
-        was_passed_over = self.buffer.complete_state is None and typed != self._completer.asked
-        if was_passed_over and (typed.startswith("/") or "@" in typed):
-            self.buffer.start_completion(select_first=False)
-
-    def take_completion(self) -> None:
-        """Put the chosen completion in, or the first one, and ask its feature what it becomes."""
-        state = self.buffer.complete_state
-        if state is None or not state.completions:
-            return
-        chosen = state.current_completion or state.completions[0]
-        before = state.original_document
-        self.buffer.apply_completion(chosen)
-        if isinstance(chosen, FeatureCompletion) and self.chat.conversation is not None:
-            start = before.cursor_position + chosen.start_position
-            self.application.create_background_task(self._ask_feature(chosen, start))
-
-    async def _ask_feature(self, chosen: FeatureCompletion, start: int) -> None:
-        assert self.chat.conversation is not None
-        text = self.buffer.text
-        snippet = await asyncio.to_thread(accepted, self.chat.conversation, text, chosen)
-        if snippet is not None and self.buffer.text == text:
-            rest = text[start + len(chosen.text) :]
-            self.buffer.document = Document(text[:start] + snippet.text + rest, start + snippet.cursor)
+            limit = f"only the first {LONGEST_PASTE:,} characters are pasted"
+            self._remarks.note(f"{limit}; a file can be attached: @FILE")
 
     def edit(self) -> None:
         """Edit what is typed in an editor; what happens meanwhile is shown afterwards."""
         self._screen.hold()
-        self.buffer.open_in_editor().add_done_callback(lambda _task: self._screen.release())
+        self.line.buffer.open_in_editor().add_done_callback(lambda _task: self._screen.release())
 
     # What happens beside the keys
 
     async def _take_lines(self) -> None:
         """Hand the lines over, one after the other."""
         while True:
-            self._taken = await self._lines.get()
-            self._taking = asyncio.create_task(self._take(self._taken))
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([self._taking])
+            line = await self._lines.get()
+            self._taking = asyncio.create_task(self._take(line))
+            await asyncio.wait([self._taking])
             if self._taking.cancelled():
-                self._give_back(self._taken)
+                self._give_back(line)
             else:
                 self._taking.result()
-            self._taken = None
+            self._taking = None
 
     async def _take(self, line: Line) -> None:
         if not await self.chat.take(line.text, queue=line.queue, shown=line.shown):
             self._give_back(line)
+        # Only now: until then the chat must know whether the line was begun before a question came.
+        self.chat.typing(self.line.buffer.text)
 
     def _give_back(self, line: Line) -> None:
-        """Put a line back into the prompt that could not be taken."""
-        if not self.buffer.text:
-            self.buffer.document = Document(line.shown)
-            self.application.invalidate()
+        self.line.give_back(line)
+        self._application.invalidate()
 
     async def _leave_when_told(self) -> None:
         await self.chat.left.wait()
         self.leave()
 
-    def look_again(self) -> None:
-        """Draw what stands around the prompt again, if it has changed: at once, but not all the time."""
-        self._look_in(max(0.0, self._looked + _SOON - asyncio.get_running_loop().time()))
-
-    def _look_in(self, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        due = loop.time() + seconds
-        if self._timer is not None and self._timer.when() <= due:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = loop.call_at(due, self._look)
-
-    def _look(self) -> None:
-        self._timer, self._looked = None, asyncio.get_running_loop().time()
-        seen = self.around.seen()
-        if seen != self._drawn:
-            self._drawn = seen
-            self.application.invalidate()
-        if self.chat.progress.running:  # time goes by, and is shown
-            self._look_in(_SECOND)
-
-    def _note(self, text: str) -> None:
-        self._screen.line(styled(text, "dim", color=self._screen.color))
-
 
 def open_terminal() -> Vt100_Output:
     """Return the terminal to draw on; it is never asked where its cursor is, since some do not answer."""
-    term = os.environ.get("TERM", "")
-    terminal = Vt100_Output.from_pty(sys.stdout, term=term, enable_bell=False)
+    terminal = Vt100_Output.from_pty(sys.stdout, term=os.environ.get("TERM", ""), enable_bell=False)
     terminal.enable_cpr = False
     return terminal
 
@@ -369,7 +255,7 @@ async def run_prompt(chat: Chat, history: Path | None) -> int:
             with suppress(TimeoutError):
                 await asyncio.wait_for(chat.close(), _PATIENCE)
     if line := _how_to_go_on(chat):
-        screen.line(styled(line, "dim", color=screen.color))
+        Remarks(screen).note(line)
     return prompt.code
 
 

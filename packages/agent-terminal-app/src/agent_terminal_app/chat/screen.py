@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from agent_terminal_app.chat.text import only_styles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _USUAL = 80
 
@@ -32,13 +35,18 @@ class Screen(Protocol):
 
 
 class TextScreen:
-    """Lines on a stream: a pipe, a file, or a terminal that shall not be drawn on."""
+    """Lines on a stream: a pipe, a file, or a terminal that shall not be drawn on.
+
+    Attributes:
+        gone: Called when whoever read the lines has left; nothing is written any more then.
+    """
 
     is_live = False
 
     def __init__(self, stream: TextIO | None = None, *, color: bool = False) -> None:
         self._stream = stream or sys.stdout
         self.color = color
+        self.gone: Callable[[], None] = lambda: None
 
     @property
     def width(self) -> int | None:
@@ -49,8 +57,19 @@ class TextScreen:
         """Write a line and let it be seen at once."""
         shown = "\n".join(only_styles(part, color=self.color) for part in text.split("\n"))
         encoding = self._stream.encoding or "utf-8"
-        self._stream.write(shown.encode(encoding, "replace").decode(encoding) + "\n")
-        self._stream.flush()
+        try:
+            self._stream.write(shown.encode(encoding, "replace").decode(encoding) + "\n")
+            self._stream.flush()
+        except BrokenPipeError:
+            _write_to_nobody(self._stream)
+            self.gone()
+
+
+def _write_to_nobody(stream: TextIO) -> None:
+    """Let a stream go nowhere, so that what is still in it does not fail again at the end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def wants_color(stream: TextIO, *, plain: bool = False) -> bool:

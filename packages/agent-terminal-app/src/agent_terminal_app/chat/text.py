@@ -43,6 +43,11 @@ def _visible(found: re.Match[str]) -> str:
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"  # noqa: PLR2004 - one byte
 
 
+def unseen_marked(text: str) -> str:
+    """Return text as long as before, with a mark in place of each character that is not seen as it is."""
+    return _UNSAFE.sub("\ufffd", text)
+
+
 def printed(text: str) -> str:
     """Return what a program printed, safe to show: without its colours, tabs as spaces."""
     return clean(_STYLE.sub("", text)).expandtabs(_TAB)
@@ -62,6 +67,12 @@ def styled(text: str, *styles: str, color: bool) -> str:
 def unstyled(text: str) -> str:
     """Return text without the styles that `styled` gave it."""
     return _STYLE.sub("", text)
+
+
+def first_style(text: str) -> str:
+    """Return the first style that text was given; empty if there is none."""
+    found = _STYLE.search(text)
+    return "" if found is None else found[0]
 
 
 def only_styles(text: str, *, color: bool) -> str:

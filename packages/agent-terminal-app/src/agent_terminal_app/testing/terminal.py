@@ -181,6 +181,25 @@ class Terminal:
                 raise AssertionError(f"{what} was not seen:\n{self.text}")
             self.read()
 
+    def time_until(self, keys: str, *written: bytes) -> float:
+        """Press keys, and return after how many seconds the program has written one of several things.
+
+        Raises:
+            AssertionError: If that takes too long.
+        """
+        self.read(0)
+        began, seen = time.monotonic(), b""
+        os.write(self._master, keys.encode())
+        while not any(one in seen for one in written):
+            ready = select.select([self._master], [], [], _PATIENCE)[0]
+            if not ready:
+                raise AssertionError(f"{written!r} was not written")
+            seen += os.read(self._master, 65536)
+        took = time.monotonic() - began
+        self.raw += seen
+        self._stream.feed(seen)
+        return took
+
     def expect(self, text: str) -> None:
         """Wait until a text is on the screen, or was."""
         self.wait(lambda: text in self.text, repr(text))

@@ -14,6 +14,7 @@ from agent_terminal_app.chat.commands.registry import (
     command,
     find_command,
 )
+from agent_terminal_app.chat.key_help import KEYS
 from agent_terminal_app.chat.meanwhile import telling
 from agent_terminal_app.chat.offers import find_offers, shortest_names
 from agent_terminal_app.chat.words import one_line
@@ -38,8 +39,10 @@ async def help_(talk: Talk, rest: str) -> None:
         talk.line("Actions of plugins", "heading")
     for name, about in actions:
         talk.line(f"  /{name:<22} {about}")
-    talk.note("/help NAME explains one. Enter sends, or steers while the agent works; Tab queues;")
-    talk.note("Esc stops; Alt+Enter is a new line.")
+    talk.line("Keys", "heading")
+    for keys, about in KEYS:
+        talk.line(f"  {keys:<26} {about}")
+    talk.note("/help NAME explains a command.")
 
 
 @command("doctor", "look for what is wrong", group=_GROUP)
