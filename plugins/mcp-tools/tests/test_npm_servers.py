@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
@@ -20,13 +19,16 @@ PACKAGES = ("@modelcontextprotocol/server-everything", "@modelcontextprotocol/se
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of both servers; set MCP_TEST_NPM=1 to have them installed."""
+    """Return the folder of both servers, if npm is here and can fetch them."""
     npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None or os.environ.get("MCP_TEST_NPM") != "1":
-        pytest.skip("needs npm, and MCP_TEST_NPM=1, since it fetches packages")
+    if npm is None or shutil.which("node") is None:
+        pytest.skip("npm and node are not on the PATH, and the servers come from there")
     folder = tmp_path_factory.mktemp("npm")
     line = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), *PACKAGES]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.skip("npm did not install the servers within two minutes")
     if done.returncode:
         pytest.skip(f"npm cannot install them: {done.stderr[-300:]}")
     return folder / "node_modules"
