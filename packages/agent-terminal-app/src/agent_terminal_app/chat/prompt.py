@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Prompt", "PromptScreen", "run_prompt"]
 
-_ESCAPE = 0.05
+_ESCAPE = 0.04
 """For how many seconds an Esc may still be the beginning of another key."""
 
 _TWICE = 0.8
