@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -12,7 +15,7 @@ from agent_app.errors import StoreUnavailable
 from agent_app.testing.postgres import EmbeddedPostgres
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 
 @pytest.fixture(autouse=True)
@@ -25,11 +28,17 @@ def numbers(server: EmbeddedPostgres) -> list[int]:
         return [number for (number,) in connection.execute("SELECT number FROM kept ORDER BY number")]
 
 
-def test_what_was_committed_is_there_after_a_stop_and_after_a_death(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(0o755)  # the server may run as another user, who must come to the folder
-    with EmbeddedPostgres(tmp_path / "database") as server:
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A folder to which every user comes: the server may run as another one."""
+    folder = Path(tempfile.mkdtemp(prefix="agent-pg-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_what_was_committed_is_there_after_a_stop_and_after_a_death(reachable: Path) -> None:
+    with EmbeddedPostgres(reachable / "database") as server:
         with psycopg.connect(server.url) as connection:
             connection.execute("CREATE TABLE kept (number integer)")
             connection.execute("INSERT INTO kept VALUES (1)")
@@ -44,7 +53,7 @@ def test_what_was_committed_is_there_after_a_stop_and_after_a_death(tmp_path: Pa
 
         server.start()
         assert numbers(server) == [1, 2]
-    with EmbeddedPostgres(tmp_path / "database") as again:
+    with EmbeddedPostgres(reachable / "database") as again:
         assert numbers(again) == [1, 2]
 
 

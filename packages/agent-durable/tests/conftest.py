@@ -24,6 +24,9 @@ from program import application
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    Opening = Callable[..., AbstractContextManager["Site"]]
 
     from agent_app import AgentApplication
     from agent_durable import JobInfo
@@ -183,6 +186,12 @@ def shop(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -
     with contextmanager(open_site)(postgres, tmp_path_factory.mktemp("shop")) as place:
         place.worker(TOOL_SECONDS="0.1")
         yield place
+
+
+@pytest.fixture
+def opening() -> Opening:
+    """Give the function that opens an empty database with other limits, for a ``with`` statement."""
+    return contextmanager(open_site)
 
 
 def open_site(postgres: EmbeddedPostgres, folder: Path, limits: Limits | None = None) -> Iterator[Site]:

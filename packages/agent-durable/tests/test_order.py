@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
-
-from conftest import open_site
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest import Site
+    from conftest import Opening, Site
 
     from agent_app.testing.postgres import EmbeddedPostgres
 
 AN_HOUR = 3600.0
 
 
-def test_no_more_runs_begin_than_tenant_and_provider_may(postgres: EmbeddedPostgres, tmp_path: Path) -> None:
+def test_no_more_runs_begin_than_tenant_and_provider_may(
+    opening: Opening, postgres: EmbeddedPostgres, tmp_path: Path
+) -> None:
     limits = {"tenant:slow": (2, AN_HOUR), "provider:scripted": (4, AN_HOUR)}
-    with contextmanager(open_site)(postgres, tmp_path, limits) as site:
+    with opening(postgres, tmp_path, limits) as site:
         site.worker()
         slow = [site.say("Count to 0", tenant="slow")[1] for _ in range(5)]
         site.wait(lambda: statuses(site, slow)["done"] == 2)

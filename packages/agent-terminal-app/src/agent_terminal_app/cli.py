@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from agent_terminal_app.variables import COMPLETING, LOG_LEVEL
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import TextIO
 
     import click
 
@@ -43,7 +45,23 @@ def main(arguments: list[str] | None = None) -> None:
 
         print(f"agent {__version__}")
         return
-    sys.exit(_run(given))
+    code = _run(given)
+    for stream in (sys.stdout, sys.stderr):
+        _let_go(stream)
+    sys.exit(code)
+
+
+def _let_go(stream: TextIO | None) -> None:
+    """Flush a stream whose reader may have left: Python would give another exit code for that at its end."""
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        import os
+
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run(arguments: list[str]) -> int:
