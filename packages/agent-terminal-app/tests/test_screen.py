@@ -27,6 +27,7 @@ from pathlib import Path
 from agent_app import AgentApplication
 from agent_terminal_app.chat.loop import Chat
 from agent_terminal_app.chat.prompt import PromptScreen, run_prompt
+from agent_terminal_app.cli import leave
 from agent_terminal_app.demo import DemoCounter, DemoProvider, DemoTools
 
 folder = Path(sys.argv[1])
@@ -60,7 +61,7 @@ async def sit():
         chat.take = None
     return await run_prompt(chat, folder / "history")
 
-sys.exit(asyncio.run(sit()))
+leave(asyncio.run(sit()))
 """
 
 

@@ -12,7 +12,7 @@ from agent_terminal_app.variables import COMPLETING, LOG_LEVEL
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import TextIO
+    from typing import NoReturn, TextIO
 
     import click
 
@@ -45,7 +45,11 @@ def main(arguments: list[str] | None = None) -> None:
 
         print(f"agent {__version__}")
         return
-    code = _run(given)
+    leave(_run(given))
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with an exit code, whoever may have left before."""
     for stream in (sys.stdout, sys.stderr):
         _let_go(stream)
     sys.exit(code)
