@@ -37,10 +37,9 @@ class SteppedRun:
     Args:
         app: The application.
         job: What is asked of it.
-        take_over: Whether the session is taken from another process that has it.
     """
 
-    def __init__(self, app: AgentApplication, job: Job, *, take_over: bool = False) -> None:
+    def __init__(self, app: AgentApplication, job: Job) -> None:
         self._done: list[str] = []
         self._begun: set[str] = set()  # nobody may stop here: whoever goes on could not tell whether they ran
         self._names: dict[str, str] = {}
@@ -48,7 +47,6 @@ class SteppedRun:
         self._stream: AsyncIterator[dict[str, Any]] = app.chat_async(
             job.session_id,
             overrides=job.overrides,
-            take_over=take_over,
             limits=_limits(job),
             run_id=job.run_id,
             kept=self._note,
