@@ -60,6 +60,7 @@ class Killer:
     def _work(self) -> None:
         restarts = RESTARTS
         while not self._stopped.wait(KILL_SECONDS):
+            self._replace_fallen()
             ready = [place for place, worker in enumerate(self._workers) if worker.is_ready]
             if len(ready) < 2:  # a slow machine: somebody must be there to be killed, and somebody to go on
                 continue
@@ -70,7 +71,13 @@ class Killer:
                 restarts -= 1
                 self._postgres.stop()
                 self._postgres.start()
-            self._workers[place] = self._site.worker_soon(TOOL_SECONDS="0.2")
+            self._replace_fallen()
+
+    def _replace_fallen(self) -> None:
+        """Start anew whoever is dead: killed, or begun while the database was away."""
+        for place, worker in enumerate(self._workers):
+            if worker.process.poll() is not None:
+                self._workers[place] = self._site.worker_soon(TOOL_SECONDS="0.2")
 
 
 def send(site: Site) -> list[tuple[str, str]]:

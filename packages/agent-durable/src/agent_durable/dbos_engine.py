@@ -18,6 +18,7 @@ from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, error as dbos_err
 
 from agent_core import AgentError
 from agent_durable import dbos_tables
+from agent_durable.database import open_postgres, patiently
 from agent_durable.dbos_tables import Progress
 from agent_durable.jobs import Job, JobInfo, Outcome
 
@@ -38,7 +39,7 @@ RUN, PASS_ON = "agent_run", "agent_pass_on"
 SESSION = "session"
 _POLL_SECONDS = 0.2
 _PAGE = 200
-_IDLE_SECONDS = 5.0
+_CONNECTIONS = 20
 _LATER = "later:"
 _MOST_STAGES = 3  # two limits, and the queue itself
 _OPEN = ("ENQUEUED", "DELAYED", "PENDING")
@@ -73,6 +74,7 @@ class DbosEngine:
         self._url = url
         self._limits = dict(limits or {})
         self._client: DBOSClient | None = None
+        self._pool = open_postgres(url, connections=_CONNECTIONS) if url.startswith("postgresql") else None
         self._serving = False
 
     # For those who submit and watch
@@ -80,7 +82,7 @@ class DbosEngine:
     def submit(self, job: Job) -> str:
         """Put a job into the queue and return its run id; the same id again changes nothing."""
         options, arguments = _entry(job, self._stages(job))
-        self._open().enqueue(options, *arguments)
+        self._enqueue(options, *arguments)
         return job.run_id
 
     def jobs(self, *, status: Status | None = None, limit: int = 100) -> Sequence[JobInfo]:
@@ -97,7 +99,7 @@ class DbosEngine:
 
     def steps(self, run_id: str) -> Sequence[Outcome]:
         """Return what the steps of a job came to, in order."""
-        steps = self._open().list_workflow_steps(run_id)
+        steps = patiently(self._open().list_workflow_steps)(run_id)
         return [Outcome.from_dict(step["output"]) for step in steps if isinstance(step["output"], dict)]
 
     def queue(self) -> Queue:
@@ -108,7 +110,7 @@ class DbosEngine:
         """Stop a job, wherever it runs; False if it is over."""
         was_open = False
         while found := [one for one in self._stages_of(run_id) if one.status in _OPEN]:
-            self._open().cancel_workflows([one.workflow_id for one in found])
+            patiently(self._open().cancel_workflows)([one.workflow_id for one in found])
             was_open = True  # and once more: it may have gone to its next stage meanwhile
         return was_open
 
@@ -116,9 +118,7 @@ class DbosEngine:
         """Return which of the jobs were cancelled."""
         if not run_ids:
             return []
-        found = self._open().list_workflows(
-            workflow_ids=list(run_ids), status="CANCELLED", load_input=False, load_output=False
-        )
+        found = self._list(workflow_ids=list(run_ids), status="CANCELLED")
         return [one.workflow_id for one in found]
 
     def at_work(self) -> set[str]:
@@ -127,32 +127,26 @@ class DbosEngine:
 
     def sessions_of(self, worker: str) -> Sequence[str]:
         """Return the sessions whose jobs a worker has."""
-        found = self._open().list_workflows(
-            name=RUN, executor_id=worker, status="PENDING", load_input=False, load_output=False
-        )
+        found = self._list(name=RUN, executor_id=worker, status="PENDING")
         return [one.queue_partition_key for one in found if one.queue_partition_key]
 
     def open_runs(self, session_id: str) -> Sequence[str]:
         """Return the jobs of a session that are not over."""
-        found = self._open().list_workflows(
-            attributes={SESSION: session_id}, status=list(_OPEN), load_input=False, load_output=False
-        )
+        found = self._list(attributes={SESSION: session_id}, status=list(_OPEN))
         return sorted({_run_id(one) for one in found})
 
     def take_from(self, worker: str) -> Sequence[str]:
         """Put the jobs of a worker that has died back into the queue, and return their run ids."""
-        found = self._open().list_workflows(
-            executor_id=worker, status="PENDING", load_input=False, load_output=False
-        )
+        found = self._list(executor_id=worker, status="PENDING")
         # `resume_workflow` would revive what was cancelled just now, and forget how often it was tried.
-        put_back = self._open()._sys_db.reenqueue_for_recovery  # noqa: SLF001
+        put_back = patiently(self._open()._sys_db.reenqueue_for_recovery)  # noqa: SLF001
         return [one.workflow_id for one in found if put_back(one.workflow_id, [worker], one.queue_name or "")]
 
     # For workers
 
     def serve(self, perform: Perform, capabilities: Sequence[str], *, worker: str, concurrency: int) -> None:
         """Begin to take jobs from the queue, those only that are within the capabilities; returns at once."""
-        DBOS(config=_config(self._url, worker))
+        DBOS(config=_config(self._url, worker, self._pool))
         _register(perform)
         own = [_queue(one) for one in capabilities]
         DBOS.listen_queues([*own, *self._limits])
@@ -179,19 +173,33 @@ class DbosEngine:
         if self._client is not None:
             self._client.destroy()
             self._client = None
+        if self._pool is not None:
+            self._pool.dispose()
 
+    @patiently
+    def _list(self, *, whole: bool = False, **query: Any) -> list[WorkflowStatus]:
+        """Return workflows; what they were given and what they returned only if they are wanted whole."""
+        return self._open().list_workflows(**query, load_input=whole, load_output=whole)
+
+    @patiently
+    def _enqueue(self, options: EnqueueOptions, *arguments: Any) -> None:
+        self._open().enqueue(options, *arguments)
+
+    @patiently
     def _open(self) -> DBOSClient:
         if self._client is None:
             try:
+                DBOS.migrate(self._url)  # whoever comes first, a worker or not, makes the tables
                 self._client = DBOSClient(
                     system_database_url=self._url,
+                    system_database_engine=self._pool,
                     serializer=DBOSPortableJSONSerializer(),
                     application_name=NAME,
-                    sys_db_idle_transaction_timeout_sec=_IDLE_SECONDS,
+                    retry_connection_errors=False,  # without end, and whoever asks could not be told
                 )
             except dbos_error.DBOSException as error:
                 raise AgentError(
-                    f"the queue of runs cannot be opened: {error}; start a worker first"
+                    f"the queue of runs cannot be opened: {error}; is the database another application's?"
                 ) from error
         return self._client
 
@@ -207,14 +215,14 @@ class DbosEngine:
     def _stages_of(self, run_id: str) -> list[WorkflowStatus]:
         """Return where a job is; nothing of the stages that it has passed."""
         ids = [run_id, *(f"{run_id}~{number}" for number in range(2, _MOST_STAGES + 1))]
-        return [one for one in self._open().list_workflows(workflow_ids=ids) if not _is_passed(one)]
+        return [one for one in self._list(workflow_ids=ids, whole=True) if not _is_passed(one)]
 
     def _found(self, statuses: list[str] | None) -> Iterator[WorkflowStatus]:
         """Yield jobs, the latest first, read page by page."""
         seen: set[str] = set()
         for offset in numbers(0, _PAGE):
-            page = self._open().list_workflows(
-                name=[RUN, PASS_ON], status=statuses, limit=_PAGE, offset=offset, sort_desc=True
+            page = self._list(
+                name=[RUN, PASS_ON], status=statuses, limit=_PAGE, offset=offset, sort_desc=True, whole=True
             )
             for one in page:
                 if not _is_passed(one) and _run_id(one) not in seen:
@@ -285,17 +293,16 @@ def _options(job: Job, queue: str, workflow: str) -> EnqueueOptions:
     return options
 
 
-def _config(url: str, worker: str) -> Any:
+def _config(url: str, worker: str, pool: sa.Engine | None) -> Any:
     return {
         "name": NAME,
         "system_database_url": url,
+        "system_database_engine": pool,
         "application_version": VERSION,
         "executor_id": worker,
         "serializer": DBOSPortableJSONSerializer(),
         "log_level": "WARNING",
         "notification_listener_polling_interval_sec": _POLL_SECONDS,
-        # A process that was stopped in the middle of a transaction must not hold its jobs' rows for long.
-        "sys_db_idle_transaction_timeout_sec": _IDLE_SECONDS,
     }
 
 

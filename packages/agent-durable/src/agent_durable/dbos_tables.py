@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from functools import wraps
-from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import sqlalchemy as sa
 from dbos import DBOSPortableJSONSerializer
 
-from agent_app.errors import StoreUnavailable
+from agent_durable.database import patiently
 from agent_durable.jobs import Outcome, Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-P = ParamSpec("P")
-R = TypeVar("R")
-_TRIES, _PAUSE = 40, 0.5
 _WAITING = ("ENQUEUED", "DELAYED")
 _read = DBOSPortableJSONSerializer().deserialize
 
@@ -29,24 +24,7 @@ class Progress(NamedTuple):
     last: str = ""
 
 
-def _patiently(read: Callable[P, R]) -> Callable[P, R]:
-    """Let a reading function sit out a database that is away for a moment, as DBOS itself does."""
-
-    @wraps(read)
-    def again(*given: P.args, **named: P.kwargs) -> R:
-        away: sa.exc.OperationalError | None = None
-        for _ in range(_TRIES):
-            try:
-                return read(*given, **named)
-            except sa.exc.OperationalError as error:
-                away = error
-            time.sleep(_PAUSE)
-        raise StoreUnavailable("the queue of runs cannot be read now: is the database there?") from away
-
-    return again
-
-
-@_patiently
+@patiently
 def progress(engine: sa.Engine, run_ids: Sequence[str]) -> dict[str, Progress]:
     """Return how far runs have come; those that have made no step are left out."""
     steps = _table(engine, "operation_outputs", "workflow_uuid", "function_id", "output")
@@ -66,7 +44,7 @@ def progress(engine: sa.Engine, run_ids: Sequence[str]) -> dict[str, Progress]:
         return {run_id: Progress(count, _done(output)) for run_id, count, output in connection.execute(query)}
 
 
-@_patiently
+@patiently
 def queue(engine: sa.Engine, run: str, pass_on: str) -> Queue:
     """Return how many runs wait, and for how long the oldest of them, in the queue where it is now."""
     rows = _table(engine, "workflow_status", "name", "status", "created_at")
@@ -80,7 +58,7 @@ def queue(engine: sa.Engine, run: str, pass_on: str) -> Queue:
     return Queue(count, 0.0 if oldest is None else max(0.0, (float(now) - oldest) / 1000))
 
 
-@_patiently
+@patiently
 def at_work(engine: sa.Engine, names: Sequence[str]) -> set[str]:
     """Return the executors that have workflows of some names."""
     rows = _table(engine, "workflow_status", "name", "status", "executor_id")
@@ -89,7 +67,7 @@ def at_work(engine: sa.Engine, names: Sequence[str]) -> set[str]:
         return set(connection.execute(sa.select(rows.c.executor_id).where(theirs).distinct()).scalars())
 
 
-@_patiently
+@patiently
 def waiting_in(engine: sa.Engine, prefix: str) -> list[str]:
     """Return the queues that begin with a prefix and in which somebody waits."""
     rows = _table(engine, "workflow_status", "queue_name", "status")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from agent_durable.database import patiently
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -90,6 +92,7 @@ class Workers:
             change = _workers.update().where(_workers.c.id == worker_id)
             return connection.execute(change.values(beat=_now(connection), draining=draining)).rowcount == 1
 
+    @patiently
     def all(self) -> list[WorkerInfo]:
         """Return all workers, the oldest first."""
         with self._engine.connect() as connection:
