@@ -58,6 +58,39 @@ def test_a_run_that_waits_for_a_person_holds_no_worker(site: Site) -> None:
     asking.close()
 
 
+def test_a_decision_whose_maker_died_is_gone_on_with(site: Site) -> None:
+    worker = site.worker(ASKS="yes")
+    asking = type(site)(site.url, site.folder, permissions={"ask": ["pay"], "allow": ["note"]})
+    session_id = asking.app.create_session("counter").session_id
+    assert asking.wait_over(asking.runs.say(session_id, "Count to 2", tenant="ada")) == ["suspended"]
+    [question] = asking.app.approvals(session_id)
+    assert asking.runs.go_on_with_forgotten(seconds=0) == []  # nothing is decided yet
+
+    worker.kill()  # it would be quicker than this test
+    asking.app.decide(question.id, True)  # and here whoever decided died
+    [run_id] = asking.runs.go_on_with_forgotten(seconds=0)
+
+    site.worker(ASKS="yes")
+    assert asking.wait_over(run_id) == ["done"]
+    assert asking.info(run_id).job.tenant == "ada"
+    assert asking.app.read_messages(session_id)[-1].content == "note 0 | pay 1"
+    assert asking.runs.go_on_with_forgotten(seconds=0) == []
+    asking.close()
+
+
+def test_runs_that_are_over_are_forgotten_and_others_are_not(site: Site) -> None:
+    session_id, waiting = site.say("Count to 1")
+    _session, over = site.say("Count to 1", tenant="ada")
+    site.runs.cancel(over)
+
+    assert site.engine.forget(before=time.time() - 60) == 0
+    assert site.engine.forget(before=time.time() + 1) == 1
+
+    assert site.runs.job(over) is None
+    assert site.info(waiting).status == "waiting"
+    assert site.app.load_session(session_id).session_id == session_id
+
+
 def test_a_worker_of_another_version_leaves_the_run_alone(site: Site) -> None:
     site.worker("2")
     _session, run_id = site.say("Count to 1")

@@ -11,6 +11,7 @@ first, where a tiny workflow hands it on.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import count as numbers, islice
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ _CONNECTIONS = 20
 _LATER = "later:"
 _MOST_STAGES = 3  # two limits, and the queue itself
 _OPEN = ("ENQUEUED", "DELAYED", "PENDING")
+_OVER = ("SUCCESS", "ERROR", "MAX_RECOVERY_ATTEMPTS_EXCEEDED", "CANCELLED")
 _STATUS: dict[str, Status] = {
     "ENQUEUED": "waiting",
     "DELAYED": "waiting",
@@ -97,6 +99,13 @@ class DbosEngine:
         found = self._stages_of(run_id)
         return self._with_progress([_info(found[0])])[0] if found else None
 
+    def last_job(self, session_id: str) -> JobInfo | None:
+        """Return the job of a session that was submitted last, or None if there is none."""
+        found = self._list(
+            attributes={SESSION: session_id}, limit=_MOST_STAGES, sort_desc=True, whole=True
+        )  # all stages of the last one, at most
+        return next((_info(one) for one in found if not _is_passed(one)), None)
+
     def steps(self, run_id: str) -> Sequence[Outcome]:
         """Return what the steps of a job came to, in order."""
         steps = patiently(self._open().list_workflow_steps)(run_id)
@@ -120,6 +129,17 @@ class DbosEngine:
             return []
         found = self._list(workflow_ids=list(run_ids), status="CANCELLED")
         return [one.workflow_id for one in found]
+
+    def forget(self, *, before: float) -> int:
+        """Forget the jobs that were over at a moment, in seconds since 1970; return how many were."""
+        moment = datetime.fromtimestamp(before, UTC).isoformat()
+        count = 0
+        while found := self._list(
+            name=[RUN, PASS_ON], status=list(_OVER), completed_before=moment, limit=_PAGE
+        ):
+            patiently(self._open().delete_workflows)([one.workflow_id for one in found])
+            count += sum(one.name == RUN for one in found)
+        return count
 
     def at_work(self) -> set[str]:
         """Return the workers that have jobs, also those that nobody knows any more."""

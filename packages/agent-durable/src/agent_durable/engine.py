@@ -35,6 +35,9 @@ class DurableEngine(Protocol):
     def job(self, run_id: str) -> JobInfo | None:
         """Return one job, or None if there is none of that id."""
 
+    def last_job(self, session_id: str) -> JobInfo | None:
+        """Return the job of a session that was submitted last, or None if there is none."""
+
     def steps(self, run_id: str) -> Sequence[Outcome]:
         """Return what the steps of a job came to, in order."""
 
@@ -46,6 +49,12 @@ class DurableEngine(Protocol):
 
     def cancel(self, run_id: str) -> bool:
         """Stop a job, wherever it runs; False if it is over."""
+
+    def cancelled(self, run_ids: Sequence[str]) -> Sequence[str]:
+        """Return which of the jobs were cancelled."""
+
+    def forget(self, *, before: float) -> int:
+        """Forget the jobs that were over at a moment, in seconds since 1970; return how many were."""
 
     def take_from(self, worker: str) -> Sequence[str]:
         """Put the jobs of a worker that has died back into the queue, and return their run ids."""
@@ -65,5 +74,5 @@ class DurableEngine(Protocol):
     def begin_later(self, capability: str, capacity: int) -> int:
         """Let the most urgent of such jobs begin, as many as there is room for, and return how many."""
 
-    def stop(self, *, seconds: float) -> None:
+    def stop(self, *, seconds: float = 0.0) -> None:
         """Take no more jobs, give those under way so much time for their step, and let go."""

@@ -13,7 +13,7 @@ from agent_durable.capability import capability, provider_of
 from agent_durable.jobs import Job, run_id_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from agent_app import AgentApplication
     from agent_app.store.base import SessionStore
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agent_durable.jobs import JobInfo, Outcome, Queue, Status
     from agent_durable.workers import Workers
 
+_TERMS = ("tenant", "priority", "tokens", "cost", "overrides")
 _log = get_logger("durable")
 
 
@@ -64,9 +65,13 @@ class DurableRuns:
         )
 
     def decide(self, approval_id: str, decision: Any, **job: Any) -> str:
-        """Decide what a run waits for, and have it gone on with; return the id of the run."""
+        """Decide what a run waits for, and have it gone on with; return the id of the run.
+
+        It is for the same tenant and has the same priority, budget and overrides as the run that asked. A
+        deadline it has only if it is given one: nobody knows how long a decision takes.
+        """
         approval = self._app.decide(approval_id, decision)
-        return self.go_on(approval.session_id, run_id=run_id_for(approval.session_id, approval.id), **job)
+        return self._like_last(approval.session_id, approval.id, **job)
 
     def retry(self, run: JobInfo) -> str:
         """Try a run that is over once more, from where it stopped; return the id of the new one."""
@@ -98,23 +103,38 @@ class DurableRuns:
         return self._engine.queue()
 
     def go_on_with_forgotten(self, *, seconds: float) -> list[str]:
-        """Have messages answered that were kept and never submitted; return the runs that do so.
+        """Have messages and decisions answered that were kept and never submitted; return the runs.
 
-        Whoever said them died in between. Runs that were submitted are not submitted again.
+        Whoever made them died in between. Runs that were submitted are not submitted again.
 
         Args:
-            seconds: How long they must have waited.
+            seconds: How long messages must have waited.
         """
         runs = []
-        for session_id, seq in self._app.store.forgotten_inputs(seconds=seconds):
-            run_id = run_id_for(session_id, seq)
+        for session_id, what in self._forgotten(seconds):
             try:
-                if self._engine.open_runs(session_id) or self._engine.job(run_id) is not None:
+                if self._engine.open_runs(session_id) or self.job(run_id_for(session_id, what)) is not None:
                     continue
-                runs.append(self.go_on(session_id, run_id=run_id))
+                runs.append(self._like_last(session_id, what))
             except AgentError as error:  # another worker may know the session's agent
                 _log.info("input_left_waiting", session=session_id, error=str(error))
         return runs
+
+    def _forgotten(self, seconds: float) -> Iterator[tuple[str, object]]:
+        """Yield what waits in sessions that nobody holds: the last message of each, and decisions."""
+        yield from self._app.store.forgotten_inputs(seconds=seconds)
+        for approval in self._app.store.forgotten_decisions():
+            asking = self._engine.last_job(approval.session_id)
+            if (
+                asking is not None and asking.status == "suspended"
+            ):  # else a person goes on with it, in a chat
+                yield approval.session_id, approval.id
+
+    def _like_last(self, session_id: str, what: object, **job: Any) -> str:
+        """Have something answered in a session, on the terms of the run before."""
+        last = self._engine.last_job(session_id)
+        terms = {name: getattr(last.job, name) for name in _TERMS} if last is not None else {}
+        return self.go_on(session_id, run_id=run_id_for(session_id, what), **{**terms, **job})
 
     def _agent_of(self, session_id: str) -> str:
         known = self._app.store.info(session_id).agent_id or self._app.config.get("default_agent")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_app import AgentApplication
-    from agent_durable.dbos_engine import DbosEngine
-    from agent_durable.engine import Step
+    from agent_durable.engine import DurableEngine, Step
     from agent_durable.jobs import Job, Outcome
     from agent_durable.workers import Workers
 
@@ -31,6 +31,10 @@ SILENT_SECONDS = 6.0
 WATCH_SECONDS = 0.3
 HEAR_SECONDS = 1.0
 REMEMBER_SECONDS = 60.0
+FORGET_SECONDS = 3600.0
+KEEP_DAYS = 30.0
+"""How long runs that are over can be looked at. What was said and done in them is in their sessions."""
+
 FORGOTTEN_SECONDS = 30.0
 """How long a message may wait without a run before it counts as forgotten."""
 
@@ -45,6 +49,7 @@ class Worker:
         engine: The durable engine.
         workers: The list on which the worker stands.
         concurrency: How many runs it has at a time.
+        keep_days: After how many days runs that are over are forgotten, whoever made them.
         given_up: Called when others have taken what this worker had, since it was silent for too long. It
             must end the process: whatever it still does, others do as well.
     """
@@ -52,10 +57,11 @@ class Worker:
     def __init__(
         self,
         app: AgentApplication,
-        engine: DbosEngine,
+        engine: DurableEngine,
         workers: Workers,
         *,
         concurrency: int = 10,
+        keep_days: float = KEEP_DAYS,
         given_up: Callable[[], None],
     ) -> None:
         self.id = f"worker-{uuid4().hex[:12]}"
@@ -63,6 +69,7 @@ class Worker:
         self._engine = engine
         self._workers = workers
         self._concurrency = concurrency
+        self._keep_seconds = keep_days * 24 * 3600
         self._given_up = given_up
         self._running: dict[str, Performance] = {}
         self._heard_of = SYSTEM_CLOCK.now()
@@ -87,6 +94,7 @@ class Worker:
             (self._begin_later, WATCH_SECONDS),
             (self._hear, HEAR_SECONDS),
             (self._remember, REMEMBER_SECONDS),
+            (self._forget, FORGET_SECONDS),
         ):
             thread = threading.Thread(target=self._again, args=(work, seconds), daemon=True)
             thread.start()
@@ -179,8 +187,14 @@ class Worker:
             performance.interrupt()
 
     def _remember(self) -> None:
-        """Have messages answered whose sender died before a run was submitted for them."""
+        """Have messages and decisions answered whose sender died before a run was submitted for them."""
         DurableRuns(self._app, self._engine).go_on_with_forgotten(seconds=FORGOTTEN_SECONDS)
+
+    def _forget(self) -> None:
+        """Keep the list of runs from growing without end."""
+        count = self._engine.forget(before=time.time() - self._keep_seconds)
+        if count:
+            _log.info("runs_forgotten", count=count)
 
     def _begin_later(self) -> None:
         """Let runs begin that had time, if some worker could begin with them now."""

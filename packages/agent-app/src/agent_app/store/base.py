@@ -360,6 +360,9 @@ class SessionStore(Protocol):
         Each comes with the number of its last such message.
         """
 
+    def forgotten_decisions(self) -> Sequence[Approval]:
+        """Return the approvals that are decided and not gone on with, in sessions that nobody holds."""
+
     def claim_inputs(self, lease: Lease, seqs: Sequence[int]) -> Sequence[int]:
         """Say that waiting messages are about to be delivered, and return those that still wait.
 

@@ -191,6 +191,14 @@ def approvals(transaction: Transaction, session_id: str | None, *, undecided: bo
     return [_approval(row) for row in rows]
 
 
+def unused_decisions(transaction: Transaction) -> list[Approval]:
+    """Return the approvals that are decided and that no run has gone on with, in all sessions."""
+    rows = transaction.rows(
+        f"SELECT {_APPROVAL} FROM approvals WHERE decision IS NOT NULL AND used = 0 ORDER BY created, id"  # noqa: S608
+    )
+    return [_approval(row) for row in rows]
+
+
 def decide(transaction: Transaction, approval_id: str, decision: Mapping[str, Any]) -> Approval:
     """Keep a decision; the first one counts.
 

@@ -223,6 +223,12 @@ class SqlStore:
             found = queues.waiting_since(transaction, self._database.now() - seconds)
             return [one for one in found if self._is_free(transaction, one[0])]
 
+    def forgotten_decisions(self) -> Sequence[Approval]:
+        """Return the approvals that are decided and not gone on with, in sessions that nobody holds."""
+        with self._database.reading() as transaction:
+            found = queues.unused_decisions(transaction)
+            return [one for one in found if self._is_free(transaction, one.session_id)]
+
     def _is_free(self, transaction: Transaction, session_id: str) -> bool:
         held = sessions.find(transaction, session_id).holder
         return held is None or not leases.is_good(held, self._database.now())

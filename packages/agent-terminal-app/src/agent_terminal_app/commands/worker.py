@@ -36,8 +36,20 @@ GIVEN_UP = 75
     show_default=True,
     help="Seconds that steps under way have when it is told to stop.",
 )
+@click.option(
+    "--keep-days",
+    default=30.0,
+    show_default=True,
+    type=click.FloatRange(min=0),
+    help="After so many days runs that are over are no longer listed; their sessions stay.",
+)
 def command(
-    database: str, concurrency: int, model: str | None, limits: tuple[str, ...], grace: float
+    database: str,
+    concurrency: int,
+    model: str | None,
+    limits: tuple[str, ...],
+    grace: float,
+    keep_days: float,
 ) -> None:
     """Take runs from the queue that all workers of a database share.
 
@@ -54,6 +66,7 @@ def command(
             shared.engine,
             shared.workers,
             concurrency=concurrency,
+            keep_days=keep_days,
             given_up=lambda: os._exit(GIVEN_UP),
         )
         worker.start()
