@@ -76,7 +76,7 @@ bench-peers: $(READY) ## run the peers' benchmark on us (needs its harness besid
 	@cat "$$(ls -t .bench/*.md | head -n 1)"
 
 bench-scale: $(READY) ## measure durable runs with 1 to 4 workers beside plain ones (minutes; Linux)
-	@$(RUN) python benchmarks/bench_scale.py $(ARGS)
+	@$(RUN) python -m benchmarks.bench_scale $(ARGS)
 
 postgres: $(READY) ## run a PostgreSQL server in .postgres until Ctrl+C, and print its address (Linux)
 	@$(RUN) python -m agent_app.testing.postgres .postgres

@@ -9,38 +9,25 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import itertools
 import os
-import signal
-import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import psycopg
+from benchmarks.costs import Cost, Meter, Server, median
+from benchmarks.scale_program import AT_ONCE, WorkerProcess, application
 from dbos import DBOS
 
-from agent_app import AgentApplication
 from agent_app.testing.postgres import EmbeddedPostgres
-from agent_core import tool
-from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_durable import DurableRuns, Worker, open_engine
 
-AT_ONCE = 4
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 WORKERS = (1, 2, 4)
 PATIENCE = 240.0
-_TICK = os.sysconf("SC_CLK_TCK")
-_SIZE = """
-    SELECT sum(pg_total_relation_size(oid)) FROM pg_class
-    WHERE relkind = 'r' AND relnamespace = '{schema}'::regnamespace
-"""
 
 
 @dataclass(frozen=True)
@@ -59,137 +46,6 @@ WHOLE = Plan(rounds=9, calls=14, runs=60, run_calls=3)  # an agent makes 16 mode
 
 def line(what: str, figure: str, note: str = "") -> None:
     print(f"{what:<46}{figure:>12}  {note}", flush=True)
-
-
-# The application: an agent that calls a tool as often as it is told, and a model that answers at once
-
-
-Mark = Callable[[int, int], None]
-
-
-def answering(mark: Mark) -> Callable[[list[dict[str, Any]]], Reply]:
-    """Return a model that tells somebody how many calls are done, and of how many, whenever it is asked."""
-
-    def answer(messages: list[dict[str, Any]]) -> Reply:
-        asked = max(place for place, message in enumerate(messages) if message["role"] == "user")
-        done = sum(message["role"] == "tool" for message in messages[asked:])
-        wanted = int(str(messages[asked]["content"]).split()[-1])
-        mark(done, wanted)
-        if done < wanted:
-            return Reply(tool_calls=[ToolCall("note", {"number": done}, f"q{asked}c{done}")])
-        return Reply(text="Counted.")
-
-    return answer
-
-
-def unmarked(_done: int, _wanted: int) -> None:
-    """Take no notice."""
-
-
-def note(number: int) -> str:
-    """Take a note of a number."""
-    return f"noted {number}"
-
-
-class Notes:
-    name = "notes"
-    version = "1"
-
-    def register(self, registrar: Any) -> None:
-        registrar.tool("note", tool(note))
-
-
-def application(url: str, mark: Mark = unmarked) -> AgentApplication:
-    config = {"agents": {"counter": {"model": "m"}}, "models": {"m": {"provider": "scripted"}}}
-    plugins = [ScriptedProvider(itertools.repeat(answering(mark))), Notes]
-    return AgentApplication(config, store=url, plugins=plugins, installed=False)
-
-
-# Measuring
-
-
-def cpu(pid: int) -> float:
-    """Return the CPU seconds of a process, and of its children that have ended."""
-    with suppress(FileNotFoundError, ProcessLookupError):  # it may end meanwhile
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return sum(map(int, fields[11:15])) / _TICK
-    return 0.0
-
-
-class Server:
-    """The database server as seen from outside: its processor time, its rows, its size."""
-
-    def __init__(self, url: str) -> None:
-        self._connection = psycopg.connect(url, autocommit=True)
-        backend = int(self.ask("SELECT pg_backend_pid()"))
-        self._pid = int(Path(f"/proc/{backend}/stat").read_text().rpartition(")")[2].split()[1])
-
-    def ask(self, sql: str) -> Any:
-        row = self._connection.execute(sql).fetchone()
-        return row[0] if row else None
-
-    def cpu(self) -> float:
-        """Return the CPU seconds of the server with all its processes."""
-        children = Path(f"/proc/{self._pid}/task/{self._pid}/children").read_text().split()
-        return sum(cpu(int(child)) for child in children) + cpu(self._pid)
-
-    def counts(self) -> dict[str, float]:
-        """Return what grows with the work."""
-        self._connection.execute("SELECT pg_stat_clear_snapshot()")
-        rows = "SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables"
-        commits = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
-        return {
-            "rows": float(self.ask(rows) or 0),
-            "commits": float(self.ask(commits)),
-            "log": float(self.ask("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn")),
-            "store": float(self.ask(_SIZE.format(schema="agent_store"))),
-            "engine": float(self.ask(_SIZE.format(schema="dbos"))),
-        }
-
-    def connections(self) -> int:
-        sql = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
-        return int(self.ask(sql))
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a step took: seconds that passed, CPU seconds of our process, CPU seconds of the server."""
-
-    wall: float
-    ours: float
-    server: float
-
-    @property
-    def cpu(self) -> float:
-        return self.ours + self.server
-
-    def __sub__(self, other: Cost) -> Cost:
-        return Cost(self.wall - other.wall, self.ours - other.ours, self.server - other.server)
-
-
-def median(costs: list[Cost]) -> Cost:
-    return Cost(*(statistics.median(getattr(cost, name) for cost in costs) for name in Cost.__annotations__))
-
-
-class Meter:
-    """Measures work in this process and in the server."""
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._began = Cost(0.0, 0.0, 0.0)
-        self.costs: dict[str, list[Cost]] = {}
-
-    def begin(self) -> None:
-        self._began = self._now()
-
-    def end(self, what: str, count: int) -> None:
-        """Note what was spent since the beginning, divided by a number of steps."""
-        spent = self._now() - self._began
-        cost = Cost(spent.wall / count, spent.ours / count, spent.server / count)
-        self.costs.setdefault(what, []).append(cost)
-
-    def _now(self) -> Cost:
-        return Cost(time.perf_counter(), time.process_time(), self._server.cpu())
 
 
 # (a) and (b): plain runs, durable runs and empty workflows, one at a time in one process
@@ -273,50 +129,6 @@ class InOneProcess:
 
 
 # (c): durable runs, by worker processes
-
-
-class WorkerProcess:
-    def __init__(self, url: str) -> None:
-        command = [sys.executable, __file__, "--worker", url]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-
-    def wait_ready(self) -> None:
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == b"ready\n", "the worker did not begin"
-
-    def go(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(b"go\n")
-
-    def cpu(self) -> float:
-        return cpu(self._process.pid)
-
-    def is_alive(self) -> bool:
-        return self._process.poll() is None
-
-    def stop(self) -> None:
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-
-def work(url: str) -> None:
-    """Be a worker, from the first line of the input until SIGTERM."""
-    told = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_given: told.set())
-    app = application(url)
-    engine, workers = open_engine(url)
-    worker = Worker(app, engine, workers, concurrency=AT_ONCE, given_up=lambda: os._exit(75))
-    print("ready", flush=True)
-    sys.stdin.readline()
-    worker.start()
-    told.wait()
-    worker.drain(seconds=10)
-    workers.close()
-    app.close()
 
 
 @dataclass(frozen=True)
@@ -457,12 +269,7 @@ def show_workers(found: dict[int, Throughput], plan: Plan, plain: Cost) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds: under a minute, and rough")
-    parser.add_argument("--worker", metavar="URL", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.worker:
-        work(given.worker)
-        return
-    plan = QUICK if given.quick else WHOLE
+    plan = QUICK if parser.parse_args().quick else WHOLE
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(folder) as database:
         server = Server(database.url)
         meter = Meter(server)
