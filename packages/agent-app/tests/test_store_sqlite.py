@@ -164,13 +164,12 @@ def unprivileged() -> Iterator[None]:
 
 
 def test_a_file_that_may_only_be_read_is_named(shared_folder: Path) -> None:
+    place = shared_folder / "store.db"
+    with closing(opened(place)) as store:
+        store.create(said("one"))
+    place.chmod(0o444)
+    before = place.read_bytes()
     with unprivileged():
-        place = shared_folder / "store.db"
-        with closing(opened(place)) as store:
-            store.create(said("one"))
-        place.chmod(0o400)
-        before = place.read_bytes()
-
         with pytest.raises(StoreUnavailable, match=r"store\.db.*rights"), closing(opened(place)) as store:
             store.create(said(session_id="t"))
 

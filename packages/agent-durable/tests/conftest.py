@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agent_app import AgentApplication
     from agent_durable import JobInfo
 
-PATIENCE = 120.0
+PATIENCE = 300.0  # on a machine as busy as machines of tests are
 SILENT_SECONDS = "3"
 Limits = dict[str, tuple[int, float]]
 
@@ -99,7 +99,7 @@ class Site:
         self.folder = folder
         self.limits = limits or {}
         self.app: AgentApplication = application(url, **sections)
-        self.engine, self.workers = open_engine(url, limits=limits)
+        self.engine, self.workers = open_engine(url)
         self.runs = DurableRuns(self.app, self.engine)
         self._processes: list[WorkerProcess] = []
 
@@ -138,7 +138,7 @@ class Site:
         """Wait until something is so."""
         until = time.monotonic() + seconds
         while not what():
-            assert time.monotonic() < until, "waited in vain"
+            assert time.monotonic() < until, f"waited in vain: {self.state()}"
             threading.Event().wait(0.1)
 
     def wait_over(self, *run_ids: str, seconds: float = PATIENCE) -> list[str]:
@@ -149,6 +149,12 @@ class Site:
 
         self.wait(lambda: not {"waiting", "running", ""} & set(statuses()), seconds)
         return statuses()
+
+    def state(self) -> list[object]:
+        """Return what is known of everything, for whoever must find out why something did not happen."""
+        held = {job.job.session_id: None for job in self.runs.jobs()}
+        holders = {session_id: self.app.store.holder(session_id) for session_id in held}
+        return [*self.workers.all(), *self.runs.jobs(), holders, (self.folder / "errors").read_text()[-2000:]]
 
     def close(self) -> None:
         """End everything."""

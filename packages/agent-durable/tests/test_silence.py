@@ -40,7 +40,7 @@ def check_once(site: Site, sent: list[tuple[str, str]], calls: int) -> None:
 
 
 def wait_end(process: WorkerProcess) -> int:
-    return process.process.wait(120)
+    return process.process.wait(300)
 
 
 def test_a_worker_that_was_stopped_for_too_long_ends_itself(site: Site) -> None:

@@ -27,17 +27,23 @@ if TYPE_CHECKING:
 PATIENCE = 120
 PROVIDER = """
 import itertools
-from agent_core.testing import ScriptedProvider
+from agent_core.testing import Reply, ScriptedProvider, ToolCall
+
+
+def answer(messages):
+    last = messages[-1]
+    if last["content"] == "write":
+        return Reply(tool_calls=[ToolCall("write_file", {"path": "note.txt", "content": "hello"}, "c1")])
+    return f"You said: {last['content']}"
 
 
 class Tester(ScriptedProvider):
     def __init__(self):
-        said = lambda messages: f"You said: {messages[-1]['content']}"
-        super().__init__(itertools.repeat(said), name="tester")
+        super().__init__(itertools.repeat(answer), name="tester")
 """
 CONFIG = """
 default_agent = "answering"
-tools = []
+tools = ["files_tool"]
 [agents.answering]
 model = "test"
 [models.test]
@@ -81,7 +87,11 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         pytest.skip(str(error))
     folders = {f"XDG_{kind.upper()}_HOME": str(home / kind) for kind in ("config", "data", "state", "cache")}
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
-    loaded = {"AGENT_LOAD_PLUGINS": "tester", "PYTHONPATH": str(site), "AGENT_DATABASE": server.url}
+    loaded = {
+        "AGENT_LOAD_PLUGINS": "tester,files_tool",
+        "PYTHONPATH": str(site),
+        "AGENT_DATABASE": server.url,
+    }
     try:
         yield Machine(home, {**kept, **folders, **loaded, "HOME": str(home)})
     finally:
@@ -133,9 +143,46 @@ def test_a_run_is_listed_shown_and_tried_again(machine: Machine) -> None:
 
 
 @pytest.mark.usefixtures("worker")
+def test_a_question_is_shown_and_answered(machine: Machine) -> None:
+    code, _out, err = machine.run("runs", "send", "write", "--wait")
+    assert code == Exit.APPROVAL
+    run_id = err.split()[0]
+    assert f"`agent runs approve {run_id}`" in err
+
+    assert "write_file" in machine.run("runs", "show", run_id)[2]
+    assert "waits for a decision" in machine.run("runs", "cancel", run_id)[2]
+    assert "does not ask nonsense" in machine.run("runs", "approve", run_id, "--question", "nonsense")[2]
+    assert not (machine.home / "note.txt").exists()
+    code, going_on, err = machine.run("runs", "approve", run_id)
+    assert code == 0, err
+
+    assert wait_over(machine, going_on.strip())["status"] == "done"
+    assert (machine.home / "note.txt").read_text() == "hello"
+    assert "asks nothing" in machine.run("runs", "deny", going_on.strip())[2]
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_run_goes_on_without_what_was_denied(machine: Machine) -> None:
+    run_id = machine.run("runs", "send", "write")[1].strip()
+    assert wait_over(machine, run_id)["status"] == "suspended"
+
+    going_on = machine.run("runs", "deny", run_id, "--reason", "not on Mondays")[1].strip()
+
+    assert "not on Mondays" in str(wait_over(machine, going_on)["text"])
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_session_that_is_not_there_is_named(machine: Machine) -> None:
+    code, _out, err = machine.run("runs", "send", "hello", "--session", "nonsense")
+
+    assert code != 0
+    assert "agent sessions list" in err
+
+
+@pytest.mark.usefixtures("worker")
 def test_a_run_that_waits_is_cancelled(machine: Machine) -> None:
-    limited = ("--tenant", "closed", "--limit", "tenant:closed=1/3600")
-    first, second = (machine.run("runs", "send", "hello", *limited)[1].strip() for _ in range(2))
+    sent = ("runs", "send", "hello", "--tenant", "closed")
+    first, second = (machine.run(*sent)[1].strip() for _ in range(2))
     assert wait_over(machine, first)["status"] == "done"
     assert show(machine, second)["status"] == "waiting"
     assert "1 waiting" in machine.run("runs", "list")[2]
@@ -150,7 +197,9 @@ def test_workers_are_listed_and_stop_when_they_are_told_to(
 ) -> None:
     [found] = json.loads(machine.run("workers", "--json")[1])
     assert (found["concurrency"], found["draining"]) == (2, False)
-    assert found["id"] in machine.run("workers")[1]
+    _code, out, err = machine.run("workers")
+    assert found["id"] in out
+    assert "of tenant:closed at most 1 runs begin in 3600 s" in err
 
     worker.send_signal(signal.SIGTERM)
 
@@ -173,9 +222,10 @@ def test_a_database_that_is_away_is_an_error_that_says_so(machine: Machine) -> N
 
 
 def test_limits_are_read() -> None:
-    assert read_limits(("tenant:a=b=10/60", "provider:x=1/0.5")) == {
+    assert read_limits(("tenant:a=b=10/60", "provider:x=1/0.5", "tenant:c=off")) == {
         "tenant:a=b": (10, 60.0),
         "provider:x": (1, 0.5),
+        "tenant:c": None,
     }
 
 

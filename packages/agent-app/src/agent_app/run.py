@@ -55,7 +55,8 @@ class Request:
         take_over: Whether the session is taken from another process that has it.
         run_id: What the request's runs are called, so that another process can go on with them: it makes
             the same request again, under the same id.
-        kept: Called with each checkpoint of the runs once it is stored.
+        kept: Called with each checkpoint of the runs once it is stored. An event `kept` follows, which is
+            not logged: whoever does not ask for the next one stops the run there.
         limits: What a run may take: `timeout`, `token_budget` and `cost_budget`, as of `RunRequest`.
     """
 
@@ -296,6 +297,7 @@ def _run_request(services: Services, agent: ResolvedAgent, session: Session, req
         session,
         run_id=_run_id(session, request),
         resumable=request.run_id is not None,
+        pauses=request.kept is not None,
         **request.limits,
         config=_over(agent, session, request.overrides),
         stream=request.stream,
@@ -438,6 +440,8 @@ def _shown(services: Services, keeper: Keeper, flow: Flow[Session]) -> Flow[Sess
 
 def _logged(services: Services, keeper: Keeper, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     session_id = keeper.session.session_id
+    if events[-1]["type"] == "kept":  # it comes alone, and only to whoever makes the request
+        return events
     try:
         return services.hub.log(session_id, events, keeper.lease)
     except StoreError as error:

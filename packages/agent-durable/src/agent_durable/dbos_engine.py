@@ -5,7 +5,8 @@ at a time. Such a queue knows no order between sessions. So jobs that have time 
 nobody serves, and are moved from there, the most urgent first, when there is room.
 
 Limits stand before both: a job whose tenant or provider has one passes through that one's queue
-first, where a tiny workflow hands it on.
+first, where a tiny workflow hands it on. Which limits there are stands in the database, so that whoever
+submits a job need not know.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, error as dbos_error
 
 from agent_core import AgentError
-from agent_durable import dbos_tables
+from agent_durable import dbos_log, dbos_tables
 from agent_durable.database import open_postgres, patiently
-from agent_durable.dbos_tables import Progress
+from agent_durable.dbos_tables import Progress, Rate
 from agent_durable.jobs import Job, JobInfo, Outcome
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ VERSION = "1"
 
 RUN, PASS_ON = "agent_run", "agent_pass_on"
 SESSION = "session"
+LIMITED = ("tenant:", "provider:")
 _POLL_SECONDS = 0.2
 _PAGE = 200
 _CONNECTIONS = 20
@@ -69,10 +71,12 @@ class DbosEngine:
 
     Args:
         url: Where DBOS keeps its tables, as SQLAlchemy writes addresses.
-        limits: How many runs may begin in how many seconds, by "tenant:NAME" or "provider:NAME".
+        limits: How many runs may begin in how many seconds, by "tenant:NAME" or "provider:NAME"; None lifts
+            a limit. They count for all from when somebody who has them begins to serve.
     """
 
-    def __init__(self, url: str, *, limits: Mapping[str, tuple[int, float]] | None = None) -> None:
+    def __init__(self, url: str, *, limits: Mapping[str, Rate | None] | None = None) -> None:
+        dbos_log.adopt()
         self._url = url
         self._limits = dict(limits or {})
         self._client: DBOSClient | None = None
@@ -169,13 +173,17 @@ class DbosEngine:
         DBOS(config=_config(self._url, worker, self._pool))
         _register(perform)
         own = [_queue(one) for one in capabilities]
-        DBOS.listen_queues([*own, *self._limits])
+        DBOS.listen_queues([*own, *{**self.limits(), **self._limits}])
         DBOS.launch()
         self._serving = True
         for name in own:
             _add_queue(name, worker_concurrency=concurrency, partition_concurrency=1)
-        for name, (count, seconds) in self._limits.items():
-            _add_queue(name, limiter={"limit": count, "period": seconds})
+        for name, rate in self._limits.items():
+            _add_queue(name, limiter=None if rate is None else {"limit": rate[0], "period": rate[1]})
+
+    def limits(self) -> dict[str, Rate | None]:
+        """Return the limits that count, and those that were lifted, as None."""
+        return dbos_tables.limits(self._database(), LIMITED)
 
     def later(self) -> Sequence[str]:
         """Return the capabilities of which jobs wait until there is room for them, since they have time."""
@@ -230,7 +238,8 @@ class DbosEngine:
         """Return the queues that a job passes through: one for each limit that it is under, then its own."""
         named = (f"tenant:{job.tenant}", f"provider:{job.provider}")
         own = _later(job.capability) if job.priority else _queue(job.capability)
-        return [*(name for name in named if name in self._limits), own]
+        limits = self.limits()
+        return [*(name for name in named if limits.get(name) is not None), own]
 
     def _stages_of(self, run_id: str) -> list[WorkflowStatus]:
         """Return where a job is; nothing of the stages that it has passed."""

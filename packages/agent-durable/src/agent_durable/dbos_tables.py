@@ -13,6 +13,9 @@ from agent_durable.jobs import Outcome, Queue
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+Rate = tuple[int, float]
+"""How many runs may begin in how many seconds."""
+
 _WAITING = ("ENQUEUED", "DELAYED")
 _read = DBOSPortableJSONSerializer().deserialize
 
@@ -76,6 +79,16 @@ def waiting_in(engine: sa.Engine, prefix: str) -> list[str]:
         return list(connection.execute(sa.select(rows.c.queue_name).where(waits).distinct()).scalars())
 
 
+@patiently
+def limits(engine: sa.Engine, kinds: Sequence[str]) -> dict[str, Rate | None]:
+    """Return the rates of the queues whose names begin with a kind; None for one that was lifted."""
+    rows = _table(engine, "queues", "name", "rate_limit_max", "rate_limit_period_sec")
+    theirs = sa.or_(*(rows.c.name.startswith(kind, autoescape=True) for kind in kinds))
+    with engine.connect() as connection:
+        found = connection.execute(rows.select().where(theirs))
+        return {name: None if count is None else (count, seconds) for name, count, seconds in found}
+
+
 def move(engine: sa.Engine, source: str, target: str, capacity: int) -> int:
     """Move those with the smallest priority to another queue, until that is full; return how many."""
     rows = _table(
@@ -114,4 +127,4 @@ def _done(output: str | None) -> str:
     if not isinstance(found, dict):
         return ""
     outcome = Outcome.from_dict(found)
-    return outcome.units[-1] if outcome.units else outcome.code
+    return outcome.units[-1] if outcome.units and not outcome.over else outcome.code

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from agent_durable.jobs import Job, JobInfo, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from agent_durable.jobs import Queue, Status
 
@@ -67,6 +67,9 @@ class DurableEngine(Protocol):
 
     def serve(self, perform: Perform, capabilities: Sequence[str], *, worker: str, concurrency: int) -> None:
         """Begin to take jobs from the queue, those only that are within the capabilities; returns at once."""
+
+    def limits(self) -> Mapping[str, tuple[int, float] | None]:
+        """Return how many runs may begin in how many seconds, by "tenant:NAME" or "provider:NAME"."""
 
     def later(self) -> Sequence[str]:
         """Return the capabilities of which jobs wait until there is room for them, since they have time."""

@@ -68,7 +68,8 @@ class Outcome:
     """What one step of a run came to.
 
     Attributes:
-        units: What was done: "model", or "tool NAME CALL" for each call; empty if nothing was left to do.
+        units: What was done: "model", or "tool NAME CALL", several if they ran at the same time; empty if
+            nothing was left to do.
         over: Whether the run is over.
         code: Why it is: the reason's code, "error" if it failed.
         text: The answer, or what went wrong.

@@ -157,9 +157,13 @@ def end_of_log(store: SessionStore, session_id: str) -> int:
 
 
 def open_engine(
-    url: str, *, limits: Mapping[str, tuple[int, float]] | None = None
+    url: str, *, limits: Mapping[str, tuple[int, float] | None] | None = None
 ) -> tuple[DbosEngine, Workers]:
     """Return the engine and the list of workers that go with a store at *url*.
+
+    Args:
+        limits: Those that a worker brings with it: how many runs of "tenant:NAME" or "provider:NAME" may
+            begin in how many seconds; None lifts one. Whoever only submits runs needs none.
 
     Raises:
         ArgumentError: If the address is of no kind that can be shared, or DBOS is not installed.

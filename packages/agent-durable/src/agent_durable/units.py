@@ -1,5 +1,7 @@
 """A run taken one step at a time: until a model call, or a tool call, is done and stored.
 
+Calls that run at the same time are one step together.
+
 The application's stream is only as far as it was read, so a run stops wherever nobody asks for more. What
 was done by then is in the store, and a process that has never seen the run goes on from there.
 """
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core import AgentError
 from agent_durable.jobs import Outcome
+from agent_runtime.suspension import unanswered
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -41,6 +44,7 @@ class SteppedRun:
 
     def __init__(self, app: AgentApplication, job: Job) -> None:
         self._done: list[str] = []
+        self._goes_on = False  # after the last answer there is nothing but the end, which is no step
         self._begun: set[str] = set()  # nobody may stop here: whoever goes on could not tell whether they ran
         self._names: dict[str, str] = {}
         self._last: dict[str, Any] = {}
@@ -53,12 +57,12 @@ class SteppedRun:
         )
 
     async def step(self) -> Outcome:
-        """Go on until something is done that is worth remembering and nothing is half done, or it is over."""
+        """Go on until a model call or tool calls are done and nothing is half done, or it is over."""
         async for event in self._stream:
             self._last = event
             if event["type"] == "tool_call_start":
                 self._names[event["call_id"]] = event["name"]
-            if self._done and not self._begun:
+            if event["type"] == "kept" and self._done and self._goes_on and not self._begun:
                 return Outcome(units=self._take())
         return self._ended()
 
@@ -69,7 +73,9 @@ class SteppedRun:
     def _note(self, checkpoint: Checkpoint) -> None:
         """Take a note of what is stored now; called from whichever thread stored it."""
         call_id = checkpoint.call_id or ""
+        self._goes_on = checkpoint.kind != "end"
         if checkpoint.kind == "answer":
+            self._goes_on = bool(unanswered(checkpoint.session))
             self._done.append("model")
         elif checkpoint.kind == "intent":
             self._begun.add(call_id)

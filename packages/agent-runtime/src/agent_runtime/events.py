@@ -156,6 +156,14 @@ class Error(TypedDict):
     error: dict[str, Any]
 
 
+class Kept(TypedDict):
+    """What there is now was kept, before the run goes on; only if the request wants to be told."""
+
+    type: Literal["kept"]
+    kind: str
+    call_id: str | None
+
+
 class StepEnd(TypedDict):
     """A step is over; `messages` are those that it added."""
 
@@ -195,6 +203,7 @@ Event = (
     | Compaction
     | Warning
     | Error
+    | Kept
     | StepEnd
     | RunEnd
 )

@@ -195,6 +195,8 @@ class Run:
             # The one under way must not come in behind the next, nor be left out: wait for it.
             yield from run_blocking(keeping)
             raise
+        if self.request.pauses:
+            yield from self.tell({"type": "kept", "kind": kind, "call_id": call_id})
 
     def with_state(self) -> Session:
         """Return the session with the state that outlives the run, and with what the run waits for."""

@@ -54,6 +54,8 @@ class RunRequest:
         cancellation: A token by which the caller can take the run back.
         context: What plugins and tools are told beside what the platform tells them.
         checkpoint: Called whenever there is something new to keep, before the run goes on.
+        pauses: Whether an event `kept` follows each checkpoint, so that whoever reads the events can stop
+            there and nothing more is begun.
         resumable: Whether the session has at every checkpoint what another process needs to go on with the
             run: it gives that session, the same run_id, and True here. Calls that have no answer are run.
         inbox: Asked after each step for messages that came meanwhile; the run goes on with them.
@@ -76,6 +78,7 @@ class RunRequest:
     cancellation: CancellationToken | None = None
     context: Mapping[str, Any] | None = None
     checkpoint: Callable[[Checkpoint], object] | None = None
+    pauses: bool = False
     resumable: bool = False
     inbox: Callable[[], Any] | None = None
     granted: Callable[[Session], Sequence[Rule]] | None = None

@@ -45,7 +45,7 @@ class Shared(NamedTuple):
 
 @contextmanager
 def shared_database(
-    url: str, *, limits: dict[str, tuple[int, float]] | None = None, model: str | None = None
+    url: str, *, limits: dict[str, tuple[int, float] | None] | None = None, model: str | None = None
 ) -> Iterator[Shared]:
     """Open what is shared.
 

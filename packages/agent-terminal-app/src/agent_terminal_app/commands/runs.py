@@ -17,8 +17,9 @@ from agent_terminal_app.shared_database import database_option, shared_database
 from agent_terminal_app.tables import one_line, print_json, print_lines, print_table, say, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from agent_app.store.base import Approval
     from agent_durable import DurableRuns, JobInfo
     from agent_terminal_app.shared_database import Shared
 
@@ -44,9 +45,6 @@ def command() -> None:
 @click.option(
     "--priority", default=0, type=click.IntRange(min=0), help="The smaller, the sooner; 0 before all others."
 )
-@click.option(
-    "--limit", "limits", multiple=True, metavar="WHOM=RUNS/SECONDS", help="As the workers were given."
-)
 @click.option("--wait", is_flag=True, help="Wait for the answer and print it.")
 def send_command(
     text: str,
@@ -56,16 +54,18 @@ def send_command(
     model: str | None,
     tenant: str,
     priority: int,
-    limits: tuple[str, ...],
     *,
     wait: bool,
 ) -> int:
-    """Say TEXT in a session and let a worker answer; print the id of the run."""
-    from agent_durable import end_of_log
-    from agent_terminal_app.commands.worker import read_limits
+    """Say TEXT in a session and let a worker answer; print the id of the run.
 
-    with shared_database(database, limits=read_limits(limits), model=model) as shared:
-        session_id = session or shared.app.create_session(agent).session_id
+    Tools of a new session work in the folder from which it is sent: every worker must find it there.
+    """
+    from agent_durable import end_of_log
+    from agent_terminal_app.commands.run import choose_session
+
+    with shared_database(database, model=model) as shared:
+        session_id = choose_session(shared.app, session, agent)
         after = end_of_log(shared.app.store, session_id)
         run_id = shared.runs.say(session_id, text, tenant=tenant, priority=priority)
         if not wait:
@@ -86,6 +86,7 @@ def _follow(shared: Shared, session_id: str, after: int, run_id: str) -> int:
         except queue.Empty:  # its end is looked at, and not guessed from events: those may be another run's
             run = _found(shared.runs, run_id)
             if run.is_over:
+                _tell_questions(shared, run)
                 return _answer(run)
 
 
@@ -106,6 +107,19 @@ def _answer(run: JobInfo) -> int:
     if run.text:
         print_lines([shown(run.text)])
     return Exit.INTERRUPTED if run.status == "cancelled" else reason_code(run.code)
+
+
+def _tell_questions(shared: Shared, run: JobInfo) -> None:
+    """Show what a run waits for, and how it is answered."""
+    for asked in _questions(shared, run):
+        say(f"{asked.id} asks: {shown(asked.suspension['message'])}")
+    if run.status == "suspended":
+        run_id = run.job.run_id
+        say(f"`agent runs approve {run_id}` lets it go on, `agent runs deny {run_id}` goes on without")
+
+
+def _questions(shared: Shared, run: JobInfo) -> Sequence[Approval]:
+    return shared.app.approvals(run.job.session_id) if run.status == "suspended" else ()
 
 
 @command.command("list")
@@ -146,14 +160,46 @@ def show_command(run_id: str, database: str, *, as_json: bool) -> None:
     with shared_database(database) as shared:
         run = _found(shared.runs, run_id)
         steps = shared.runs.steps(run_id)
-    if as_json:
-        print_json({"run": run, "steps": steps})
-        return
-    print_table(_COLUMNS, [_row(run, time.time())])
-    for number, step in enumerate(steps):
-        print_lines([f"  {number:>3}  {one_line(', '.join(step.units) or step.code)}"])
-    if run.text:
-        print_lines([shown(run.text)])
+        if as_json:
+            print_json({"run": run, "steps": steps, "questions": _questions(shared, run)})
+            return
+        print_table(_COLUMNS, [_row(run, time.time())])
+        for number, step in enumerate(steps):
+            print_lines([f"  {number:>3}  {one_line(', '.join(step.units) or step.code)}"])
+        if run.text:
+            print_lines([shown(run.text)])
+        _tell_questions(shared, run)
+
+
+@command.command("approve")
+@click.argument("run_id")
+@database_option
+@click.option("--question", help="Only this one of the questions that it waits for.")
+def approve_command(run_id: str, database: str, question: str | None) -> None:
+    """Let a run do what it asks for; print the id of the run that goes on."""
+    _decide(run_id, database, question, {"approved": True})
+
+
+@command.command("deny")
+@click.argument("run_id")
+@database_option
+@click.option("--question", help="Only this one of the questions that it waits for.")
+@click.option("--reason", default="", help="Why, for the model to read.")
+def deny_command(run_id: str, database: str, question: str | None, reason: str) -> None:
+    """Do not let a run do what it asks for; print the id of the run that goes on without."""
+    _decide(run_id, database, question, {"approved": False, "reason": reason})
+
+
+def _decide(run_id: str, database: str, question: str | None, decision: dict[str, Any]) -> None:
+    with shared_database(database) as shared:
+        asked = [one.id for one in _questions(shared, _found(shared.runs, run_id))]
+        wanted = asked if question is None else [one for one in asked if one == question]
+        if not wanted:
+            what = f"run {run_id} does not ask {question}" if question else f"run {run_id} asks nothing"
+            raise CommandError(what, hint=f"see `agent runs show {run_id}`")
+        for one in wanted[:-1]:
+            shared.app.decide(one, decision)
+        print_lines([shared.runs.decide(wanted[-1], decision)])
 
 
 @command.command("cancel")
@@ -162,9 +208,11 @@ def show_command(run_id: str, database: str, *, as_json: bool) -> None:
 def cancel_command(run_id: str, database: str) -> None:
     """Stop a run, wherever it is; what it has produced is kept."""
     with shared_database(database) as shared:
-        _found(shared.runs, run_id)
+        run = _found(shared.runs, run_id)
         if not shared.runs.cancel(run_id):
-            raise CommandError(f"run {run_id} is over already", hint=f"see `agent runs show {run_id}`")
+            is_so = "waits for a decision" if run.status == "suspended" else "is over already"
+            hint = "deny" if run.status == "suspended" else "show"
+            raise CommandError(f"run {run_id} {is_so}", hint=f"see `agent runs {hint} {run_id}`")
     say(f"{run_id} is cancelled")
 
 

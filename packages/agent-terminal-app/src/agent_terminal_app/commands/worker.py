@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import suppress
 
 import click
 
@@ -12,6 +13,7 @@ from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.shared_database import database_option, shared_database
 from agent_terminal_app.tables import say
 
+OFF = "off"
 GIVEN_UP = 75
 """The exit code of a worker that others have given up: start it again."""
 
@@ -27,8 +29,8 @@ GIVEN_UP = 75
     "limits",
     multiple=True,
     metavar="WHOM=RUNS/SECONDS",
-    help="At most so many runs in so many seconds: tenant:NAME=10/60 or provider:NAME=100/1. All workers "
-    "and senders must be given the same.",
+    help="At most so many runs in so many seconds, on all workers together: tenant:NAME=10/60 or "
+    "provider:NAME=100/1. It stays until a worker is given another one, or tenant:NAME=off.",
 )
 @click.option(
     "--grace",
@@ -77,23 +79,24 @@ def command(
         say(f"{worker.id} has stopped; handed over: {len(handed)}")
 
 
-def read_limits(given: tuple[str, ...]) -> dict[str, tuple[int, float]]:
-    """Read limits as they are written on the command line.
+def read_limits(given: tuple[str, ...]) -> dict[str, tuple[int, float] | None]:
+    """Read limits as they are written on the command line; None is for one that is lifted.
 
     Raises:
         CommandError: If one cannot be read.
     """
-    limits = {}
-    for text in given:
-        whom, _, rate = text.rpartition("=")
+    return dict(map(_read_limit, given))
+
+
+def _read_limit(text: str) -> tuple[str, tuple[int, float] | None]:
+    whom, _, rate = text.rpartition("=")
+    kind, _, name = whom.partition(":")
+    if kind in ("tenant", "provider") and name:
+        if rate == OFF:
+            return whom, None
         count, _, seconds = rate.partition("/")
-        kind, _, name = whom.partition(":")
-        try:
-            limits[whom] = (int(count), float(seconds))
-        except ValueError:
-            kind = ""
-        if kind not in ("tenant", "provider") or not name or min(limits[whom]) <= 0:
-            raise CommandError(
-                f"--limit {text!r} cannot be read", code=Exit.USAGE, hint="write tenant:NAME=10/60"
-            )
-    return limits
+        with suppress(ValueError):
+            if min(int(count), float(seconds)) > 0:
+                return whom, (int(count), float(seconds))
+    hint = f"write tenant:NAME=10/60, or tenant:NAME={OFF} to lift it"
+    raise CommandError(f"--limit {text!r} cannot be read", code=Exit.USAGE, hint=hint)

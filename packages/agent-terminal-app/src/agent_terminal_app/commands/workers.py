@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from agent_terminal_app.shared_database import database_option, shared_database
-from agent_terminal_app.tables import moment, print_json, print_table
+from agent_terminal_app.tables import moment, print_json, print_table, say
 
 
 @click.command("workers")
@@ -15,6 +15,7 @@ def command(database: str, *, as_json: bool) -> None:
     """List the workers of a database, and what each can run."""
     with shared_database(database) as shared:
         workers = shared.workers.all()
+        limits = shared.engine.limits()
     if as_json:
         print_json(workers)
         return
@@ -31,3 +32,6 @@ def command(database: str, *, as_json: bool) -> None:
         for one in workers
     ]
     print_table(("WORKER", "IS", "RUNS", "SEEN", "SINCE", "AGENTS", "PROCESS"), rows)
+    for name, rate in sorted(limits.items()):
+        if rate is not None:
+            say(f"of {name} at most {rate[0]} runs begin in {rate[1]:g} s")
