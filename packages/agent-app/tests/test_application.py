@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_app import AgentApplication, SessionHeld, open_store
+from agent_app import AgentApplication, SessionHeld, SessionOutdated, open_store
 from agent_app.keeping import hold
 from agent_core import Message, Session, tool
 from agent_core.errors import RequestCancelled
@@ -269,6 +270,23 @@ def test_long_sessions_are_read_by_pages(make: Make) -> None:
     assert app.list_sessions().sessions[0].messages == len(session.messages)
 
 
+def test_a_session_of_before_does_not_take_the_place_of_what_came_since(make: Make) -> None:
+    app = make(["Hello."])
+    before = app.create_session()
+    list(app.chat(before.session_id, "Hi"))
+    stored = app.load_session(before.session_id)
+
+    with pytest.raises(SessionOutdated, match="load it anew"):
+        app.save_session(before.with_metadata({"x": 1}))
+    with pytest.raises(SessionOutdated):
+        app.save_session(Session(before.session_id, [Message("user", "Hi"), Message("assistant", "Bye.")]))
+
+    assert app.load_session(before.session_id) == stored
+    again = Session(before.session_id, [*map(replace, stored.messages), Message("user", "More")])
+    assert len(app.save_session(again).messages) == 3
+    assert app.save_session(before, replace=True).messages == before.messages
+
+
 def test_a_title_that_a_plugin_gives_is_listed_unless_a_person_gave_one(make: Make) -> None:
     app = make()
     session = app.create_session()
@@ -283,14 +301,16 @@ def test_a_title_that_a_plugin_gives_is_listed_unless_a_person_gave_one(make: Ma
 
 def test_a_session_goes_out_as_a_file_and_comes_back_under_another_id(make: Make, tmp_path: Path) -> None:
     app = make(["Hello."])
-    session = app.create_session(metadata={"note": "kept"})
+    session = app.create_session(metadata={"workspace_roots": ["/srv"], "title_by": "person"})
     list(app.chat(session.session_id, "Hi"))
     app.rename_session(session.session_id, "Greetings")
 
     app.export_session(session.session_id, tmp_path / "session.zip")
-    back = app.import_session(tmp_path / "session.zip")
+    back = app.import_session(tmp_path / "session.zip", metadata={"workspace_roots": ["/here"]})
 
     assert back.id != session.session_id
     assert back.title == "Greetings"
     assert texts(app.load_session(back.id)) == ["Hi", "Hello."]
-    assert app.load_session(back.id).metadata["note"] == "kept"
+    assert app.load_session(back.id).metadata["title_by"] == "person"
+    assert app.load_session(back.id).metadata["workspace_roots"] == ["/here"]
+    assert back.left_out == ("agent_id", "workspace_roots")

@@ -1,17 +1,14 @@
-"""The asset store: what it keeps, what it refuses, and what nobody can make it do."""
+"""What every asset store keeps and refuses, in a folder and in PostgreSQL, and what nobody can make it do."""
 
 from __future__ import annotations
 
 import errno
 import io
 import os
-import shutil
-import sqlite3
-import stat
+import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from hashlib import sha256
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any
@@ -19,14 +16,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_app.assets import Asset, AssetNotFound, AssetRefused, SessionAssetStore, folder as folders
+from agent_app.assets import Asset, AssetNotFound, AssetRefused, AssetStore, open_assets
 from agent_app.assets.media import Sniffer, display_name
-from agent_app.errors import StoreDamaged, StoreTooNew, StoreUnavailable
+from agent_app.errors import StoreDamaged, StoreUnavailable
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from conftest import AssetHome
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
@@ -34,31 +33,16 @@ on_posix = pytest.mark.skipif(os.name != "posix", reason="links and modes are th
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "assets"
-
-
-@pytest.fixture
-def store(root: Path) -> Iterator[SessionAssetStore]:
+def store(asset_home: AssetHome) -> Iterator[AssetStore]:
     ticks = count(1000)
-    with SessionAssetStore(root, clock=lambda: float(next(ticks))) as opened:
+    with asset_home.open(clock=lambda: float(next(ticks))) as opened:
         yield opened
-
-
-def files_below(root: Path) -> list[Path]:
-    return sorted(
-        path for path in root.rglob("*") if path.is_file() and not path.name.startswith("assets.db")
-    )
-
-
-def content_of(root: Path, asset: Asset) -> Path:
-    return root / "content" / asset.sha256[:2] / asset.sha256
 
 
 # Keeping and reading.
 
 
-def test_what_was_put_is_found_by_its_id(store: SessionAssetStore) -> None:
+def test_what_was_put_is_found_by_its_id(store: AssetStore) -> None:
     asset = store.put("s1", b"hello", name="greeting.txt")
 
     assert asset.id.startswith("asset_") and len(asset.id) == 38
@@ -72,16 +56,16 @@ def test_what_was_put_is_found_by_its_id(store: SessionAssetStore) -> None:
         assert file.read() == b"hello"
 
 
-def test_it_is_all_there_after_reopening(root: Path) -> None:
-    with SessionAssetStore(root) as store:
+def test_it_is_all_there_after_reopening(asset_home: AssetHome) -> None:
+    with asset_home.open() as store:
         asset = store.put("s1", PNG, name="a.png")
-    with SessionAssetStore(root) as store:
+    with asset_home.open() as store:
         assert store.list("s1") == (asset,)
         assert store.read(asset.id) == PNG
         assert store.check(deep=True).problems == ()
 
 
-def test_a_part_can_be_read(store: SessionAssetStore) -> None:
+def test_a_part_can_be_read(store: AssetStore) -> None:
     asset = store.put("s1", io.BytesIO(b"0123456789"), name="digits")
 
     assert store.read(asset.id, 3, 4) == b"3456"
@@ -92,44 +76,67 @@ def test_a_part_can_be_read(store: SessionAssetStore) -> None:
             store.read(asset.id, start, length)
 
 
-def test_the_same_content_is_kept_once_under_two_ids(store: SessionAssetStore, root: Path) -> None:
+def test_content_is_read_as_a_file(store: AssetStore) -> None:
+    data = random.Random(1).randbytes(1_000_000)
+    asset = store.put("s1", io.BytesIO(data), name="a")
+
+    with store.open(asset.id) as file:
+        assert file.read(10) == data[:10]
+        assert file.seek(262_140) == 262_140
+        assert file.read(10) == data[262_140:262_150]
+        assert file.tell() == 262_150
+        assert file.seek(-5, io.SEEK_END) == len(data) - 5
+        assert file.read() == data[-5:] and file.read() == b""
+        assert file.seek(-3, io.SEEK_CUR) == len(data) - 3
+        assert file.read(100) == data[-3:]
+        file.seek(500_000)
+        assert file.read() == data[500_000:]
+        with pytest.raises((OSError, ValueError)):
+            file.seek(-1)
+    assert store.read(asset.id) == data
+    assert store.read(asset.id, 262_143, 300_000) == data[262_143:562_143]
+
+
+def test_the_same_content_is_kept_once_under_two_ids(store: AssetStore, asset_home: AssetHome) -> None:
     one = store.put("s1", b"same", name="a")
     other = store.put("s2", b"same", name="b")
 
     assert one.id != other.id and one.sha256 == other.sha256
-    assert files_below(root) == [content_of(root, one)]
+    assert asset_home.kept() == [one.sha256]
 
 
-def test_putting_content_again_heals_it(store: SessionAssetStore, root: Path) -> None:
+def test_putting_content_again_heals_it(store: AssetStore, asset_home: AssetHome) -> None:
     one = store.put("s1", b"precious", name="a")
-    content_of(root, one).write_bytes(b"damaged!")
+    asset_home.spoil(one, b"damaged!")
 
     store.put("s2", b"precious", name="b")
 
     assert store.read(one.id) == b"precious"
 
 
-def test_an_empty_asset_is_an_asset(store: SessionAssetStore) -> None:
+def test_an_empty_asset_is_an_asset(store: AssetStore) -> None:
     asset = store.put("s1", b"", name="empty")
 
     assert (asset.size, asset.media_type, store.read(asset.id)) == (0, "text/plain", b"")
 
 
 @pytest.mark.parametrize("asset_id", ["asset_" + "0" * 32, "", "../assets.db", "\ud800", "a\0b"])
-def test_an_id_that_nobody_has_is_not_found(store: SessionAssetStore, asset_id: str) -> None:
+def test_an_id_that_nobody_has_is_not_found(store: AssetStore, asset_id: str) -> None:
     with pytest.raises(AssetNotFound, match="not kept here"):
         store.get(asset_id)
     with pytest.raises(KeyError):
         store.open(asset_id)
 
 
-@pytest.mark.parametrize("session_id", ["", "\ud800", None, 7])
-def test_what_is_no_id_of_a_session_is_an_error(store: SessionAssetStore, session_id: Any) -> None:
+@pytest.mark.parametrize("session_id", ["", "\ud800", "a\0b", "a" * 501, None, 7])
+def test_what_is_no_id_of_a_session_is_an_error(store: AssetStore, session_id: Any) -> None:
     with pytest.raises(ArgumentError, match="no id of a session"):
         store.put(session_id, b"", name="a")
+    with pytest.raises(ArgumentError, match="no id of a session"):
+        store.list(session_id)
 
 
-def test_an_asset_is_asked_for_as_one_of_a_session(store: SessionAssetStore) -> None:
+def test_an_asset_is_asked_for_as_one_of_a_session(store: AssetStore) -> None:
     asset = store.put("s1", b"x", name="a")
 
     assert store.get(asset.id, session_id="s1") == asset
@@ -137,26 +144,28 @@ def test_an_asset_is_asked_for_as_one_of_a_session(store: SessionAssetStore) -> 
         store.get(asset.id, session_id="s2")
 
 
-def test_text_instead_of_bytes_is_an_error_that_says_so(store: SessionAssetStore, root: Path) -> None:
+def test_text_instead_of_bytes_is_an_error_that_says_so(store: AssetStore, asset_home: AssetHome) -> None:
     with pytest.raises(ArgumentError, match="open it with 'rb'"):
         store.put("s1", io.StringIO("text"), name="a")  # type: ignore[arg-type]
-    assert files_below(root) == []
+    assert asset_home.kept() == []
 
 
-def test_data_that_cannot_be_read_is_not_blamed_on_the_store(store: SessionAssetStore, root: Path) -> None:
+def test_data_that_cannot_be_read_is_not_blamed_on_the_store(
+    store: AssetStore, asset_home: AssetHome
+) -> None:
     class Broken(io.RawIOBase):
         def read(self, _size: int = -1) -> bytes:
             raise OSError(errno.EIO, "the cable is out")
 
     with pytest.raises(ArgumentError, match="the cable is out"):
         store.put("s1", Broken(), name="a")  # type: ignore[arg-type]
-    assert files_below(root) == []
+    assert asset_home.kept() == []
 
 
 # Forks and deletion.
 
 
-def test_a_fork_has_the_assets_of_its_source_and_keeps_them(store: SessionAssetStore) -> None:
+def test_a_fork_has_the_assets_of_its_source_and_keeps_them(store: AssetStore) -> None:
     asset = store.put("s1", b"shared", name="a")
 
     shared = store.share("s1", "s2")
@@ -170,7 +179,9 @@ def test_a_fork_has_the_assets_of_its_source_and_keeps_them(store: SessionAssetS
     assert store.read(asset.id) == b"shared"
 
 
-def test_deleted_assets_are_gone_and_their_content_is_collected(store: SessionAssetStore, root: Path) -> None:
+def test_deleted_assets_are_gone_and_their_content_is_collected(
+    store: AssetStore, asset_home: AssetHome
+) -> None:
     asset = store.put("s1", b"x", name="a")
     kept = store.put("s2", b"y", name="b")
 
@@ -179,10 +190,10 @@ def test_deleted_assets_are_gone_and_their_content_is_collected(store: SessionAs
     with pytest.raises(AssetNotFound):
         store.get(asset.id)
     assert store.collect().checked == {"content": 1, "temporary": 0}
-    assert files_below(root) == [content_of(root, kept)]
+    assert asset_home.kept() == [kept.sha256]
 
 
-def test_one_asset_is_taken_from_a_session(store: SessionAssetStore) -> None:
+def test_one_asset_is_taken_from_a_session(store: AssetStore) -> None:
     one, other = store.put("s1", b"x", name="a"), store.put("s1", b"y", name="b")
 
     assert store.remove("s1", one.id)
@@ -190,7 +201,7 @@ def test_one_asset_is_taken_from_a_session(store: SessionAssetStore) -> None:
     assert store.list("s1") == (other,)
 
 
-def test_content_that_another_session_put_as_well_is_not_collected(store: SessionAssetStore) -> None:
+def test_content_that_another_session_put_as_well_is_not_collected(store: AssetStore) -> None:
     store.put("s1", b"same", name="a")
     other = store.put("s2", b"same", name="b")
 
@@ -200,7 +211,7 @@ def test_content_that_another_session_put_as_well_is_not_collected(store: Sessio
     assert store.read(other.id) == b"same"
 
 
-def test_an_id_can_be_restored_but_not_taken(store: SessionAssetStore) -> None:
+def test_an_id_can_be_restored_but_not_taken(store: AssetStore) -> None:
     asset = store.put("s1", b"x", name="a")
     store.delete_session("s1")
 
@@ -211,6 +222,9 @@ def test_an_id_can_be_restored_but_not_taken(store: SessionAssetStore) -> None:
     with pytest.raises(AssetRefused, match="another asset"):
         store.put("s3", b"other", name="a", asset_id=asset.id)
     assert store.read(asset.id) == b"x"
+    assert store.list("s3") == ()
+    with pytest.raises(ArgumentError, match="no id of an asset"):
+        store.put("s3", b"x", name="a", asset_id="a\0b")
 
 
 # Limits.
@@ -227,40 +241,55 @@ class Endless(io.RawIOBase):
         return b"a" * size
 
 
-def test_a_stream_that_is_too_large_is_refused_while_it_is_read(root: Path) -> None:
+def test_a_stream_that_is_too_large_is_refused_while_it_is_read(asset_home: AssetHome) -> None:
     source = Endless()
-    with SessionAssetStore(root, max_bytes=1_000_000) as store:
+    with asset_home.open(max_bytes=1_000_000) as store:
         with pytest.raises(AssetRefused, match="1000000 bytes"):
             store.put("s1", source, name="a")  # type: ignore[arg-type]
 
         assert store.list("s1") == ()
         assert source.taken < 2_000_000
-        assert files_below(root) == []
+        assert asset_home.kept() == []
 
 
-def test_the_limit_itself_is_allowed(root: Path) -> None:
-    with SessionAssetStore(root, max_bytes=3) as store:
+def test_the_limit_itself_is_allowed(asset_home: AssetHome) -> None:
+    with asset_home.open(max_bytes=3) as store:
+        assert store.max_bytes == 3
         assert store.put("s1", b"123", name="a").size == 3
         with pytest.raises(AssetRefused):
             store.put("s1", b"1234", name="a")
 
 
-def test_only_allowed_types_are_taken(root: Path) -> None:
-    with SessionAssetStore(root, allowed_types=["image/*", "text/plain"]) as store:
+def test_only_allowed_types_are_taken(asset_home: AssetHome) -> None:
+    with asset_home.open(allowed_types=["image/*", "text/plain"]) as store:
         store.put("s1", PNG, name="a.png")
         store.put("s1", b"text", name="a.txt")
         with pytest.raises(AssetRefused, match="application/pdf, and only these"):
             store.put("s1", b"%PDF-1.7", name="a.png", media_type="image/png")
-        assert len(files_below(root)) == 2
+        assert len(asset_home.kept()) == 2
 
 
-def test_allowed_types_are_a_list(root: Path) -> None:
+def test_allowed_types_are_a_list(asset_home: AssetHome) -> None:
     with pytest.raises(ArgumentError, match="list of media types"):
-        SessionAssetStore(root, allowed_types="image/png")
+        asset_home.open(allowed_types="image/png")
 
 
-def test_a_session_has_only_its_quota(root: Path) -> None:
-    with SessionAssetStore(root, quota=10) as store:
+def test_many_at_once_have_only_their_quota_together(asset_home: AssetHome) -> None:
+    with asset_home.open(quota=10) as store, ThreadPoolExecutor(8) as pool:
+
+        def put(number: int) -> int:
+            try:
+                store.put("s1", b"%04d" % number, name="a")
+            except AssetRefused:
+                return 0
+            return 1
+
+        assert sum(pool.map(put, range(16))) == 2
+        assert sum(asset.size for asset in store.list("s1")) == 8
+
+
+def test_a_session_has_only_its_quota(asset_home: AssetHome) -> None:
+    with asset_home.open(quota=10) as store:
         first = store.put("s1", b"12345678", name="a")
         with pytest.raises(AssetRefused, match="only 2 more"):
             store.put("s1", b"123", name="b")
@@ -301,7 +330,7 @@ def test_a_session_has_only_its_quota(root: Path) -> None:
     ],
 )
 def test_the_kind_is_read_from_the_content(
-    store: SessionAssetStore, data: bytes, claimed: str | None, kind: str
+    store: AssetStore, data: bytes, claimed: str | None, kind: str
 ) -> None:
     assert store.put("s1", data, name="a", media_type=claimed).media_type == kind
 
@@ -351,162 +380,43 @@ def test_a_cleaned_name_is_short_visible_and_stays_as_it_is(name: str) -> None:
     assert display_name(shown) == shown
 
 
-# Nothing from outside becomes a path.
+# Nothing from outside becomes a path or a statement.
 
 STEPS = ("..", "../..", "%2e%2e", "%252e%252e", "..\\..", "....//", "..;", ".\u2024", "\uff0e\uff0e", "~")
 TARGETS = (
     *("outside", "assets.db", "content", "outside\0.png", "/etc/passwd"),
-    *("C:\\boot.ini", "CON", "a" * 5000, "outside/", "\u202e.txt"),
+    *("C:\\boot.ini", "'; DELETE FROM assets; --", "a" * 5000, "outside/", "\u202e.txt"),
 )
 TRAVERSALS = [f"{step}/{target}" for step in STEPS for target in TARGETS]
 
 
-def test_a_hundred_names_reach_nothing_outside(tmp_path: Path, store: SessionAssetStore, root: Path) -> None:
+def test_a_hundred_names_reach_nothing_outside(
+    tmp_path: Path, store: AssetStore, asset_home: AssetHome
+) -> None:
     outside = tmp_path / "outside"
     outside.write_text("untouched")
     before = sorted(tmp_path.iterdir())
 
     for name in TRAVERSALS:
-        asset = store.put(f"session {name}", b"x", name=name, media_type=name)
+        session_id = f"session {name}".replace("\0", "%00")[:500]
+        asset = store.put(session_id, b"x", name=name, media_type=name)
         assert store.read(asset.id) == b"x"
         with pytest.raises(AssetNotFound):
             store.open(name)
-        assert store.list(name) == ()
+        assert store.list(session_id.removeprefix("session ")) == ()
     store.delete_session("../outside")
     store.collect()
 
     assert len(TRAVERSALS) == 100
     assert outside.read_text() == "untouched"
     assert sorted(tmp_path.iterdir()) == before
-    assert [path.name for path in files_below(root)] == [sha256(b"x").hexdigest()]
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "a\0b"])
-def test_a_folder_takes_no_name_that_leads_elsewhere(tmp_path: Path, name: str) -> None:
-    with folders.Folder.root(tmp_path) as folder, pytest.raises(ValueError, match="no name of a file"):
-        folder.open(name)
-
-
-@on_posix
-def test_a_link_in_the_place_of_content_is_not_followed(
-    tmp_path: Path, store: SessionAssetStore, root: Path
-) -> None:
-    secret = tmp_path / "secret"
-    secret.write_bytes(b"12345")
-    asset = store.put("s1", b"abcde", name="a")
-    content_of(root, asset).unlink()
-    content_of(root, asset).symlink_to(secret)
-
-    with pytest.raises(StoreDamaged, match="is gone"):
-        store.read(asset.id)
-    assert "is gone" in store.check().problems[0]
-
-
-@on_posix
-def test_a_link_in_the_place_of_a_folder_is_not_followed(
-    tmp_path: Path, store: SessionAssetStore, root: Path
-) -> None:
-    asset = store.put("s1", b"abcde", name="a")
-    elsewhere = tmp_path / "elsewhere"
-    shelf = content_of(root, asset).parent
-    shelf.rename(elsewhere)
-    shelf.symlink_to(elsewhere)
-
-    with pytest.raises(StoreDamaged):
-        store.read(asset.id)
-    with pytest.raises(StoreUnavailable):
-        store.put("s1", b"abcde", name="a")
-    store.delete_session("s1")
-    report = store.collect()
-
-    assert report.problems and "no folder of ours" in report.problems[0]
-    assert [path.name for path in elsewhere.iterdir()] == [asset.sha256]
-
-
-@on_posix
-def test_an_index_that_is_a_link_is_refused(tmp_path: Path, root: Path) -> None:
-    root.mkdir()
-    (root / "assets.db").symlink_to(tmp_path / "elsewhere.db")
-
-    with pytest.raises(StoreDamaged, match="link to another place"):
-        SessionAssetStore(root)
-    assert not (tmp_path / "elsewhere.db").exists()
-
-
-@on_posix
-def test_swapping_folders_for_links_meanwhile_leads_nowhere(
-    tmp_path: Path, store: SessionAssetStore, root: Path
-) -> None:
-    trap = tmp_path / "trap"
-    trap.mkdir()
-    asset = store.put("s1", b"mine", name="a")
-    (trap / asset.sha256).write_bytes(b"evil")
-    shelf, aside = content_of(root, asset).parent, tmp_path / "aside"
-
-    def swap() -> int:
-        swapped = 0
-        for _ in range(300):
-            shutil.rmtree(aside, ignore_errors=True)
-            # Any step may fail, since the store makes the folder anew where it finds none.
-            with suppress(OSError):
-                shelf.rename(aside)
-            with suppress(OSError):
-                shelf.symlink_to(trap)
-                swapped += 1
-                shelf.unlink()
-            with suppress(OSError):
-                aside.rename(shelf)
-        return swapped
-
-    with ThreadPoolExecutor() as pool:
-        swapping = pool.submit(swap)
-        while not swapping.done():
-            with suppress(StoreDamaged, StoreUnavailable):
-                store.put("s2", b"mine", name="b")
-                assert store.read(asset.id) == b"mine"
-
-    assert swapping.result() > 0
-    assert [path.name for path in trap.iterdir()] == [asset.sha256]
-    assert (trap / asset.sha256).read_bytes() == b"evil"
-
-
-@on_posix
-def test_folders_and_files_are_their_owners_alone(store: SessionAssetStore, root: Path) -> None:
-    store.put("s1", b"x", name="a")
-
-    for path in [root, *root.rglob("*")]:
-        mode = stat.S_IMODE(path.stat().st_mode)
-        assert mode == (0o700 if path.is_dir() else 0o600), path
+    assert asset_home.kept() == [sha256(b"x").hexdigest()]
 
 
 # Faults.
 
 
-def test_what_a_crash_leaves_behind_is_collected(store: SessionAssetStore, root: Path) -> None:
-    asset = store.put("s1", b"kept", name="a")
-    (root / "temporary" / "half-written").write_bytes(b"hal")
-    orphan = root / "content" / "00" / ("00" * 32)
-    orphan.parent.mkdir(exist_ok=True)
-    orphan.write_bytes(b"moved, and never noted")
-
-    assert store.collect().checked == {"content": 1, "temporary": 1}
-    assert files_below(root) == [content_of(root, asset)]
-
-
-@on_posix
-def test_a_link_among_the_leftovers_is_removed_and_not_its_target(
-    tmp_path: Path, store: SessionAssetStore, root: Path
-) -> None:
-    target = tmp_path / "target"
-    target.write_text("untouched")
-    (root / "temporary" / "link").symlink_to(target)
-    (root / "temporary" / "folder").mkdir()
-
-    assert store.collect().checked["temporary"] == 1
-    assert target.read_text() == "untouched"
-
-
-def test_what_is_being_written_is_no_leftover(store: SessionAssetStore) -> None:
+def test_what_is_being_written_is_no_leftover(store: AssetStore) -> None:
     class Collecting(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:
             store.collect()
@@ -518,10 +428,12 @@ def test_what_is_being_written_is_no_leftover(store: SessionAssetStore) -> None:
 
 
 @on_posix
-def test_a_process_that_dies_while_it_writes_leaves_only_a_leftover(root: Path) -> None:
+def test_a_process_that_dies_while_data_comes_in_leaves_nothing_that_anybody_sees(
+    asset_home: AssetHome,
+) -> None:
     program = """
 import io, os, sys
-from agent_app.assets import SessionAssetStore
+from agent_app.assets import open_assets
 
 class Dying(io.BytesIO):
     def read(self, size=-1):
@@ -529,55 +441,42 @@ class Dying(io.BytesIO):
             os.kill(os.getpid(), 9)
         return super().read(5)
 
-SessionAssetStore(sys.argv[1]).put("s1", Dying(b"0123456789"), name="a")
+open_assets(sys.argv[1]).put("s1", Dying(b"0123456789"), name="a")
 """
-    died = subprocess.run([sys.executable, "-c", program, str(root)], check=False)
-    with SessionAssetStore(root) as store:
+    died = subprocess.run([sys.executable, "-c", program, asset_home.address], check=False)
+    with asset_home.open() as store:
         assert died.returncode == -9
         assert store.list("s1") == ()
-        assert store.collect().checked == {"content": 0, "temporary": 1}
-        assert files_below(root) == []
+        assert store.collect().checked["content"] == 0
+        assert asset_home.kept() == []
+        assert store.check(deep=True).checked == {"assets": 0}
 
 
-@on_posix
-def test_a_disk_that_takes_no_more_keeps_nothing(store: SessionAssetStore, root: Path) -> None:
-    import resource
+def test_what_one_process_puts_another_one_reads(asset_home: AssetHome) -> None:
+    program = """
+import sys
+from agent_app.assets import open_assets
 
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
-    try:
-        with pytest.raises(StoreUnavailable, match="nothing was kept; check disk space"):
-            store.put("s1", b"x" * 500_000, name="a")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-    assert store.list("s1") == () and files_below(root) == []
-    assert store.put("s1", b"x" * 500_000, name="a").size == 500_000
-
-
-@pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_an_error_of_the_disk_on_the_last_steps_keeps_nothing(
-    store: SessionAssetStore, root: Path, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
-    def fail(*_arguments: object, **_named: object) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, call, fail)
-        with pytest.raises(StoreUnavailable, match="Input/output error"):
-            store.put("s1", b"x", name="a")
-
-    assert store.list("s1") == () and files_below(root) == []
-    assert store.put("s1", b"x", name="a").size == 1
+with open_assets(sys.argv[1]) as store:
+    print(store.put("s1", b"from afar" * 100_000, name="a").id)
+"""
+    asset_home.open().close()
+    told = subprocess.run(
+        [sys.executable, "-c", program, asset_home.address], check=True, capture_output=True, text=True
+    )
+    with asset_home.open() as store:
+        (asset,) = store.list("s1")
+        assert asset.id == told.stdout.strip()
+        assert store.read(asset.id) == b"from afar" * 100_000
 
 
-def test_damage_is_found(store: SessionAssetStore, root: Path) -> None:
+def test_damage_is_found(store: AssetStore, asset_home: AssetHome) -> None:
     fine, gone, short, changed = (
         store.put("s1", word, name="a") for word in (b"fine", b"gone", b"cut", b"was")
     )
-    content_of(root, gone).unlink()
-    content_of(root, short).write_bytes(b"cu")
-    content_of(root, changed).write_bytes(b"is!")
+    asset_home.spoil(gone, None)
+    asset_home.spoil(short, b"cu")
+    asset_home.spoil(changed, b"is!")
 
     shallow, deep = store.check(), store.check(deep=True)
 
@@ -590,43 +489,18 @@ def test_damage_is_found(store: SessionAssetStore, root: Path) -> None:
         store.open(short.id)
 
 
-def test_an_index_of_a_later_version_is_left_alone(root: Path) -> None:
-    SessionAssetStore(root).close()
-    with sqlite3.connect(root / "assets.db") as connection:
-        connection.execute("PRAGMA user_version = 99")
-    connection.close()
-
-    with pytest.raises(StoreTooNew, match="format 99"):
-        SessionAssetStore(root)
-
-
-def test_a_file_that_is_no_index_is_refused(root: Path) -> None:
-    root.mkdir()
-    (root / "assets.db").write_bytes(b"not a database, but long enough to look at" * 100)
-
-    with pytest.raises(StoreDamaged, match="keep the file"):
-        SessionAssetStore(root)
-
-
-def test_a_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-
-    with pytest.raises(StoreUnavailable, match="cannot be used now"):
-        SessionAssetStore(tmp_path / "file")
-
-
-def test_a_closed_store_says_so(root: Path) -> None:
-    store = SessionAssetStore(root)
+def test_a_closed_store_says_so(asset_home: AssetHome) -> None:
+    store = asset_home.open()
     store.close()
 
-    with pytest.raises(StoreUnavailable, match="is closed"):
+    with pytest.raises(StoreUnavailable, match="closed"):
         store.list("s1")
 
 
 # Many at once.
 
 
-def test_threads_put_share_delete_and_collect_at_once(store: SessionAssetStore, root: Path) -> None:
+def test_threads_put_share_delete_and_collect_at_once(store: AssetStore, asset_home: AssetHome) -> None:
     def work(number: int) -> list[tuple[str, bytes]]:
         kept = []
         for turn in range(15):
@@ -646,11 +520,11 @@ def test_threads_put_share_delete_and_collect_at_once(store: SessionAssetStore, 
     assert all(store.read(asset_id) == data for asset_id, data in kept)
     assert store.check(deep=True).problems == ()
     assert len(store.list("fork 0")) == 15
-    assert len(files_below(root)) == 5
+    assert len(asset_home.kept()) == 5
 
 
-def test_two_stores_on_one_folder_agree(root: Path) -> None:
-    with SessionAssetStore(root) as one, SessionAssetStore(root) as other:
+def test_two_stores_of_one_place_agree(asset_home: AssetHome) -> None:
+    with asset_home.open() as one, asset_home.open() as other:
         asset = one.put("s1", b"x", name="a")
         assert other.read(asset.id) == b"x"
         other.delete_session("s1")
@@ -659,26 +533,39 @@ def test_two_stores_on_one_folder_agree(root: Path) -> None:
             one.read(asset.id)
 
 
-@on_posix
-def test_many_stores_collect_while_others_put(root: Path) -> None:
-    """Each thread has a store of its own, as processes would: only files and the index keep them apart."""
+def test_many_stores_collect_while_others_put(asset_home: AssetHome) -> None:
+    """Each thread has a store of its own, as processes would: only the place keeps them apart."""
 
     def put(number: int) -> list[str]:
-        with SessionAssetStore(root) as store:
+        with asset_home.open() as store:
             return [store.put(f"s{number}", b"%d" % (turn % 3), name="a").id for turn in range(20)]
 
     def collect(_number: int) -> list[str]:
-        with SessionAssetStore(root) as store:
+        with asset_home.open() as store:
             for _ in range(20):
                 store.collect()
         return []
 
-    SessionAssetStore(root).close()
+    asset_home.open().close()
     with ThreadPoolExecutor(4) as pool:
         made = [pool.submit(job, number) for number in range(2) for job in (put, collect)]
         ids = [asset_id for future in made for asset_id in future.result()]
 
-    with SessionAssetStore(root) as store:
+    with asset_home.open() as store:
         assert len(ids) == 40
         assert all(store.read(asset_id) in (b"0", b"1", b"2") for asset_id in ids)
         assert store.check(deep=True).problems == ()
+
+
+# Opening.
+
+
+def test_an_address_opens_the_store_of_its_kind(asset_home: AssetHome) -> None:
+    with asset_home.open() as store, open_assets(asset_home.address) as same:
+        assert type(same) is type(store)
+        assert same.read(store.put("s1", b"x", name="a").id) == b"x"
+
+
+def test_an_address_of_another_kind_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="no asset store for 'sqlite' addresses: write a folder"):
+        open_assets("sqlite:///assets.db")

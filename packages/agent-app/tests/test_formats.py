@@ -9,6 +9,7 @@ import json
 import re
 import sqlite3
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -193,6 +194,7 @@ def test_a_store_of_a_former_version_is_read_as_it_was(url: str, former: dict[st
     with closing(open_store(url)) as store:
         assert contents(store) == former["expected"]
         assert searches(store, list(former["searches"])) == former["searches"]
+        assert [list(asdict(grant).values()) for grant in store.grants()] == former.get("grants", [])
         assert store.check(deep=True).problems == ()
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -30,13 +31,14 @@ from agent_app.errors import (
 from agent_app.store import lists
 from agent_app.store.base import Approval, Changes, Lease, Stored, Waiting
 from agent_app.store.leases import this_process
+from agent_app.store.sql import SqlStore
+from agent_app.store.sqlite import SQLiteDatabase
 from agent_core import AgentCore, AgentError, ArgumentError, Message, Session, SessionFormatError
 from agent_core.testing import ScriptedProvider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from agent_app.store.sql import SqlStore
     from agent_core import History
 
 T = TypeVar("T")
@@ -1277,6 +1279,31 @@ def test_leases_of_sessions_that_are_gone_are_lost(store: SqlStore) -> None:
         store.save(said("one", "two"), Stored(said("one"), 1), lease=lease)
 
 
+def test_the_lease_of_another_session_gives_no_right(store: SqlStore) -> None:
+    stored = store.create(said("one"))
+    store.create(said("one", session_id="t"))
+    own, other = store.acquire("s", "me", seconds=60), store.acquire("t", "me", seconds=60)
+    assert own.token == other.token
+
+    with pytest.raises(LeaseLost):
+        store.save(said("one", "two"), stored, lease=other)
+    assert store.save(said("one", "two"), stored, lease=own).revision == stored.revision + 1
+
+
+def test_a_session_is_saved_over_what_another_store_has_of_it(store: SqlStore) -> None:
+    """What is written goes where this store keeps the session, wherever the other one does."""
+    with closing(SqlStore(SQLiteDatabase("sqlite://"))) as another:
+        store.create(said("the first here", session_id="first"))
+        there, here = another.create(said("one")), store.create(said("one"))
+        assert (there.revision, there.place == here.place) == (here.revision, False)
+
+        saved = store.save(said("one", "two"), there)
+
+    assert is_kept(store, saved)
+    assert texts(store.load("first").session.messages) == ["the first here"]
+    assert store.check(deep=True).problems == ()
+
+
 @pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf])
 def test_a_lease_lasts_for_some_time(store: SqlStore, seconds: float) -> None:
     store.create(said("one"))
@@ -1720,21 +1747,24 @@ def test_every_check_finds_lists_that_are_missing(store: SqlStore) -> None:
 # --- collecting -----------------------------------------------------------------------------------------
 
 
-def test_collecting_removes_exactly_what_no_session_refers_to(store: SqlStore, core: AgentCore) -> None:
+def test_deleting_removes_the_messages_that_no_other_session_has(store: SqlStore, core: AgentCore) -> None:
     kept = asked(store, core, "kept", "shared", session_id="kept")
     store.collect()
     before = size(store)
     gone = asked(store, core, "alone", "with others", session_id="gone")
-    for text in ("x", "y"):
+    for text in ("xylophone", "yesterday"):
         gone = store.save(core.modify_message(gone.session, 2, text, A), gone)
-    added = grown(store, before)
+    branch = fork(store, core, gone, 2, "branch")
+
     store.delete("gone")
 
-    report = store.collect()
-
+    assert is_kept(store, kept) and is_kept(store, branch)
+    store.delete("branch")
+    for text in ("alone", "with others", "xylophone", "yesterday"):
+        with pytest.raises(StopIteration):
+            content_of(store, text)
+    store.collect()  # former metadata
     assert grown(store, before) == {"lists": 1}  # the newest stays, empty, for the sake of its number
-    assert report.checked["content"] == added["content"]
-    assert report.checked["lists"] == added["lists"] - 1
     assert is_kept(store, kept)
     assert store.collect().checked == {"lists": 0, "content": 0}
     assert store.check(deep=True).problems == ()
@@ -1798,8 +1828,9 @@ def test_collecting_forgets_words(store: SqlStore) -> None:
     store.delete("s")
     store.collect()
 
-    wanted, values = store._database.matching(["forget"])
-    assert len(rows(store, wanted, *values)) == 1
+    with store._database.reading() as transaction:
+        wanted, values = store._database.matching(transaction, ["forget"])
+        assert len(transaction.rows(wanted, *values)) == 1
     assert found(store, "forget") == ["t"]
     assert store.check(deep=True).problems == ()
 

@@ -452,3 +452,18 @@ def test_nothing_is_put_aside_for_a_new_store(tmp_path: Path) -> None:
     with closing(opened(tmp_path / "store.db")) as store, pytest.raises(SessionNotFound):
         store.load("s")
     assert list(files(tmp_path)) == ["store.db"]
+
+
+def test_what_was_deleted_cannot_be_read_from_the_file(tmp_path: Path) -> None:
+    place = tmp_path / "store.db"
+    with closing(opened(place)) as store:
+        store.create(said("the word is zebra", session_id="s"))
+        store.create(said("the word is horse", session_id="t"))
+    assert b"zebra" in place.read_bytes()
+
+    with closing(opened(place)) as store:
+        store.delete("s")
+
+    left = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"zebra" not in left
+    assert b"horse" in left

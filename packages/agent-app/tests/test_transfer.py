@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from conftest import AssetHome
+
+    from agent_app.assets import AssetStore
     from agent_app.store.base import SessionStore
 
 GITHUB = "ghp_" + "a1B2" * 9
@@ -48,8 +51,8 @@ def store() -> Iterator[SessionStore]:
 
 
 @pytest.fixture
-def assets(tmp_path: Path) -> Iterator[SessionAssetStore]:
-    with SessionAssetStore(tmp_path / "assets") as opened:
+def assets(asset_home: AssetHome) -> Iterator[AssetStore]:
+    with asset_home.open() as opened:
         yield opened
 
 
@@ -115,9 +118,7 @@ def asset_entry(member: str = "assets/1", **fields: str) -> dict[str, str]:
 # Out and in again.
 
 
-def test_a_session_comes_back_under_a_new_id_with_all_it_had(
-    store: SessionStore, assets: SessionAssetStore
-) -> None:
+def test_a_session_comes_back_under_a_new_id_with_all_it_had(store: SessionStore, assets: AssetStore) -> None:
     picture = assets.put("s1", PNG, name="picture.png")
     session = talk(store, multipart_content=[{"type": "asset", "asset_id": picture.id}])
 
@@ -133,7 +134,7 @@ def test_a_session_comes_back_under_a_new_id_with_all_it_had(
 
 
 def test_native_history_stays_trusted_when_nothing_was_changed(
-    store: SessionStore, assets: SessionAssetStore
+    store: SessionStore, assets: AssetStore
 ) -> None:
     note = assets.put("s1", b"a note", name="note.txt")
     talk(store, multipart_content=[{"type": "asset", "asset_id": note.id}])
@@ -155,9 +156,7 @@ def test_a_session_that_was_changed_outside_is_still_known_to_be(store: SessionS
     assert read_native(store.load(info.id).session)[1] is not None
 
 
-def test_restoring_and_exporting_again_gives_the_same_bytes(
-    store: SessionStore, assets: SessionAssetStore
-) -> None:
+def test_restoring_and_exporting_again_gives_the_same_bytes(store: SessionStore, assets: AssetStore) -> None:
     asset = assets.put("s1", PNG, name="a.png")
     talk(store, multipart_content=[{"type": "asset", "asset_id": asset.id}])
     store.append_events("s1", [{"type": "partial", "text": "Hel"}, {"type": "final"}])
@@ -179,7 +178,7 @@ def test_the_same_session_gives_the_same_bytes(store: SessionStore) -> None:
     assert exported(store) == exported(store)
 
 
-def test_an_id_that_is_taken_is_not_taken_again(store: SessionStore, assets: SessionAssetStore) -> None:
+def test_an_id_that_is_taken_is_not_taken_again(store: SessionStore, assets: AssetStore) -> None:
     asset = assets.put("s1", b"kept", name="a")
     talk(store)
 
@@ -210,23 +209,21 @@ def test_a_file_is_written_for_its_owner_and_read_from_a_path(store: SessionStor
 
 
 def test_an_export_that_fails_leaves_the_file_that_was_there(
-    store: SessionStore, assets: SessionAssetStore, tmp_path: Path
+    store: SessionStore, assets: AssetStore, asset_home: AssetHome, tmp_path: Path
 ) -> None:
     talk(store)
     asset = assets.put("s1", b"x", name="a")
-    (tmp_path / "assets" / "content" / asset.sha256[:2] / asset.sha256).unlink()
+    asset_home.spoil(asset, None)
     path = tmp_path / "talk.zip"
     path.write_bytes(b"before")
 
     with pytest.raises(StoreDamaged, match=asset.id):
         export_session_file(store, "s1", path, assets=assets)
     assert path.read_bytes() == b"before"
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["assets", "talk.zip"]
+    assert sorted(one.name for one in tmp_path.iterdir() if one.name != "assets") == ["talk.zip"]
 
 
-def test_what_was_set_aside_of_another_provider_stays_usable(
-    store: SessionStore, assets: SessionAssetStore
-) -> None:
+def test_what_was_set_aside_of_another_provider_stays_usable(store: SessionStore, assets: AssetStore) -> None:
     note = assets.put("s1", b"a note", name="note.txt")
     core = make_core()
     core.register_provider(ScriptedProvider(["From another."], name="other"))
@@ -249,7 +246,7 @@ def test_a_session_that_is_not_there_is_an_error_at_once(store: SessionStore) ->
         export_session(store, "nobody")
 
 
-def test_large_assets_come_out_in_pieces(store: SessionStore, assets: SessionAssetStore) -> None:
+def test_large_assets_come_out_in_pieces(store: SessionStore, assets: AssetStore) -> None:
     noise = random.Random(7).randbytes(3_000_000)
     assets.put("s1", noise, name="noise")
     talk(store)
@@ -261,7 +258,7 @@ def test_large_assets_come_out_in_pieces(store: SessionStore, assets: SessionAss
     assert assets.read(assets.list(info.id)[0].id) == noise
 
 
-def test_assets_need_a_place(store: SessionStore, assets: SessionAssetStore) -> None:
+def test_assets_need_a_place(store: SessionStore, assets: AssetStore) -> None:
     assets.put("s1", b"x", name="a")
     talk(store)
 
@@ -291,22 +288,35 @@ def test_a_file_opened_as_text_is_an_error(store: SessionStore) -> None:
 
 POWERS = {
     "agent_id": "admin",
+    "workspace_roots": ["/"],
     "overrides": {"permissions": {"default": "allow"}},
     "agent_run": {"run_id": "r", "waiting": [{"message": "Say hello?", "settled": ["permissions"]}]},
     "agent_state": {"granted": ["*"]},
 }
 
 
-def test_a_file_cannot_choose_its_agent_overrides_or_waiting_runs(store: SessionStore) -> None:
-    data = {**PLAIN, "metadata": {**POWERS, "note": "kept"}}
+def test_a_file_cannot_choose_its_agent_folders_overrides_or_waiting_runs(store: SessionStore) -> None:
+    data = {**PLAIN, "metadata": {**POWERS, "title": "kept", "of_some_tool": "read by it"}}
 
     info = import_session(store, packed(data, manifest={"agent_id": "admin"}))
     given_agent = import_session(store, packed(data, manifest={"agent_id": "admin"}), agent_id="mine")
 
     assert info.agent_id is None
-    assert store.load(info.id).session.metadata == {"note": "kept"}
+    assert info.left_out == tuple(sorted([*POWERS, "of_some_tool"]))
+    assert store.load(info.id).session.metadata == {"title": "kept"}
     assert given_agent.agent_id == "mine"
-    assert store.load(given_agent.id).session.metadata == {"note": "kept", "agent_id": "mine"}
+    assert store.load(given_agent.id).session.metadata == {"title": "kept", "agent_id": "mine"}
+
+
+def test_what_is_said_here_counts_whatever_the_file_says(store: SessionStore) -> None:
+    here = {"workspace_roots": ["/srv/here"]}
+
+    told = import_session(store, packed({**PLAIN, "metadata": POWERS}), metadata=here)
+    trusted = import_session(store, packed({**PLAIN, "metadata": POWERS}), metadata=here, trusted=True)
+
+    assert store.load(told.id).session.metadata == here
+    assert store.load(trusted.id).session.metadata == {**POWERS, **here}
+    assert trusted.left_out == () and "workspace_roots" in told.left_out
 
 
 def test_a_trusted_file_keeps_them(store: SessionStore) -> None:
@@ -466,7 +476,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_is_refused_with_a_reason(
-    store: SessionStore, assets: SessionAssetStore, tmp_path: Path, name: str
+    store: SessionStore, assets: AssetStore, tmp_path: Path, name: str
 ) -> None:
     make, reason = HOSTILE[name]
     data = make()
@@ -507,7 +517,7 @@ TARGETS = (
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_hundred_names_of_members_are_refused(
-    store: SessionStore, assets: SessionAssetStore, tmp_path: Path, step: str
+    store: SessionStore, assets: AssetStore, tmp_path: Path, step: str
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
 
@@ -571,7 +581,7 @@ def test_sizes_that_a_file_claims_are_not_believed(store: SessionStore) -> None:
         import_session(store, lying)
 
 
-def test_what_many_assets_become_together_is_counted(store: SessionStore, assets: SessionAssetStore) -> None:
+def test_what_many_assets_become_together_is_counted(store: SessionStore, assets: AssetStore) -> None:
     content = b"a" * 900_000
     entries = [asset_entry(f"assets/{n}", id=f"asset_{n:032x}") for n in range(1, 40)]
     data = packed(PLAIN, manifest={"assets": entries}, **{f"assets__{n}": content for n in range(1, 40)})
@@ -593,7 +603,7 @@ def test_an_asset_that_the_store_refuses_refuses_the_file(store: SessionStore, t
         assert list(store) == []
 
 
-def test_a_damaged_asset_is_found_before_it_is_kept(store: SessionStore, assets: SessionAssetStore) -> None:
+def test_a_damaged_asset_is_found_before_it_is_kept(store: SessionStore, assets: AssetStore) -> None:
     content = {"session.json": json.dumps(PLAIN).encode(), "assets/1": b"changed"}
     sums = {n: {"sha256": sha256(d).hexdigest(), "size": len(d)} for n, d in content.items()}
     sums["assets/1"]["sha256"] = sha256(b"as it was").hexdigest()
@@ -604,7 +614,7 @@ def test_a_damaged_asset_is_found_before_it_is_kept(store: SessionStore, assets:
     assert assets.check().checked == {"assets": 0} and list(store) == []
 
 
-def test_a_name_and_a_type_in_a_file_are_not_believed(store: SessionStore, assets: SessionAssetStore) -> None:
+def test_a_name_and_a_type_in_a_file_are_not_believed(store: SessionStore, assets: AssetStore) -> None:
     entry = asset_entry(name="../../evil\x1b.html", media_type="image/png")
     info = import_session(
         store, packed(PLAIN, assets__1=b"<script>", manifest={"assets": [entry]}), assets=assets
@@ -614,7 +624,7 @@ def test_a_name_and_a_type_in_a_file_are_not_believed(store: SessionStore, asset
 
 
 def test_a_file_cannot_take_over_the_asset_of_another_session(
-    store: SessionStore, assets: SessionAssetStore
+    store: SessionStore, assets: AssetStore
 ) -> None:
     mine = assets.put("mine", b"mine", name="mine.txt")
     data = packed(PLAIN, assets__1=b"theirs", manifest={"assets": [asset_entry(id=mine.id)]})
@@ -949,7 +959,7 @@ def test_a_stream_of_one_endless_secret_is_held_back_only_so_far() -> None:
 
 
 def test_secrets_are_taken_out_of_everything_that_leaves(
-    store: SessionStore, assets: SessionAssetStore, monkeypatch: pytest.MonkeyPatch
+    store: SessionStore, assets: AssetStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", "known-value-77")
     canaries = (GITHUB.encode(), b"known-value-77")
@@ -992,7 +1002,7 @@ def test_native_history_goes_with_it_when_secrets_were_elsewhere(store: SessionS
     session = talk(store).with_metadata({"note": GITHUB}).with_id("s2")
     store.create(session)
 
-    info = import_session(store, exported(store, "s2"))
+    info = import_session(store, exported(store, "s2"), trusted=True)
     loaded = store.load(info.id).session
 
     assert loaded.metadata["note"] == MARK

@@ -123,12 +123,19 @@ def test_a_failure_says_everything_that_helps(exchange: Exchange) -> None:
     )
 
     assert str(failure) == (
-        "Plugin 'acme', hook 'stream_api': api.acme.test answered 401: Incorrect API key provided "
+        "api.acme.test answered 401: Incorrect API key provided "
         "[request req_7]; check the API key, which came from a drawer"
     )
     assert failure.request_id == "req_7"
     assert failure.key_origin == "a drawer"
     assert failure.provider_message == "Incorrect API key provided"
+
+
+def test_where_no_key_was_sent_nobody_is_told_to_look_at_it(exchange: Exchange) -> None:
+    failure = failure_of_reply(exchange._replace(key=ApiKey("", "nowhere")), 401, {}, openai("who is it?"))
+
+    assert isinstance(failure, KeyRefused)
+    assert failure.next_step == "no API key was sent: give one in the setting api_key"
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 404, 413, 429, 500, 302])

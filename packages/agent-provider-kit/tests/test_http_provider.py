@@ -16,6 +16,7 @@ from agent_provider_kit import (
     ApiKey,
     Exchange,
     HttpProvider,
+    KeyMissing,
     NotTheProvider,
     Overloaded,
     ProviderFailure,
@@ -39,6 +40,8 @@ from agent_provider_kit.testing import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from agent_provider_kit import Transport
 
 Dicts = list[dict[str, Any]]
 
@@ -625,3 +628,45 @@ def test_a_provider_without_a_format_says_so(hook: str, arguments: tuple[Any, ..
 
     with pytest.raises(NotImplementedError):
         getattr(HttpProvider(), hook)(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({}, "set WORDS_API_KEY, or the provider's setting api_key"),
+        ({"api_key": ""}, "set WORDS_API_KEY, or the provider's setting api_key"),
+        ({"base_url": "http://words.invalid/"}, "set WORDS_API_KEY, or the provider's setting api_key"),
+        ({"base_url": "http://127.0.0.1:9", "api_key": "", "api_key_origin": "nowhere: a drawer is empty"},
+         "a drawer is empty"),
+    ],
+    ids=["no setting", "an empty one", "its own address", "one that was meant"],
+)  # fmt: skip
+def test_without_a_key_where_one_is_needed_nothing_is_sent(config: dict[str, Any], told: str) -> None:
+    core = AgentCore()
+    core.register_provider(WordProvider(_nobody))
+    session = core.add_message(core.create_session(), "user", "hi")
+
+    with pytest.raises(KeyMissing, match="needs an API key, and there is none") as failed:
+        core.send_request(session, config)
+
+    assert failed.value.next_step == told
+    assert (failed.value.category, failed.value.retryable) == ("auth", False)
+    assert str(WordProvider(_nobody).missing_key(config)) == str(failed.value)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"api_key": "sk-1"},
+        {"base_url": "http://127.0.0.1:9"},
+        {"base_url": "http://127.0.0.1:9", "api_key": ""},
+        {"extra_headers": {"Authorization": "Bearer sk-1"}},
+    ],
+    ids=["a key", "another address", "another address without one", "a header that has one"],
+)
+def test_a_key_is_not_missed_where_none_is_needed(config: dict[str, Any]) -> None:
+    assert WordProvider(_nobody).missing_key(config) is None
+
+
+def _nobody() -> Transport:
+    raise AssertionError("something would have been sent")

@@ -32,7 +32,14 @@ def test_the_first_variable_that_is_set_counts(monkeypatch: pytest.MonkeyPatch) 
 def test_an_empty_key_in_the_configuration_means_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACME_API_KEY", "sk-2")
 
-    assert find_key({"api_key": ""}, "ACME_API_KEY").value == ""
+    assert find_key({"api_key": ""}, "ACME_API_KEY") == ("", "nowhere")
+
+
+def test_whoever_looked_for_a_key_may_say_why_there_is_none() -> None:
+    found = find_key({"api_key": "", "api_key_origin": "nowhere: the variable MINE is not set"})
+
+    assert (found.value, found.reason) == ("", "the variable MINE is not set")
+    assert (find_key({}).reason, ApiKey("sk-1", "a drawer").reason) == ("", "")
 
 
 def test_without_any_there_is_an_empty_key() -> None:

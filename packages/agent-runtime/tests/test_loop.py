@@ -557,7 +557,9 @@ def test_every_field_of_a_request_changes_the_run(
 def test_no_field_of_a_request_is_left_out() -> None:
     # Decisions and what was granted need rules that ask, and a run that is resumed another one before it: see
     # the tests of suspension, of permissions and of resumable runs.
-    assert {*FIELDS, "decisions", "granted", "resumable"} == {field.name for field in fields(RunRequest)}
+    assert {*FIELDS, "decisions", "granted", "pauses", "resumable"} == {
+        field.name for field in fields(RunRequest)
+    }
 
 
 def test_settings_of_a_request_are_stronger_than_all_others(make_runtime: MakeRuntime, drive: Drive) -> None:

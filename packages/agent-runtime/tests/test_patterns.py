@@ -121,3 +121,69 @@ def test_a_copy_matches_the_same(pattern: str, text: str) -> None:
 
     for other in (copy.deepcopy(glob), pickle.loads(pickle.dumps(glob))):
         assert other == glob and other.matches(text) == glob.matches(text)
+
+
+# --- two patterns -----------------------------------------------------------------------------------------
+
+
+def test_all_small_patterns_meet_where_a_text_fits_both() -> None:
+    """Two patterns of three symbols that share a text share one that is no longer than both together."""
+    texts = every("ab", 7, shortest=0)
+    fitting = {
+        pattern: {text for text in texts if slowly(pattern, text)} for pattern in every("ab*?", 3, shortest=1)
+    }
+
+    for pattern, other in product(fitting, repeat=2):
+        one, two = Glob.parse(pattern), Glob.parse(other)
+        assert one.meets(two) == bool(fitting[pattern] & fitting[other]), (pattern, other)
+        if one.covers(two):
+            assert fitting[other] <= fitting[pattern], (pattern, other)
+
+
+@given(PATTERNS, TEXTS.filter(bool))
+def test_a_text_that_is_known_is_covered_and_met_if_it_fits(pattern: str, text: str) -> None:
+    glob, known = Glob.parse(pattern), Glob.parse(escape(text))
+
+    assert glob.covers(known) == glob.meets(known) == known.meets(glob) == glob.matches(text)
+
+
+@given(PATTERNS, PATTERNS, TEXTS)
+def test_what_is_covered_fits_and_what_fits_both_is_met(pattern: str, other: str, text: str) -> None:
+    one, two = Glob.parse(pattern), Glob.parse(other)
+
+    if two.matches(text):
+        assert one.matches(text) or not one.covers(two)
+        assert one.meets(two) or not one.matches(text)
+    assert one.meets(two) == two.meets(one)
+
+
+@given(PATTERNS)
+def test_a_pattern_covers_itself_and_everything_covers_it(pattern: str) -> None:
+    glob = Glob.parse(pattern)
+
+    assert glob.covers(glob) and Glob.parse("*").covers(glob)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "other", "covers", "meets"),
+    [
+        ("git *", "git * origin", True, True),
+        ("git push*", "git * origin", False, True),
+        ("git push*", "git log *", False, False),
+        ("cat *.env*", "cat .e*v", False, True),
+        ("rm ?", "rm *", False, True),
+        ("*", "**", True, True),
+        ("a", "b", False, False),
+    ],
+)
+def test_what_may_be_is_covered_or_met(pattern: str, other: str, covers: bool, meets: bool) -> None:
+    one, two = Glob.parse(pattern), Glob.parse(other)
+
+    assert (one.covers(two), one.meets(two)) == (covers, meets)
+
+
+def test_long_patterns_are_compared_in_a_moment() -> None:
+    long = Glob.parse("a*b?" * 5_000)
+
+    assert long.meets(long) and long.covers(long)
+    assert not Glob.parse("c*").meets(long)

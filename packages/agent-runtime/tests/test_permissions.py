@@ -259,6 +259,137 @@ def test_a_tool_that_cannot_say_what_is_to_be_watched_has_its_calls_asked_for(na
     assert decided(a_call("shell", {"command": "ls"}, tool=Watched(names)), allow=["shell"]) == "ask"
 
 
+class Guessing:
+    """A tool that does not know all of what its calls are about: `$` stands for what is only known later."""
+
+    def permission_subjects(self, tool_name: str, arguments: dict[str, Any]) -> list[Any]:
+        return [self._told(text) for text in arguments["about"]]
+
+    def _told(self, text: str) -> Any:
+        may_be = [text.replace("$", "*"), text.replace("$", "")] if "$" in text else []
+        return {"text": f"<{text}>", "may_be": [glob for glob in may_be if glob]} if may_be else text
+
+
+def guess(*about: str, **more: Any) -> CallView:
+    return a_call("sh", {"about": list(about), **more}, tool=Guessing())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "allowed", "denied"),
+    [
+        ("sh(git *)", "git $ x", True, True),
+        ("sh(git * x)", "git $ x", True, True),
+        ("sh(git push*)", "git $ x", False, True),
+        ("sh(git push*)", "git l$ x", False, False),
+        ("sh(git ? x)", "git $ x", False, True),
+        ("sh(*.env)", "cat $v", False, True),
+        ("sh(<git $>)", "git $", True, True),
+        ("sh(<git*>)", "git $", False, True),
+        ("sh(<git $>)", "git $ ", False, False),
+        ("sh(git $)", "git $", False, True),
+        ("sh(*)", "$", True, True),
+        ("sh", "$", True, True),
+    ],
+)
+def test_what_is_not_known_is_allowed_if_every_outcome_is_and_denied_if_one_could_be(
+    pattern: str, text: str, allowed: bool, denied: bool
+) -> None:
+    assert allows(pattern, guess(text)) == allowed
+    assert denies(pattern, guess(text)) == denied
+    assert (decided(guess(text), "allow", ask=[pattern]) == "ask") == denied
+    assert (decided(guess(text), "allow", always_ask=[pattern]) == "ask") == denied
+
+
+def test_of_what_may_be_anything_a_deny_asks_and_this_very_thing_can_be_allowed() -> None:
+    call = guess("$")
+
+    for allow in ("sh", "sh(*)", "*"):
+        assert decided(call, allow=[allow]) == "allow"
+        ruling = permissions(allow=[allow], deny=["sh(rm *)"]).decide(call)
+        assert (ruling.effect, str(ruling.rule), ruling.certain) == ("ask", "deny sh(rm *)", False)
+    assert decided(call, "allow", deny=["sh(rm *)"]) == "ask"
+    assert decided(call, "allow", deny=["other(rm *)"]) == "allow"
+    assert decided(call, "allow", deny=["sh(*)"]) == "deny"
+    assert decided(call, "allow", deny=["sh(x=a)"]) == "allow"
+    assert decided(guess("$", x="b"), "allow", deny=["sh(x=a)"]) == "ask"
+    assert decided(call, allow=["sh(<$>)"], deny=["sh(rm *)"]) == "allow"
+    assert decided(call, allow=["sh(<$>)"], always_ask=["sh(rm *)"]) == "ask"
+    granted = permissions(deny=["sh(?*)"]).with_granted([allowing("sh(*)")])
+    assert granted.decide(call).effect == "ask"
+
+
+def test_each_thing_is_ruled_on_by_itself_also_if_it_is_not_known() -> None:
+    rules: dict[str, Any] = {"allow": ["sh(cat *)", "sh(ls*)"], "deny": ["sh(rm *)"]}
+
+    assert decided(guess("cat a$", "ls $"), **rules) == "allow"
+    assert decided(guess("pwd$"), allow=["sh(pwd)", "sh(pwd*)"]) == "allow"
+    assert decided(guess("pwd$"), allow=["sh(pwd)", "sh(pwd -?)"]) == "ask"
+    assert decided(guess("cat a$", "make"), **rules) == "ask"
+    assert decided(guess("cat a$", "rm $"), **rules) == "deny"
+
+
+def test_a_ruling_says_if_the_rule_only_could_be_about_the_call() -> None:
+    ruling = permissions(deny=["sh(rm *)"]).decide(guess("rm $"))
+    assert ruling.certain and ruling.reason == "it falls under the rule 'deny sh(rm *)'"
+
+    ruling = permissions(deny=["sh(rm -r*)"]).decide(guess("rm $"))
+    assert not ruling.certain
+    assert ruling.reason == (
+        "what it is about is only known when it runs, and it could fall under the rule 'deny sh(rm -r*)'"
+    )
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        {"text": "a"},
+        {"text": "a", "may_be": []},
+        {"text": "a", "may_be": "*"},
+        {"text": 1, "may_be": ["*"]},
+        {"text": "a", "may_be": ["a\\"]},
+        {"text": "a", "may_be": [""]},
+        {"text": "a", "may_be": ["*"], "more": 1},
+    ],
+)
+def test_what_is_not_known_must_be_told_whole(thing: Any) -> None:
+    call = a_call("shell", {"command": "ls"}, tool=Broken([thing]))
+
+    assert decided(call, allow=["shell"]) == "ask"
+    assert decided(a_call("shell", {"command": "ls"}, tool=Watched([thing])), allow=["shell"]) == "ask"
+
+
+def test_where_a_tool_says_what_calls_are_about_no_named_argument_allows() -> None:
+    call = a_call("shell", {"command": "git status && rm -rf x"}, tool=Shell())
+
+    ruling = permissions(allow=["shell(command=git status*)"]).decide(call)
+
+    assert ruling.effect == "ask"
+    assert "'allow shell(command=git status*)' names an argument" in ruling.reason
+    assert "write shell(…) without a name" in ruling.reason
+    assert allows("shell(command=git status*)", a_call("shell", {"command": "git status", "n": 1}))
+
+
+class Paths:
+    def permission_subjects(self, tool_name: str, arguments: dict[str, Any]) -> list[str]:
+        return [arguments["path"].removeprefix("./")]
+
+
+def test_a_named_argument_asks_and_denies_for_what_the_tool_says_as_well() -> None:
+    call = a_call("write", {"path": "./secrets/x", "append": True}, tool=Paths())
+
+    for pattern in ("write(path=secrets/*)", "write(path=./secrets/*)", "write(path=secrets/*, append=true)"):
+        assert decided(call, "allow", deny=[pattern]) == "deny"
+        assert decided(call, "allow", ask=[pattern]) == "ask"
+    for pattern in ("write(path=src/*)", "write(path=secrets/*, append=false)", "write(file=secrets/*)"):
+        assert decided(call, "allow", deny=[pattern]) == "allow"
+    assert (
+        decided(
+            a_call("write", {"path": "true", "append": 1}, tool=Paths()), "allow", deny=["write(append=true)"]
+        )
+        == "allow"
+    )
+
+
 def test_a_tool_gets_a_copy_of_the_arguments() -> None:
     call = a_call("shell", {"command": "ls"}, tool=Shell())
 
@@ -641,6 +772,21 @@ def test_an_approved_call_passes_and_a_refused_one_does_not() -> None:
 
     assert gated(approved, {}) is None
     assert "not now" in gated(refused, {}).reason
+
+
+def test_a_call_that_could_be_denied_is_blocked_and_the_model_reads_how_to_be_clear() -> None:
+    verdict = gated(guess("git $"), {"default": "allow", "deny": ["sh(git push*)"]})
+
+    assert isinstance(verdict, Block)
+    assert "it could fall under the rule 'deny sh(git push*)'. If you mean" in verdict.reason
+    assert "every word is written out" in verdict.reason and "Do not make" not in verdict.reason
+
+
+def test_of_a_call_that_is_not_known_this_very_call_is_offered() -> None:
+    verdict = gated(guess("git $"), {})
+
+    assert verdict.parameters["suggestions"] == ["sh(<git $>)", "sh"]
+    assert gated(guess("git $", "ls"), {}).parameters["together"] == ["sh(<git $>)", "sh(ls)"]
 
 
 def test_an_approval_does_not_help_against_a_deny() -> None:

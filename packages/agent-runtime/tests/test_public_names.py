@@ -143,7 +143,7 @@ FIELDS = {
     "ModelSpec": "id provider model context_window max_output_tokens input_price output_price "
     "cached_input_price config",
     "RunRequest": "agent_id messages session decisions run_id config stream timeout token_budget cost_budget "
-    "cancellation context checkpoint resumable inbox granted parents",
+    "cancellation context checkpoint pauses resumable inbox granted parents",
     "RunResult": "text added session reason usage rounds run_id suspended error",
     "ResolvedAgent": "spec model provider config env tools decisions warnings core models descriptors "
     "tool_settings",

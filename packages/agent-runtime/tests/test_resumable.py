@@ -163,3 +163,17 @@ def test_a_call_that_waits_still_waits_and_the_others_run(
     )
     assert ended.text.startswith("Sums: ")
     assert sorted(adding.ran) == ["c1", "c2", "c3"]
+
+
+def test_whoever_wants_to_pause_is_told_of_every_checkpoint(make_runtime: MakeRuntime) -> None:
+    kept: list[Checkpoint] = []
+    runtime = make_runtime([answer] * 9, tools=[Adding().tool()])
+    request = RunRequest("a", "Add.", Session("s"), checkpoint=kept.append, pauses=True)
+
+    events = list(runtime.run(request))
+
+    told = [(one["kind"], one["call_id"]) for one in events if one["type"] == "kept"]
+    assert sorted(map(str, told)) == sorted(str((one.kind, one.call_id)) for one in kept)
+    begun = [one["type"] for one in events].index("tool_call_start")
+    before = [one["kind"] for one in events[:begun] if one["type"] == "kept"]
+    assert before[:3] == ["input", "answer", "intent"]

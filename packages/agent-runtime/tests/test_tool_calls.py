@@ -591,8 +591,10 @@ class Painter:
         parameters = {"type": "object", "properties": {"colour": {"type": "string"}}}
         return [{"type": "function", "function": {"name": "paint", "parameters": parameters}}]
 
-    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        return {"success": True, "result": f"{tool_name} {arguments['colour']}"}
+    def execute_tool(self, tool_name: str, arguments: dict[str, Any], context: Any) -> dict[str, Any]:
+        seen = context.get("shown")
+        as_shown = "" if seen is None else f" as in {seen['content']!r}, bound to {seen['basis']}"
+        return {"success": True, "result": f"{tool_name} {arguments['colour']}{as_shown}"}
 
     def format_tool_call_display(
         self, tool_name: str, arguments: dict[str, Any], context: Any
@@ -600,7 +602,7 @@ class Painter:
         if arguments["colour"] == "none":
             raise ValueError(tool_name)
         wall = context["session_metadata"]["wall"]
-        return {"type": "diff", "content": f"-{wall}\n+{arguments['colour']}\x1b[2J"}
+        return {"type": "diff", "content": f"-{wall}\n+{arguments['colour']}\x1b[2J", "basis": wall}
 
 
 def painted(colour: str) -> Reply:
@@ -617,7 +619,7 @@ def test_a_call_is_shown_before_it_runs(make_runtime: MakeRuntime, watch: Drive)
     events, _result = painting(make_runtime, watch, "red")
 
     [start] = [event for event in events if event["type"] == "tool_call_start"]
-    assert start["display"] == {"type": "diff", "content": "-white\n+red[2J"}
+    assert start["display"] == {"type": "diff", "content": "-white\n+red[2J", "basis": "white"}
 
 
 def test_a_call_that_cannot_be_shown_runs_all_the_same(make_runtime: MakeRuntime, watch: Drive) -> None:
@@ -634,3 +636,16 @@ def test_who_decides_about_a_call_sees_it(make_runtime: MakeRuntime, watch: Driv
     [waiting] = result.suspended
     assert waiting.parameters["preview"] == "paint(colour='red')"
     assert waiting.parameters["display"]["content"] == "-white\n+red[2J"
+
+
+def test_a_tool_is_told_by_which_display_somebody_decided(make_runtime: MakeRuntime, watch: Drive) -> None:
+    asked = {"permissions": {"ask": ["paint"]}}
+    _events, result = painting(make_runtime, watch, "red", sections=asked)
+    kept = result.session.to_dict()
+    kept["metadata"]["wall"] = "green"
+    decision = {"target": result.suspended[0].id}
+    runtime = make_runtime(["Done."], plugins={"painter": Painter}, sections=asked)
+
+    _events, ended = watch(runtime, RunRequest("a", session=Session.from_dict(kept), decisions=[decision]))
+
+    assert answers(ended) == [r"paint red as in '-white\n+red[2J', bound to white"]

@@ -64,8 +64,8 @@ def test_a_word_means_what_the_setting_can_hold(environment: dict[str, str]) -> 
         ("models.fast.model", "4"),
         ("ui.plain", "true"),
         ("permissions.allow", '["read", "shell(git *)"]'),
-        ("plugins.x", '{"deep": {"list": [1]}}'),
-        ("plugins.y", "{ deep = true }"),
+        ("plugins.anthropic.extra_body", '{"deep": {"list": [1]}}'),
+        ("plugins.gemini.extra_body", "{ deep = true }"),
         ("agents.helper.system_prompt", "Be brief: it's late."),
     ]:
         assert config(environment, "set", key, value).returncode == 0, key
@@ -75,7 +75,10 @@ def test_a_word_means_what_the_setting_can_hold(environment: dict[str, str]) -> 
         "ui": {"plain": True, "theme": "auto"},
         "models": {"fast": {"provider": "demo", "model": "4"}},
         "permissions": {"allow": ["read", "shell(git *)"]},
-        "plugins": {"x": {"deep": {"list": [1]}}, "y": {"deep": True}},
+        "plugins": {
+            "anthropic": {"extra_body": {"deep": {"list": [1]}}},
+            "gemini": {"extra_body": {"deep": True}},
+        },
         "agents": {"helper": {"system_prompt": "Be brief: it's late."}},
     }
 
@@ -138,3 +141,48 @@ def test_the_printed_schema_is_one(environment: dict[str, str]) -> None:
 
     jsonschema_rs.meta.validate(schema)
     assert jsonschema_rs.validator_for(schema).is_valid({"ui": {"theme": "dark"}})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("plugins.antropic.base_url", "http://x", "there is no plugin 'antropic'; did you mean 'anthropic'?"),
+        ("plugins.anthropic.base_urll", "http://x", "no setting 'base_urll'; did you mean 'base_url'?"),
+        ("plugins.anthropic.connect_timeout", "soon", "plugins.anthropic.connect_timeout does not fit"),
+        ("plugins.web_tool.web_timout", "3", "no setting 'web_timout'; did you mean 'web_timeout'?"),
+        ("agents.a.sections.web_tool", "{ web_timout = 3 }", "did you mean 'web_timeout'?"),
+        ("models.m", "{ provider = 'gemini', config = { bse_url = 'x' } }", "did you mean 'base_url'?"),
+        ("agents.a.max_rounds", "-3", "max_rounds must be between 1 and 1000, not -3"),
+    ],
+)
+def test_what_a_plugin_does_not_have_is_refused_with_what_was_meant(
+    environment: dict[str, str], tmp_path: Path, key: str, value: str, told: str
+) -> None:
+    refused = config(environment, "set", key, value)
+
+    assert refused.returncode == Exit.USAGE
+    assert told in refused.stderr
+    assert not (tmp_path / "config" / "agent" / "config.toml").exists()
+
+
+def test_what_is_wrong_elsewhere_keeps_nobody_from_changing_a_setting(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "config" / "agent" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("[plugins.gone]\nx = 1\n")
+
+    assert config(environment, "set", "plugins.anthropic.base_url", "http://x").returncode == 0
+    assert config(environment, "set", "plugins.anthropic.temperature", "-0.5").returncode == 0
+    assert config(environment, "get", "plugins.anthropic.temperature").stdout == "-0.5\n"
+
+
+def test_json_has_the_origins_as_well_if_they_are_wanted(environment: dict[str, str], tmp_path: Path) -> None:
+    assert config(environment, "set", "model", "anthropic:x").returncode == 0
+    file = tmp_path / "config" / "agent" / "config.toml"
+
+    whole = json.loads(config(environment, "get", "--json", "--origin").stdout)
+    one = json.loads(config(environment, "get", "model", "--json", "--origin").stdout)
+
+    assert whole["ui.plain"] == {"value": False, "origin": "default"}
+    assert one == {"model": {"value": "anthropic:x", "origin": f"{file}:1"}}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -64,6 +66,7 @@ def test_a_fresh_machine_is_well_and_nothing_is_made_on_it(
         "embedded model",
         "log",
         "terminal",
+        "keyboard",
         "disk space",
     ]
     assert not any(one["status"] == "FAIL" for findings in found.values() for one in findings)
@@ -79,6 +82,31 @@ def test_settings_that_cannot_be_read_fail_and_the_other_checks_go_on(
     assert found["configuration"][0]["remedy"]
     assert [found[name][0]["status"] for name in ("agents", "keys", "embedded model")] == ["WARN"] * 3
     assert found["sessions"][0]["status"] == "OK"
+
+
+def test_a_mistake_in_the_file_is_told_with_its_line_in_a_process_that_has_loaded_nothing(home: Path) -> None:
+    configure(home, "[ui\n")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "agent_terminal_app", "doctor", "--json"], capture_output=True, check=False
+    )
+
+    found = {one["check"]: one for one in reversed(json.loads(done.stdout))}
+    file = home / "config" / "agent" / "config.toml"
+    assert found["configuration"]["detail"].startswith(f"{file}:1: is not valid TOML")
+    others = [found[name] for name in ("agents", "keys", "servers", "embedded model")]
+    assert [(one["status"], one["detail"]) for one in others] == [("WARN", "not looked at")] * 4
+
+
+def test_settings_that_no_plugin_has_are_a_warning_with_their_line(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(home, '[plugins.anthropic]\nbase_urll = "http://x"\n')
+    _, found = doctor(capsys)
+    [_, warning] = found["configuration"]
+    file = home / "config" / "agent" / "config.toml"
+    assert warning["status"] == "WARN"
+    assert warning["detail"] == f"{file}:2: anthropic has no setting 'base_urll'; did you mean 'base_url'?"
 
 
 def test_a_missing_key_fails_with_the_command_that_sets_it(

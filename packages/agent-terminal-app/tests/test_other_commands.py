@@ -16,6 +16,7 @@ import click
 import pytest
 from hypothesis import given, strategies as st
 
+from agent_provider_kit.testing import ScriptedServer, chat_models
 from agent_terminal_app import tables
 from agent_terminal_app.cli import group, main
 
@@ -104,6 +105,66 @@ def test_a_provider_says_which_models_it_offers(capsys: pytest.CaptureFixture[st
     assert offered and {one["provider"] for one in offered} == {"local_llama"}
 
 
+SERVER = """
+[models.mine]
+provider = "openai_compatible"
+model = "one"
+config = {{ base_url = "{url}/v1", api_key = "" }}
+[agents.a]
+model = "mine"
+"""
+
+
+def test_a_server_is_asked_for_all_that_it_offers(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ScriptedServer(otherwise=chat_models("one", "two")) as server:
+        configure(home, SERVER.format(url=server.url))
+        assert agent("models", "list", "--offered", "--json") == 0
+        assert [one["model"] for one in read_json(capsys)] == ["one", "two"]
+    assert agent("models", "list", "--offered", "--json") == 4
+    told = capsys.readouterr()
+    assert json.loads(told.out) == []
+    assert "openai_compatible does not say what it offers: cannot reach 127.0.0.1" in told.err
+
+
+def test_a_provider_without_a_key_is_not_asked_and_the_command_for_one_is_named(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    configure(home, 'model = "anthropic:x"\n')
+    assert agent("models", "list", "--offered") == 3
+    told = capsys.readouterr()
+    assert "anthropic" not in told.out and "needs an API key" in told.err
+    assert "`agent keys set anthropic`" in told.err
+
+
+def test_settings_of_a_plugin_that_do_not_fit_are_told_with_their_line(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(home, 'model = "anthropic:x"\n[plugins.web_tool]\nweb_timout = 3\n')
+    file = home / "config" / "agent" / "config.toml"
+    mistake = f"{file}:3: web_tool has no setting 'web_timout'; did you mean 'web_timeout'?"
+    assert agent("agents", "check") == 3
+    assert capsys.readouterr().out == f"{mistake}\n"
+    assert agent("agents", "list") == 3
+    assert capsys.readouterr().err.startswith(f"agent: {mistake}")
+
+
+def test_settings_that_a_provider_does_not_have_are_a_warning_with_their_line(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(home, 'model = "anthropic:x"\n[plugins.anthropic]\nbase_urll = "http://x"\n')
+    assert agent("agents", "check") == 0
+    assert "config.toml:3: anthropic has no setting 'base_urll'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [["--model", "x"], ["--agent", "nope"], ["--continue"], ["--session", "x"]])
+def test_a_demonstration_takes_nothing_that_it_would_ignore(
+    capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    assert agent("chat", "--demo", *more) == 2
+    assert "--demo" in capsys.readouterr().err
+
+
 def test_weights_that_are_there_are_not_fetched_again(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from local_llama_provider.weights import FILE_NAME, data_folder
 
@@ -150,6 +211,34 @@ def test_an_explanation_says_why_each_plugin_is_on_or_off(
     assert agent("plugins", "explain", "--agent", "reader") == 0
     rows = [line.split()[:4] for line in capsys.readouterr().out.splitlines()]
     assert ["local_llama", "provider", "on", "selected"] in rows
+
+
+def test_an_explanation_has_every_installed_plugin(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configure(home, TWO_AGENTS)
+    assert agent("plugins", "list", "--json") == 0
+    installed = {one["name"] for one in read_json(capsys)}
+    for name in ("reader", "writer"):
+        assert agent("plugins", "explain", "--agent", name, "--json") == 0
+        told = {one["plugin"]: one for one in read_json(capsys)["decisions"]}
+        assert installed <= set(told)
+        assert all(one["detail"] for one in told.values())
+        assert told["session_title"]["enabled"]
+        assert (told["shell_tool"]["enabled"], told["mcp_tools"]["enabled"]) == (name == "writer", False)
+    assert agent("plugins", "explain", "--agent", "reader") == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("shell_tool ")]
+    assert len(rows) == 1 and rows[0].endswith(
+        "the embedded model has no tools, unless the setting tools names some"
+    )
+
+
+def test_an_agent_that_names_its_plugins_has_no_others(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(home, '[agents.one]\nmodel = "local"\nplugin_ids = ["compaction"]\n')
+    assert agent("plugins", "explain", "--json") == 0
+    told = {one["plugin"]: one for one in read_json(capsys)["decisions"]}
+    assert told["compaction"]["enabled"]
+    assert told["session_title"]["detail"] == "plugin_ids of the agent do not name it"
 
 
 def test_an_explanation_for_nobody_names_those_there_are(

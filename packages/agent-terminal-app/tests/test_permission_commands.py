@@ -140,8 +140,48 @@ def test_an_agent_with_permissions_of_its_own_is_listed_by_itself(agent: Any, co
 
     assert ("allow", "run(ls)", "agent one", f"{config}:{line}") in listed
     assert ("ask", "(anything else)", "agent one", "the usual") in listed
-    assert ("ask", "(anything else)", "everywhere", "the usual") in listed
-    assert ("allow", "read_file", "everywhere", "the usual") in listed  # reading needs no question
+    assert ("ask", "(anything else)", "other agents", "the usual") in listed
+    assert ("allow", "read_file", "other agents", "the usual") in listed  # reading needs no question
+
+
+def test_the_list_has_what_holds_for_all_beside_what_an_agent_declares(agent: Any, config: Path) -> None:
+    own = '[agents.one]\nmodel = "test"\n[agents.one.sections.permissions]\n'
+    own += 'allow = ["run"]\ndefault = "allow"\n'
+    shared = '[permissions]\ndeny = ["run(rm *)"]\nalways_ask = ["pay"]\nask = ["post"]\nallow = ["read"]\n'
+    config.write_text(MODEL + own + shared)
+    lines = config.read_text().splitlines()
+
+    listed = [(row["effect"], row["pattern"], row["scope"], row["origin"]) for row in rows(agent)]
+
+    def place(text: str) -> str:
+        return f"{config}:{lines.index(text) + 1}"
+
+    assert listed == [
+        ("deny", "run(rm *)", "everywhere", place('deny = ["run(rm *)"]')),
+        ("always_ask", "pay", "everywhere", place('always_ask = ["pay"]')),
+        ("ask", "post", "everywhere", place('ask = ["post"]')),
+        ("allow", "run", "agent one", place('allow = ["run"]')),
+        ("allow", "(anything else)", "agent one", place('default = "allow"')),
+    ]
+
+
+def test_a_project_takes_no_rule_off_an_agent_of_yours(agent: Any, config: Path, home: Path) -> None:
+    mine = '[agents.one]\nmodel = "test"\n[agents.one.sections.permissions]\n'
+    config.write_text(f'{MODEL}{mine}deny = ["run(rm *)"]\ndefault = "deny"\n')
+    own = home / "project" / ".agent" / "config.toml"
+    own.parent.mkdir()
+    own.write_text('[agents.one.sections.permissions]\ndeny = ["post"]\nallow = ["run"]\ndefault = "allow"\n')
+    agent("config", "trust")
+    lines = config.read_text().splitlines()
+
+    listed = [(row["effect"], row["pattern"], row["origin"]) for row in rows(agent)]
+
+    assert listed == [
+        ("deny", "run(rm *)", f"{config}:{len(lines) - 1}"),
+        ("deny", "post", f"{own}:2"),
+        ("allow", "run", f"{own}:3"),
+        ("deny", "(anything else)", f"{config}:{len(lines)}"),
+    ]
 
 
 def test_what_was_given_is_taken_back_by_the_beginning_of_its_id(
@@ -214,7 +254,7 @@ def test_without_settings_the_rows_are_the_same_but_for_their_places(home: Path)
 
         assert permission_rows(app, None, of_b) == [
             PermissionRow(effect="deny", pattern="post", scope="agent b", origin="configuration"),
-            PermissionRow(effect="ask", pattern="(anything else)", scope="agent b", origin="the usual"),
+            PermissionRow(effect="deny", pattern="(anything else)", scope="agent b", origin="configuration"),
         ]
         assert [(row.effect, row.pattern) for row in permission_rows(app, None, of_a)] == [
             ("allow", "read"),

@@ -175,7 +175,7 @@ def test_a_retry_counts_down_and_says_if_the_answer_begins_anew() -> None:
 
     assert desk.paper.lines == [
         "half an ans",
-        "… busy; again in 5 s (attempt 2 of 4, Esc stops); the answer begins anew",
+        "… busy; again in 5 s (retry 2 of 4, Esc stops); the answer begins anew",
     ]
     assert desk.progress.lines() == ["… trying again in 3 s"]
 

@@ -142,6 +142,38 @@ def test_only_the_answer_is_on_stdout(shell: Shell) -> None:
     assert shell.run("run", "hello") == (0, "You said: hello\n", "")
 
 
+def with_server(shell: Shell, *lines: str) -> None:
+    """Declare an MCP server that nobody has approved."""
+    shell.environment["AGENT_LOAD_PLUGINS"] += ",mcp_tools"
+    agent = ["[agents.helper]", 'plugin_ids = ["mcp_tools"]']
+    with_settings(shell, "\n".join([*agent, "[plugins.mcp_tools.servers.tea]", *lines, ""]))
+
+
+def test_servers_that_wait_for_approval_are_told_of_on_stderr(shell: Shell) -> None:
+    mark = shell.home / "started"
+    with_server(shell, 'command = "touch"', f'args = ["{mark}"]')
+
+    code, out, err = shell.run("run", "hello")
+
+    assert (code, out) == (0, "You said: hello\n")
+    assert err == (
+        "agent: MCP server tea: it is not approved yet, so none of its tools are there: "
+        "in `agent chat`, /mcp_tools.approve server=tea\n"
+    )
+    assert not mark.exists()
+
+
+def test_in_a_chat_the_command_that_is_told_shows_what_would_run(shell: Shell) -> None:
+    with_server(shell, 'command = "false"', 'env = {LD_PRELOAD = "/lib/none.so"}')
+
+    code, out, _ = shell.run("chat", "--plain", stdin=b"/mcp_tools.approve server=tea\n/1\n/quit\n")
+
+    assert code == 0
+    places = [out.find(text) for text in ("not approved yet", "/lib/none.so", "exit code 1")]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
 def test_a_prompt_is_put_together_from_argument_file_and_stdin(shell: Shell) -> None:
     file = shell.home / "question.txt"
     file.write_text("from a file\n")

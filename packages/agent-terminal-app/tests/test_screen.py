@@ -146,6 +146,28 @@ def test_an_answer_costs_little_more_than_its_text(terminal: Terminal) -> None:
     assert [int(word) for word in words] == list(range(1, 601))
 
 
+def test_code_has_colours_and_costs_little_more_than_its_text(terminal: Terminal) -> None:
+    terminal.until_quiet()
+    before = len(terminal.raw)
+    terminal.type("code\r")
+    terminal.expect("That was code.")
+    terminal.expect_line("ready")
+
+    first = terminal.lines.index("@dataclass(frozen=True)")
+    row = terminal.screen.buffer[first + 1]
+    assert [(row[n].data, row[n].fg) for n in (0, 4, 6)] == [
+        ("c", "magenta"),
+        ("s", "magenta"),
+        ("T", "default"),
+    ]
+    inside = terminal.screen.buffer[
+        terminal.lines.index("    It is ready when it has been drawn for some minutes.")
+    ]
+    assert inside[4].fg == "green"
+    text = terminal.text.partition("» code\n")[2].partition("That was code.")[0]
+    assert len(terminal.raw) - before < 3 * len(text)
+
+
 def test_tables_and_thoughts_and_calls_are_seen_and_opened(terminal: Terminal) -> None:
     terminal.type("table\r")
     terminal.expect("That was a table.")

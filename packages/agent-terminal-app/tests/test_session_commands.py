@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
 from itertools import repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
@@ -20,7 +23,6 @@ from agent_terminal_app.paths import Paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 SECRET = "sk-ant-api03-" + "abcdefghij" * 9 + "AA"
 
@@ -262,3 +264,69 @@ def test_shells_complete_ids_of_sessions(application: AgentApplication) -> None:
     context: Any = None
     [item] = complete_session(context, context, "ses")
     assert (item.value, item.help) == ("session-a", "Birds")
+
+
+BROKEN = {
+    "a provider that is not there": ('[agents.one]\nmodel = "nobody:x"\n', ""),
+    "a file that is no TOML": ("[ui\n", "config.toml:1: is not valid TOML"),
+    "a setting that does not exist": ("nonsense = 1\n", "config.toml:1: there is no setting 'nonsense'"),
+}
+
+
+@pytest.mark.parametrize("broken", list(BROKEN))
+def test_what_was_said_can_be_read_and_deleted_whatever_is_wrong_with_the_settings(
+    application: AgentApplication, home: Path, capsys: pytest.CaptureFixture[str], broken: str
+) -> None:
+    talk(application, "session-a", "tell me of whales", "Whales")
+    text, told = BROKEN[broken]
+    (home / "config" / "agent").mkdir(parents=True)
+    (home / "config" / "agent" / "config.toml").write_text(text)
+
+    for command in (["list"], ["search", "whales"], ["show", "session-a"], ["export", "session-a", "a.zip"]):
+        assert agent("sessions", *command) == 0, command
+        seen = capsys.readouterr()
+        assert told in seen.err and bool(told) == ("going on without settings" in seen.err)
+        assert command[0] == "export" or "hales" in seen.out
+    assert agent("sessions", "rename", "session-a", "Blue whales") == 0
+    assert agent("sessions", "delete", "session-a", "--yes") == 0
+    assert application.list_sessions().sessions == ()
+
+
+def test_a_folder_that_is_not_there_is_named_and_not_made(
+    application: AgentApplication, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk(application, "session-a", "hello")
+    for name in ("nowhere/x", "nowhere/x.md"):
+        assert agent("sessions", "export", "session-a", str(home / name)) == 1
+        assert f"there is no folder {home / 'nowhere'}; make it first" in capsys.readouterr().err
+    assert not (home / "nowhere").exists()
+
+
+@pytest.mark.parametrize("name", ["x", "x.md"])
+def test_a_pipe_is_not_replaced_by_an_export(
+    application: AgentApplication, home: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    talk(application, "session-a", "hello")
+    os.mkfifo(home / name)
+    assert agent("sessions", "export", "session-a", str(home / name)) == 1
+    assert "is no ordinary file" in capsys.readouterr().err
+    assert (home / name).is_fifo()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["sessions", "list"], ["sessions", "export", "session-a"], ["config", "schema"], ["--version"]],
+)
+def test_a_stdout_that_is_full_is_named(application: AgentApplication, command: list[str]) -> None:
+    talk(application, "session-a", "hello")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "agent_terminal_app", *command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    told = done.stderr.decode()
+    assert done.returncode == 1
+    assert "stdout" in told and "No space left on device" in told
+    assert "fault" not in told and "Traceback" not in told

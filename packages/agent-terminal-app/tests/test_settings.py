@@ -119,6 +119,32 @@ def test_no_layer_drops_a_rule_of_another(paths: Paths, project: Path) -> None:
     assert found.origins["permissions.deny"].count("config.toml:2") == 2
 
 
+def test_no_layer_drops_a_rule_of_an_agent_or_a_denial_of_everything_else(
+    paths: Paths, project: Path
+) -> None:
+    section = "agents.a.sections.permissions"
+    say(
+        paths,
+        '[permissions]\ndefault = "deny"\n[agents.a]\nexcluded_tools = ["x"]\n'
+        f'[{section}]\ndeny = ["edit"]\n',
+    )
+    say_in(
+        project,
+        '[permissions]\ndefault = "allow"\n[agents.a]\nexcluded_tools = ["y"]\n'
+        f'[{section}]\ndeny = ["send"]\ndefault = "allow"\n',
+    )
+    trust_project(paths, project)
+
+    found = load(paths, project)
+
+    own = found.values["agents"]["a"]
+    assert own["sections"]["permissions"] == {"deny": ["edit", "send"], "default": "allow"}
+    assert own["excluded_tools"] == ["x", "y"]
+    assert found.values["permissions"]["default"] == "deny"
+    assert found.origins["permissions.default"] == f"{paths.config_file}:2"
+    assert found.origins[f"{section}.deny"].count("config.toml") == 2
+
+
 def test_a_variable_names_another_file_in_place_of_the_usual_one(paths: Paths, tmp_path: Path) -> None:
     say(paths, 'model = "usual"\n')
     (tmp_path / "other.toml").write_text('model = "other"\n', encoding="utf-8")
@@ -191,6 +217,9 @@ WRONG = [
     ("[permissions]\nalow = []", 2, "did you mean 'allow'?"),
     ("[permissions]\nallow = [\n  'a',\n  'b(',\n]", 4, "never closed"),
     ("[permissions]\non_ask = [1]", 2, "permissions.on_ask must be suspend or deny"),
+    ("[agents.a.sections.permissions]\ndeny = ['a', 'b(']", 2, "never closed"),
+    ("[agents.a.sections.permissions]\ndeny = 3", 2, "deny"),
+    ("[agents.a.sections]\npermissions = 3", 2, "agents.a.sections.permissions must be a table"),
     ("[ui]\nplain = 'yes'", 2, "ui.plain must be true or false"),
     ("[ui]\ntheme = 'drak'", 2, "did you mean 'dark'?"),
     ("[ui]\ncolour = 1", 2, "ui has no setting 'colour'"),

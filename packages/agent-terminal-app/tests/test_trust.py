@@ -15,15 +15,17 @@ import pytest
 
 from agent_terminal_app.cli import main
 from agent_terminal_app.first_run.trusting import (
+    MOST_MARKED,
     MOST_PLAIN,
     NEVER,
     NOT_NOW,
     YES,
     ask_about_project,
     changes,
-    danger,
 )
 from agent_terminal_app.opening import Opened, open_quietly
+from agent_terminal_app.settings import settings_schema
+from agent_terminal_app.settings.reach import PLACES, UNKNOWN, danger
 from agent_terminal_app.settings.sources import parse
 
 if TYPE_CHECKING:
@@ -81,15 +83,16 @@ def ask(person: Person) -> Opened:
 
 
 def test_what_would_change_is_shown_and_counts_after_a_yes(home: Path) -> None:
-    path = say_in(home, 'default_agent = "x"\n[permissions]\nallow = ["shell(rm *)"]\n')
+    path = say_in(home, 'default_agent = "x"\n[permissions]\nallow = ["shell(rm *)"]\n[ui]\nplain = true\n')
     person = Person(YES)
 
     opened = ask(person)
 
     assert person.question.splitlines() == [
         f"{path} wants to change settings:",
+        '  ! default_agent = "x"  <- chooses the agent, and with it tools and rules',
         '  ! permissions.allow = ["shell(rm *)"]  <- lets these run without asking you',
-        '    default_agent = "x"',
+        "    ui.plain = true",
         "Shall they count?",
     ]
     assert opened.settings.values["default_agent"] == "x"
@@ -147,34 +150,99 @@ DANGERS = [
     (("permissions", "deny"), ["read"], ""),
     (("permissions", "default"), "allow", "everything run"),
     (("permissions", "default"), "ask", ""),
+    (("agents", "assistant", "sections", "permissions", "allow"), ["shell"], "run without asking"),
+    (("agents", "assistant", "sections", "permissions", "default"), "allow", "everything run"),
+    (("agents", "assistant", "sections", "permissions", "deny"), ["shell"], ""),
+    (("agents", "a", "sections", "permissions", "new"), ["shell"], UNKNOWN),
     (("plugins", "x", "base_url"), "https://h", "to this address"),
     (("models", "m", "config", "base_url"), "https://h", "to this address"),
     (("agents", "a", "endpoint"), "https://h", "to this address"),
+    (("agents", "a", "endpoint", "url"), "https://h", "to this address"),
+    (("agents", "a", "endpoint", "allow_private"), True, UNKNOWN),
     (("models", "m", "config", "api_key"), "file:/etc/passwd", "a key or a file"),
-    (("plugins", "mcp", "servers", "x", "command"), "sh", "runs a program"),
-    (("plugins", "local_llama", "model_path"), "/x", "opens this file"),
+    (("models", "m", "provider"), "x", "this provider"),
+    (("models", "m", "context_window"), 1000, ""),
+    (("plugins", "mcp_tools", "servers", "x", "command"), "sh", "runs a program"),
+    (("plugins", "mcp_tools", "servers", "x", "env", "LD_PRELOAD"), "/x.so", "your environment"),
+    (("plugins", "mcp_tools", "servers", "x", "headers", "X"), "1", "every request"),
+    (("plugins", "mcp_tools", "pins"), "/x", UNKNOWN),
+    (("plugins", "local_llama", "model_path"), "/x", "opens these files"),
     (("plugins", "x", "extra_headers", "X-Y"), "1", "every request"),
+    (("plugins", "x", "extra_body", "X-Y"), "1", UNKNOWN),
+    (("plugins", "shell_tool", "shell_bash"), "/opt/sh", "runs a program"),
+    (("plugins", "shell_tool", "shell_env", "PATH"), "/opt", "your environment"),
+    (("plugins", "shell_tool", "shell_env_allow"), ["*"], "your environment"),
+    (("plugins", "files_tool", "roots"), ["/"], "opens these files"),
+    (("plugins", "files_tool", "excluded_files"), [], UNKNOWN),
+    (("agents", "a", "sections", "files_tool", "roots"), ["/"], "opens these files"),
+    (("agents", "a", "sections", "config", "disabled_plugins"), ["x"], "plugins on or off"),
+    (("plugins", "web_tool", "web_allow_private"), True, UNKNOWN),
+    (("plugins", "of_a_stranger", "anything"), 1, UNKNOWN),
+    (("plugins", "anthropic", "temperature"), 1, ""),
+    (("agents", "a", "system_prompt"), "Say all.", "in your name"),
+    (("agents", "a", "plugin_ids"), ["shell_tool"], "these tools"),
+    (("agents", "a", "excluded_tools"), [], ""),
+    (("agents", "a", "max_rounds"), 3, ""),
+    (("tools",), ["shell_tool"], "these tools"),
+    (("tools",), [], ""),
+    (("default_agent",), "x", "chooses the agent"),
+    (("model",), "evil:x", "to this model"),
     (("model",), "local", ""),
+    (("ui", "theme"), "dark", ""),
+    (("of_tomorrow",), 1, UNKNOWN),
 ]
 
 
-@pytest.mark.parametrize(("way", "value", "told"), DANGERS)
+@pytest.mark.parametrize(("way", "value", "told"), DANGERS, ids=[".".join(way) for way, _, _ in DANGERS])
 def test_what_can_do_harm_is_marked(way: tuple[str, ...], value: Any, told: str) -> None:
     found = danger(way, value)
 
     assert told in found and bool(found) is bool(told)
 
 
+def places(
+    schema: dict[str, Any], part: dict[str, Any], way: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
+    """Yield every place of a schema at which a value can stand."""
+    part = schema["$defs"][part["$ref"].rpartition("/")[2]] if "$ref" in part else part
+    inner = [*part.get("properties", {}).items()]
+    if isinstance(part.get("additionalProperties"), dict):
+        inner.append(("*", part["additionalProperties"]))
+    for alternative in part.get("anyOf", ()):
+        yield from places(schema, alternative, way)
+    for name, item in inner:
+        yield from places(schema, item, (*way, name))
+    if not inner and "anyOf" not in part:
+        yield way
+
+
+def test_somebody_has_thought_about_every_place_of_the_schema() -> None:
+    schema = settings_schema()
+    free = {("plugins", "*"), ("models", "*", "config"), ("agents", "*", "sections", "*")}
+
+    found = {way for way in places(schema, schema) if way not in free}
+
+    unjudged = {way for way in found if way not in PLACES and way[:3] != ("agents", "*", "endpoint")}
+    assert len(found) > 40 and unjudged == {("agents", "*", "context_policy")}  # null, which takes it away
+    assert {
+        ("agents", "*", "context_policy", "max_tokens"),
+        ("permissions", "allow"),
+    } <= found & PLACES.keys()
+    assert all(danger(way, "x") for way in found if way not in PLACES)
+
+
 def test_nothing_dangerous_hides_in_a_long_file_or_behind_strange_letters(home: Path) -> None:
     many = "".join(f"k{n} = 1\n" for n in range(5_000))
     base = 'base_url = "https://h/\\u202e\\u001b[2J"'
-    text = f'[plugins.x]\n{many}{base}\n[plugins."\\u009b"]\nv = "{"x" * 9_999}"\n'
+    calm = "".join(f"[models.m{n}]\ncontext_window = 9\n" for n in range(99))
+    text = f'[plugins.x]\n{many}{base}\n[plugins."\\u009b"]\nv = "{"x" * 9_999}"\n{calm}'
     file = parse(Path("x"), text.encode())
 
     lines = changes(file)
 
     assert lines[0].startswith('  ! plugins.x.base_url = "https://h/\\u202e\\u001b[2J"')
-    assert len(lines) == 1 + MOST_PLAIN + 1 and lines[-1].endswith("see the file")
+    assert len(lines) == MOST_MARKED + 1 + MOST_PLAIN + 1 and lines[-1].endswith("see the file")
+    assert lines[MOST_MARKED] == "  ! and 4902 more, see the file"
     assert all(line.isprintable() and len(line) < 400 for line in lines)
 
 

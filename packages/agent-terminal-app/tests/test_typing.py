@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_terminal_app.chat.completion import read_snippet
-from agent_terminal_app.chat.key_help import KEYS
 from agent_terminal_app.chat.keyboard import LONGEST_PASTE, Keyboard
+from agent_terminal_app.chat.keymap import KeyMap
 from agent_terminal_app.chat.pastes import Pastes
 from agent_terminal_app.chat.typed import open_history
 
@@ -158,4 +158,4 @@ def test_a_snippet_says_where_one_goes_on_typing(snippet: str, text: str, cursor
 def test_the_page_about_the_chat_lists_the_keys() -> None:
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "chat.md").read_text(encoding="utf-8")
 
-    assert "".join(f"| {keys} | {about} |\n" for keys, about in KEYS) in page
+    assert "".join(f"| {keys} | {about} |\n" for keys, about in KeyMap.usual().rows()) in page

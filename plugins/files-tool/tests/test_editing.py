@@ -48,16 +48,16 @@ def test_the_diff_is_shown_beforehand_and_nothing_is_done(files: Files) -> None:
 
     assert files.tree() == before
     assert not files.journal.exists()
+    assert shown.pop("basis")
     assert shown == files.run("edit_file", **call)["display"]
     assert files.display("read_file", path="a.py") is None
     assert files.display("edit_file", **call) == {
         "type": "text",
         "content": "This call will be refused: a.py does not have that text",
+        "basis": None,
     }
-    assert files.display("write_file", path="a.py", content="x = 2\n") == {
-        "type": "text",
-        "content": "This call changes nothing.",
-    }
+    nothing = files.display("write_file", path="a.py", content="x = 2\n")
+    assert (nothing["type"], nothing["content"]) == ("text", "This call changes nothing.")
 
 
 def test_a_text_that_is_not_there_is_told_with_the_nearest_lines(files: Files) -> None:

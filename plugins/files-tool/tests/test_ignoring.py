@@ -206,5 +206,7 @@ def test_folders_can_be_very_deep(files: Files) -> None:
     (files.root / "/".join(["d"] * 150)).mkdir(parents=True)
     (files.root / "a.txt").write_text("x")
 
-    assert files.ok("find_files", glob="*.txt") == "a.txt"
+    deep = "1 folder that lies too deep]"
+    assert files.ok("find_files", glob="*.txt") == f"a.txt\n[not looked into: {deep}"
+    assert files.ok("search_files", pattern="x") == f"a.txt:1: x\n[not searched: {deep}"
     assert len(files.ok("list_files", depth=20).splitlines()) == 21

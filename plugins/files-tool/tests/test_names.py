@@ -260,8 +260,8 @@ def test_the_journal_is_not_touched_where_it_lies_in_the_workspace(
     files.ok("write_file", path="a.txt", content="two\n")
 
     assert files.ok("search_files", pattern="one", hidden=True, ignored=True) == "[nothing matches]"
-    assert "is excluded" in files.refused("list_files", path="state/my journal")
-    assert "is excluded" in files.refused("write_file", path="state/my journal/x", content="x")
+    assert "belongs to the program" in files.refused("list_files", path="state/my journal")
+    assert "belongs to the program" in files.refused("write_file", path="state/my journal/x", content="x")
 
 
 def test_git_keeps_its_own_folder(files: Files) -> None:

@@ -149,6 +149,7 @@ def test_several_files_at_once(files: Files) -> None:
         "Removed name.py (+0 -1 lines)",
         "Created other.py (+1 -0 lines)",
     ]
+    assert len(shown.pop("basis")["files"]) == 5
     assert result["display"] == shown
     assert shown["title"] == "src/a.py, old.py, lib/new.py, name.py, other.py"
     assert files.tree() == {

@@ -219,7 +219,8 @@ def test_a_file_of_a_gigabyte_takes_little_memory(files: Files) -> None:
         assert "fewer than 5000 lines" in files.refused("read_file", path="less.txt", start_line=5000)
         assert "only files up to 10.0 MB" in files.refused("write_file", path="text.txt", content="x")
         assert "only files up to 10.0 MB" in files.refused("edit_file", path="text.txt", old="a", new="b")
-        assert files.ok("search_files", pattern="first") == "[nothing matches]"
+        answer = files.ok("search_files", pattern="first")
+        assert answer == "[nothing matches]\n[not searched: 3 files over 10.0 MB]"
         assert files.ok("list_files").splitlines() == [
             "empty.bin  1.1 GB",
             "less.txt  104.9 MB",

@@ -7,20 +7,23 @@ import os
 import re
 import shutil
 import stat
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from files_tool import calls
+from files_tool import calls, walking
 from files_tool.expressions import read_expression
 from files_tool.ripgrep import find_ripgrep
 from files_tool.searching import matches_in
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
-    from conftest import Files
+    from conftest import Files, MakeFiles
 
 RG = shutil.which("rg")
 needs_ripgrep = pytest.mark.skipif(RG is None, reason="ripgrep is not installed")
@@ -138,6 +141,9 @@ def test_no_expression_takes_for_ever(files: Files, pattern: str) -> None:
     assert files.run("search_files", pattern=pattern)["success"]
 
 
+NO_TEXT = "[not searched: 1 file that is no text]"
+
+
 def test_the_answer(files: Files) -> None:
     files.put("b.txt", "one\ntwo\nthree\nfour\nfive\ntwo\n")
     files.put("a.txt", "two two\n" + "x" * 500 + "two\n")
@@ -148,6 +154,7 @@ def test_the_answer(files: Files) -> None:
         f"a.txt:2: {'x' * 400} […]",
         "b.txt:2: two",
         "b.txt:6: two",
+        NO_TEXT,
     ]
     assert files.ok("search_files", pattern="two", glob="b*", context=1) == (
         "b.txt-1- one\nb.txt:2: two\nb.txt-3- three\n--\nb.txt-5- five\nb.txt:6: two"
@@ -155,13 +162,14 @@ def test_the_answer(files: Files) -> None:
     assert files.ok("search_files", pattern="t[wh]", glob="b.txt", context=1) == (
         "b.txt-1- one\nb.txt:2: two\nb.txt:3: three\nb.txt-4- four\nb.txt-5- five\nb.txt:6: two"
     )
-    assert files.ok("search_files", pattern="two", names_only=True) == "a.txt\nb.txt"
-    assert files.ok("search_files", pattern="none") == "[nothing matches]"
-    assert files.ok("search_files", pattern="TWO") == "[nothing matches]"
-    assert files.ok("search_files", pattern="TWO", ignore_case=True, names_only=True) == "a.txt\nb.txt"
+    assert files.ok("search_files", pattern="two", names_only=True) == f"a.txt\nb.txt\n{NO_TEXT}"
+    assert files.ok("search_files", pattern="none") == f"[nothing matches]\n{NO_TEXT}"
+    assert files.ok("search_files", pattern="TWO") == f"[nothing matches]\n{NO_TEXT}"
+    capitals = files.ok("search_files", pattern="TWO", ignore_case=True, names_only=True)
+    assert capitals == f"a.txt\nb.txt\n{NO_TEXT}"
     more = "[there is more: narrow the pattern, the folder or the glob, or raise limit]"
     assert files.ok("search_files", pattern="two", limit=3).splitlines()[2:] == ["b.txt:2: two", more]
-    assert files.ok("search_files", pattern="two", limit=4).splitlines()[3:] == ["b.txt:6: two"]
+    assert files.ok("search_files", pattern="two", limit=4).splitlines()[3:] == ["b.txt:6: two", NO_TEXT]
     assert files.ok("search_files", pattern="two", names_only=True, limit=1) == f"a.txt\n{more}"
     assert "is a file, not a folder" in files.refused("search_files", pattern="two", path="a.txt")
 
@@ -173,6 +181,103 @@ def test_an_answer_stays_small(files: Files) -> None:
 
     assert len(answer) < 61_000
     assert answer.endswith("or raise limit]")
+
+
+both_ways = pytest.mark.parametrize("ripgrep", [pytest.param(True, marks=needs_ripgrep), False])
+
+
+@both_ways
+def test_what_was_not_searched_is_told(files: Files, monkeypatch: pytest.MonkeyPatch, ripgrep: bool) -> None:
+    if not ripgrep:
+        monkeypatch.setattr(calls, "find_ripgrep", lambda roots: None)
+    files.put("a.txt", "needle\n")
+    for name in ("log.txt", "d/log.txt", "ignored/log.txt", ".hidden"):
+        files.put(name, "needle\n")
+        os.truncate(files.root / name, 12_000_000)
+    files.put("exact.txt", "hay\n" + " " * 9_999_996)
+    files.put("x.bin", b"needle\0")
+    files.put("late.bin", b"hay\n" * 20_000 + b"\0")
+    files.put("utf16.txt", "needle".encode("utf-16"))
+    files.put("empty.txt", "")
+    files.put(".gitignore", "ignored/\n")
+    (files.root / "link.txt").symlink_to(files.put("../outside.bin", b"\0"))
+
+    def search(**options: Any) -> list[str]:
+        return str(files.ok("search_files", **{"pattern": "needle", **options})).splitlines()
+
+    assert search() == ["a.txt:1: needle", "[not searched: 2 files over 10.0 MB, 3 files that are no text]"]
+    assert search(path="d") == ["[nothing matches]", "[not searched: 1 file over 10.0 MB]"]
+    assert search(glob="*.bin") == ["[nothing matches]", "[not searched: 2 files that are no text]"]
+    assert search(glob="a*") == ["a.txt:1: needle"]
+    assert search(hidden=True, ignored=True)[1:] == [
+        "[not searched: 4 files over 10.0 MB, 3 files that are no text]"
+    ]
+
+
+@contextmanager
+def somebody_else() -> Iterator[Path]:
+    """Give a folder that has what we may not open: also for the superuser, who otherwise may everything."""
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        root.chmod(0o755)
+        (root / "a.txt").write_text("needle\n")
+        (root / "closed.txt").write_text("needle\n")
+        (root / "closed.txt").chmod(0)
+        (root / "closed").mkdir()
+        (root / "closed" / "b.txt").write_text("needle\n")
+        (root / "closed").chmod(0)
+        before = os.geteuid()
+        os.seteuid(before or 65_534)
+        try:
+            yield root
+        finally:
+            os.seteuid(before)
+            (root / "closed").chmod(0o700)
+
+
+@both_ways
+def test_what_cannot_be_opened_is_told(
+    make_files: MakeFiles, monkeypatch: pytest.MonkeyPatch, ripgrep: bool
+) -> None:
+    if not ripgrep:
+        monkeypatch.setattr(calls, "find_ripgrep", lambda roots: None)
+    with somebody_else() as root:
+        files = make_files(root=root)
+
+        assert files.ok("search_files", pattern="needle").splitlines() == [
+            "a.txt:1: needle",
+            "[not searched: 1 file that cannot be opened, 1 folder that cannot be opened]",
+        ]
+        closed = "1 folder that cannot be opened]"
+        found = files.ok("find_files", glob="*.txt").splitlines()
+        assert found == ["a.txt", "closed.txt", f"[not looked into: {closed}"]
+        assert files.ok("list_files", depth=2).splitlines()[-1] == f"[not listed: {closed}"
+        assert "not listed" not in files.ok("list_files")
+
+
+@both_ways
+def test_a_folder_that_is_too_full_is_told(
+    files: Files, monkeypatch: pytest.MonkeyPatch, ripgrep: bool
+) -> None:
+    if not ripgrep:
+        monkeypatch.setattr(calls, "find_ripgrep", lambda roots: None)
+    monkeypatch.setattr(walking, "MOST_IN_FOLDER", 2)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        files.put(f"d/{name}", "needle\n")
+
+    told = "1 folder beyond its first 200,000 names]"
+    assert files.ok("search_files", pattern="needle", names_only=True).splitlines() == [
+        "d/a.txt", "d/b.txt", f"[not searched: {told}",
+    ]  # fmt: skip
+    assert files.ok("list_files", path="d").splitlines()[2:] == [f"[not listed: {told}"]
+
+
+def test_an_answer_that_was_cut_counts_nothing(files: Files) -> None:
+    files.put("a.bin", b"needle\0")
+    files.put("b.txt", "needle\n" * 3)
+
+    more = "[there is more: narrow the pattern, the folder or the glob, or raise limit]"
+    assert files.ok("search_files", pattern="needle", limit=1) == f"b.txt:1: needle\n{more}"
 
 
 PATHS = [

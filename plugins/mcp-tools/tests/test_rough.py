@@ -133,13 +133,37 @@ def test_one_of_the_newer_protocol_is_looked_at_again_as_well(world: World) -> N
     assert world.offered() == ["tea__grow"]
 
 
-@pytest.mark.parametrize("listed", ["not a list", [{"name": 5}], [{"name": "a"}], {"a": 1}, [None]])
+@pytest.mark.parametrize("listed", ["not a list", {"a": 1}, None])
 def test_one_whose_list_is_nonsense_has_no_tools(world: World, listed: Any) -> None:
     world.rough("bad", json.dumps({"tools": listed}))
     world.approve()
 
     assert world.offered() == []
     assert world.status("bad")["problem"] != ""
+
+
+@pytest.mark.parametrize(
+    ("entry", "name"),
+    [
+        ({"name": 5, "inputSchema": {"type": "object"}}, "entry 2"),
+        ({"name": "a"}, "a"),
+        ({"name": "a", "inputSchema": []}, "a"),
+        ({"name": "a", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": "perhaps"}}, "a"),
+        (None, "entry 2"),
+        ("a", "entry 2"),
+    ],
+    ids=["name", "no schema", "schema", "annotation", "null", "text"],
+)
+def test_an_entry_that_breaks_the_protocol_costs_itself_alone(world: World, entry: Any, name: str) -> None:
+    good = [{"name": one, "inputSchema": {"type": "object"}} for one in ("talk", "twice")]
+    world.rough("bad", json.dumps({"tools": [good[0], entry, good[1]]}))
+    world.approve()
+
+    assert world.offered() == ["bad__talk", "bad__twice"]
+    assert world.call("bad__talk")["success"] is True
+    [dropped] = world.status("bad")["dropped"].items()
+    assert dropped[0] == name
+    assert dropped[1].startswith("it breaks the protocol: ")
 
 
 def test_a_hostile_schema_costs_its_tool_alone(world: World) -> None:

@@ -23,24 +23,88 @@ def test_a_local_server_has_its_launch() -> None:
     assert server.launch == {
         "command": "npx",
         "args": ["-y", "x"],
-        "env": ["A", "B"],
+        "env": {"A": "env:SECRET", "B": "1"},
         "cwd": str(Path.home()),
     }
     assert (server.timeout, server.start_timeout, server.parallel, server.tools) == (60, 30, False, ("*",))
 
 
-def test_a_server_elsewhere_has_its_address_and_the_names_of_its_headers() -> None:
+def test_a_server_elsewhere_has_its_address_and_its_headers() -> None:
     [server] = read(url="https://tea.example/mcp", headers={"Authorization": "env:TOKEN"}).servers
 
-    assert server.launch == {"url": "https://tea.example/mcp", "headers": ["Authorization"]}
+    assert server.launch == {"url": "https://tea.example/mcp", "headers": {"Authorization": "env:TOKEN"}}
 
 
-def test_the_value_of_a_secret_is_no_part_of_what_is_approved() -> None:
-    [one] = read(command="x", env={"KEY": "1"}).servers
-    [other] = read(command="x", env={"KEY": "2"}).servers
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LD_PRELOAD", "/tmp/evil.so"),
+        ("LD_PRELOAD", "sk_evil_0123456789.so"),
+        ("PYTHONPATH", "eyJ0123456789abcdef"),
+        ("NODE_OPTIONS", "--require=./x.js"),
+        ("GIT_ASKPASS", "ask"),
+        ("API_KEY", "/tmp/evil.so"),
+        ("SECRET", "two words"),
+        ("MODE", "fast"),
+        ("EMPTY_TOKEN", ""),
+    ],
+)
+def test_what_steers_a_program_is_shown_as_it_is(name: str, value: str) -> None:
+    [server] = read(command="x", env={name: value}).servers
 
+    assert server.launch["env"] == {name: value}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("API_KEY", "hunter2"),
+        ("GITHUB_TOKEN", "swordfish"),
+        ("DB_PASSWORD", "xyzzy"),
+        ("MYSQL_PWD", "plugh"),
+        ("STRIPE", "sk_live_0123456789"),
+    ],
+)
+def test_a_secret_is_hidden_and_pinned_all_the_same(name: str, value: str) -> None:
+    [one] = read(command="x", env={name: value}).servers
+    [same] = read(command="x", env={name: value}).servers
+    [other] = read(command="x", env={name: value[:-1] + "Z"}).servers
+
+    assert value not in str(one.launch)
+    assert f"{len(value)} characters" in str(one.launch)
+    assert one.launch_digest == same.launch_digest
+    assert one.launch_digest != other.launch_digest
+
+
+def test_a_header_that_stands_there_as_itself_is_always_hidden() -> None:
+    [one] = read(url="https://tea.example", headers={"X-Team": "green"}).servers
+    [other] = read(url="https://tea.example", headers={"X-Team": "blues"}).servers
+
+    assert "green" not in str(one.launch)
+    assert one.launch_digest != other.launch_digest
+
+
+def test_no_text_passes_for_a_secret_that_was_approved() -> None:
+    [secret] = read(command="x", env={"KEY": "hunter2"}).servers
+    hidden = secret.launch["env"]["KEY"]
+    [text] = read(command="x", env={"KEY": f"{hidden}"}).servers
+
+    assert text.launch_digest != secret.launch_digest
+
+
+def test_of_a_key_that_was_looked_up_the_reference_is_approved() -> None:
+    [one] = read(command="x", env={"KEY": {"reference": "stored:tea", "value": "1"}}).servers
+    [other] = read(command="x", env={"KEY": {"reference": "stored:tea", "value": "2"}}).servers
+
+    assert one.launch["env"] == {"KEY": "stored:tea"}
     assert one.launch_digest == other.launch_digest
-    assert one != other
+    assert one != other  # it is started anew with the other key
+    assert server_environment({}, one.declared["env"]) == {"KEY": "1"}
+
+
+def test_a_key_that_is_nowhere_is_named() -> None:
+    with pytest.raises(Lost, match="KEY shall be stored:tea, and there is no such key"):
+        server_environment({}, {"KEY": {"reference": "stored:tea", "value": None}})
 
 
 def test_a_server_that_is_switched_off_is_none() -> None:
@@ -68,6 +132,8 @@ def test_approvals_are_kept_in_the_state_folder(monkeypatch: pytest.MonkeyPatch)
         {"command": "x", "headers": {}},
         {"command": "x", "args": "-y"},
         {"command": "x", "env": {"A": 1}},
+        {"command": "x", "env": {"A": {"value": "1"}}},
+        {"command": "x", "env": {"A": {"reference": "stored:a", "value": "1", "more": 2}}},
         {"command": "x", "timeout": 0},
         {"command": "x", "start_timeout": "soon"},
         {"command": "x", "tools": "read"},

@@ -14,6 +14,7 @@ from shell_tool.output import Decoder, Output, decoded, from_character, whole_ch
 from shell_tool.reports import Excerpt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from conftest import Shell
@@ -105,6 +106,74 @@ def test_the_person_gets_the_whole(long: Shell, tmp_path: Path) -> None:
     display = long.tool.to_display_format(result["result"], result)
     assert display["asset_id"] == asset.id
     assert display["content"] == result["result"]
+
+
+@pytest.mark.parametrize("asked", ["shell_output", "shell_stop"])
+def test_the_person_gets_the_whole_of_a_command_in_the_background(
+    long: Shell, tmp_path: Path, asked: str
+) -> None:
+    with closing(SessionAssetStore(tmp_path / "assets")) as store:
+        job = long.start("cat lines", store=store)
+        long.about("shell_output", id=job, offset=len(LINES.encode()), wait=30)  # its end
+        result = long.about(asked, id=job)
+
+        [asset] = store.list("s")
+        assert store.read(asset.id).decode() == LINES
+    assert long.tool.to_display_format(result["result"], result)["asset_id"] == asset.id
+    assert len(result["result"]) < 1_200
+
+
+def test_what_a_command_wrote_until_it_was_stopped_is_kept(long: Shell, tmp_path: Path) -> None:
+    with closing(SessionAssetStore(tmp_path / "assets")) as store:
+        job = long.start("cat lines; sleep 600", store=store)
+        long.about("shell_output", id=job, offset=len(LINES.encode()) - 1, wait=30)
+        result = long.about("shell_stop", id=job)
+
+        assert [store.read(asset.id).decode() for asset in store.list("s")] == [LINES]
+    head, note, tail = re.split(r"\n\[(.*)\]\n", result["result"].removesuffix("\n[stopped]") + "\n")
+    assert LINES.startswith(head) and LINES.endswith(tail) and " bytes are left out here; " in note
+
+
+def test_what_a_command_wrote_until_the_plugin_went_is_kept(long: Shell, tmp_path: Path) -> None:
+    with closing(SessionAssetStore(tmp_path / "assets")) as store:
+        job = long.start("cat lines; sleep 600", store=store)
+        long.about("shell_output", id=job, offset=len(LINES.encode()) - 1, wait=30)
+        long.tool.close()
+
+        assert [store.read(asset.id).decode() for asset in store.list("s")] == [LINES]
+
+
+def test_a_command_that_nobody_asks_about_is_kept_too(
+    long: Shell, tmp_path: Path, until: Callable[[Callable[[], bool]], None]
+) -> None:
+    with closing(SessionAssetStore(tmp_path / "assets")) as store:
+        long.start("cat lines", store=store)
+
+        until(lambda: [asset.size for asset in store.list("s")] == [len(LINES.encode())])
+
+
+def test_a_page_says_how_much_there_is(long: Shell) -> None:
+    job = long.start("cat lines")
+    long.about("shell_output", id=job, offset=len(LINES.encode()), wait=30)
+
+    page = long.about("shell_output", id=job)
+
+    assert page["result"].endswith(f"; next offset {page['next_offset']} of {len(LINES.encode()):,} bytes]")
+
+
+def test_much_output_in_the_background_takes_little_memory(shell: Shell, tmp_path: Path) -> None:
+    import tracemalloc
+
+    size = 20_000_000
+    with closing(SessionAssetStore(tmp_path / "assets")) as store:
+        tracemalloc.start()
+        job = shell.start(f"head -c {size} /dev/zero", store=store)
+        shell.about("shell_output", id=job, offset=size, wait=60)
+        _now, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+        assert [asset.size for asset in store.list("s")] == [size]
+    assert most < size / 4
 
 
 def test_short_output_needs_no_store(long: Shell, tmp_path: Path) -> None:

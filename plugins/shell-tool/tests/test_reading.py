@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, strategies as st
 
 from shell_tool.parsing import read_line
+from shell_tool.parsing.git_options import without_options
 from shell_tool.parsing.line import MAX_LENGTH
 from shell_tool.parsing.line_reader import MAX_DEPTH
 from shell_tool.parsing.words import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shell_tool.parsing.spelling import Spelling
 
 UNDERSTOOD: dict[str, list[str]] = {
     # one command, however it is spelled
@@ -89,6 +96,7 @@ UNDERSTOOD: dict[str, list[str]] = {
     "x=~/a": ["x=~/a"],
     "'CI=1' make": ["'CI=1' make"],
     "make CI=1": ["make CI=1"],
+    "make X='a b'; make 'X=a b'; make X=\"a b\"": ["make 'X=a b'"],
     # redirections
     "a > out": ["> out", "a"],
     "a >'my file' 2>>log </etc/hosts <>x >|y": ["> 'my file'", ">> log", "< /etc/hosts", "<> x", "> y", "a"],
@@ -164,6 +172,12 @@ UNDERSTOOD: dict[str, list[str]] = {
     "xargs -I{} cp {} x/{}": ["xargs -I{} cp {} x/{}", "cp {} x/{}"],
     "xargs -I % -- cp % x": ["xargs -I % -- cp % x", "cp % x"],
     "xargs": ["xargs"],
+    "sudo AB=1 rm x; sudo -u me AB=1 CD=2 rm": [
+        "sudo AB=1 rm x",
+        "AB=1 rm x",
+        "sudo -u me AB=1 CD=2 rm",
+        "AB=1 CD=2 rm",
+    ],
     "find . -name '*.py' -exec rm {} + -o -ok cat {} \\;": [
         "find . -name '*.py' -exec rm {} + -o -ok cat {} ';'",
         "rm {}",
@@ -175,6 +189,7 @@ UNDERSTOOD: dict[str, list[str]] = {
     "sh -lc 'a; b'": ["sh -lc 'a; b'", "a", "b"],
     "bash -ex -c a": ["bash -ex -c a", "a"],
     "bash script.sh -c a": ["bash script.sh -c a"],
+    'bash script.sh "$x" <(a)': ["a", 'bash script.sh "$x" <(a)'],
     "bash -c \"bash -c 'a; b'\"": ["bash -c 'bash -c '\\''a; b'\\'''", "bash -c 'a; b'", "a", "b"],
     "eval 'a; b' c": ["eval 'a; b' c", "a", "b c"],
     "eval": ["eval"],
@@ -224,9 +239,12 @@ NOT_UNDERSTOOD = [
     "bash +x -c a", "bash --rcfile a", "eval $x", 'eval "$x"', "eval 'a; ((1))'", "trap $x EXIT",
     'trap "$x" EXIT', "trap -- a EXIT", "zsh -c a", "watch a", "strace a", "su -c a", "parallel a ::: b",
     "bash -c 'echo $((1))'", "busybox sh", "command $x", "builtin eval $x", "exec $x", 'sudo "$x"',
-    "xargs env",
+    "xargs env", "xargs -I{} -L1 env", "xargs -I{} -n2 a", "xargs -n 1 -I {} a", "xargs -L1 -I{} a",
+    "xargs -I '' a", "sudo AB=1 -u me a", 'sudo AB=1 "$x"', "sudo ab=1 a", 'sudo "AB=$x" a', "ssh host a",
+    "/lib64/ld-linux-x86-64.so.2 /bin/a", "ld.so a", "tmux new a", "setlock a b",
     # shells that read their commands from elsewhere
     "bash", "sh -", "bash -x", "bash --", "bash -s a", "bash script <<< a", "bash /dev/stdin",
+    "source <(a)", "source -- <(a)", '. "$x"', "source $x", "source *",
     "source /dev/fd/3", ". /proc/self/fd/0", "source x <<< a", "bash <(a)", "cat x | bash",
     # builtins that evaluate
     "read 'a[$(b)]'", 'read "$x"', "unset 'a[`b`]'", 'test -v "$x"', "[ $x ]", "export $x",
@@ -235,6 +253,8 @@ NOT_UNDERSTOOD = [
     "enable -f x y", "hash -p a b", "declare -i x", "typeset x", "local x=1", "set -k", "set -o posix",
     "set -- a", "set $x", "jobs -x a", "fc -s", "bind -x a", "history -c", "complete -C a b",
     # variables that are numbers, and those that look like a command
+    "PS4='$(b)'", "read PS4 <<< a", "for PS4 in a; do b; done", "env PS4=a b", "BASH_ENV=a b", "export ENV=a",
+    "sudo PROMPT_COMMAND=a b",
     "RANDOM=1", "SECONDS=1 a", "OPTIND+=1", "for RANDOM in a; do b; done", "read SRANDOM",
     "export HISTCMD=1", "ls=1 rm", "git=1 a", "x=1 a", "R=1 a", "env ls=1 a", "env '}=1' a", "Ab=1 c",
     # characters
@@ -243,12 +263,16 @@ NOT_UNDERSTOOD = [
 ]  # fmt: skip
 
 
+def shown(spellings: Sequence[Spelling]) -> list[str]:
+    return [spelling.shown for spelling in spellings]
+
+
 @pytest.mark.parametrize(("line", "subjects"), UNDERSTOOD.items())
 def test_a_line_is_about_every_command_in_it(line: str, subjects: list[str]) -> None:
     read = read_line(line)
 
     assert read.problem == ""
-    assert list(read.subjects) == subjects
+    assert shown(read.subjects) == subjects
 
 
 @pytest.mark.parametrize("line", NOT_UNDERSTOOD)
@@ -256,7 +280,83 @@ def test_a_line_that_may_hide_something_is_one_subject_that_begins_like_no_comma
     read = read_line(line)
 
     assert read.problem
-    assert read.subjects == (f"«{line}» is not understood",)
+    assert shown(read.subjects) == [f"«{line}» is not understood"]
+    assert read.subjects[0].surely == read.subjects[0].possibly == ("*",)
+
+
+# What a line may turn out to be: for rules that allow, and in all spellings for those that ask and deny.
+SHAPES: dict[str, tuple[list[str], list[str]]] = {
+    'cat "$x"': (["cat *"], ["cat *"]),
+    "cat $x": (["cat *", "cat"], ["cat *", "cat"]),
+    "cat $x a": (["cat * a", "cat a"], ["cat * a", "cat a"]),
+    'cat "$@"': (["cat *", "cat"], ["cat *", "cat"]),
+    'cat "$*"': (["cat *"], ["cat *"]),
+    "cat a$x": (["cat a*"], ["cat a*", "cat 'a*"]),
+    "cat $x$y": (["cat *", "cat"], ["cat *", "cat"]),
+    'cat "$x"/b': (["cat */b"], ["cat */b", "cat */b'"]),
+    'cat "a $x"': (["cat 'a *'"], ["cat 'a *'"]),
+    "cat 'a '$x": (["cat *"], ["cat *"]),
+    'cat "it\'s $x"': (["cat *"], ["cat *"]),
+    "cat .e?v": (["cat .e*v"], ["cat .e*v", "cat .e*v'", "cat '.e*v", "cat '.e*v'"]),
+    "cat p[u]sh": (["cat p*"], ["cat p*", "cat 'p*"]),
+    "cat $x]y": (["cat *"], ["cat *"]),
+    "cat {a,b}c": (["cat *", "cat"], ["cat *", "cat"]),
+    'cat {a,"b"}': (["cat *"], ["cat *"]),
+    "cat {,$x}": (["cat *", "cat"], ["cat *", "cat"]),
+    'cat p[u"s"]"h"': (["cat p*"], ["cat p*", "cat 'p*"]),
+    "cat a{b,c}": (["cat a*"], ["cat a*", "cat 'a*"]),
+    "cat ~/x": (["cat */x"], ["cat */x", "cat */x'"]),
+    "cat a=~/x": (["cat a=*"], ["cat a=*", "cat 'a=*"]),
+    "cat --a=~me/x": (["cat --a=*/x"], ["cat --a=*/x", "cat --a=*/x'", "cat '--a=*/x", "cat '--a=*/x'"]),
+    "cat \\*$x": (["cat *"], ["cat *"]),
+    "cat $(a)": (["cat *", "cat"], ["cat *", "cat"]),
+    "xargs cat": (["cat *", "cat"], ["cat *", "cat"]),
+    "xargs -I% cp % x/%.y": (["cp * x/*.y"], ["cp * x/*.y", "cp * x/*.y'", "cp * 'x/*.y", "cp * 'x/*.y'"]),
+    'xargs -I% cp "$x" %': (["cp * *", "cp *"], ["cp * *", "cp *"]),
+    "find . -exec cat {} +": (["cat *"], ["cat *"]),
+    "AB=$x cat": (["AB=* cat"], ["AB=* cat"]),
+    "cat > $x/y": (["> */y"], ["> */y", "> */y'"]),
+    "cat <<< $x": (["cat <<< *"], ["cat <<< *"]),
+    "cat <<E\n$x\nE": (["cat <<< *"], ["cat <<< *"]),
+    "for PATH in *; do a; done": (["for PATH in *"], ["for PATH in *"]),
+    "cat $a $b $c $d $e": (["cat*****"], ["cat*****"]),
+}
+
+
+@pytest.mark.parametrize(("line", "shapes"), SHAPES.items())
+def test_a_word_that_is_not_known_has_a_shape(line: str, shapes: tuple[list[str], list[str]]) -> None:
+    read = read_line(line)
+
+    *_, unknown = [subject for subject in read.subjects if not subject.is_known]
+    assert (list(unknown.surely), list(unknown.possibly)) == shapes
+    assert read.problem == "" and unknown in read.watched
+    assert read.name(unknown) == f"«{line}»"
+
+
+@pytest.mark.parametrize(
+    ("line", "uses"),
+    [
+        ("git -C x --no-pager push a", [["git push a"]]),
+        ("/usr/bin/git --git-dir=x -c a.b=c push", [["git push"]]),
+        ('git -C "$x" log', [["git log"]]),
+        ("git push", []),
+        ("git", []),
+        ("git -C", [["git"]]),
+        ("git -c alias.p=push p", [["git *"]]),
+        ("git -c Include.path=x p", [["git *"]]),
+        ('git -c "$x" p', [["git *"]]),
+        ("git --exec-path=x p", [["git *"]]),
+        ("git -C $x log", [["git *"]]),
+        ("git --config-env=alias.p=x p", [["git *"]]),
+        ("hit -C x push", []),
+    ],
+)
+def test_git_is_seen_without_the_options_before_its_subcommand(line: str, uses: list[list[str]]) -> None:
+    [command] = read_line(line).commands
+
+    found = without_options(command)
+    assert [list(use.possibly) or [use.shown] for use in found] == uses
+    assert set(found) <= set(read_line(line).watched)
 
 
 @pytest.mark.parametrize("within", ["eval {}", "trap {} EXIT", "env eval {}", "bash -c {}"])
@@ -284,13 +384,13 @@ def test_what_shells_read_in_different_ways_is_understood_for_bash_alone(within:
     ],
 )
 def test_rules_that_ask_or_deny_see_other_forms_too(line: str, watched: list[str]) -> None:
-    assert list(read_line(line).watched) == watched
+    assert shown(read_line(line).watched) == watched
 
 
 def test_a_line_that_is_too_long_is_not_looked_at_any_closer() -> None:
     longest = "x" * MAX_LENGTH
 
-    assert read_line(longest).subjects == (longest,)
+    assert shown(read_line(longest).subjects) == [longest]
     assert read_line(f"{longest}x").problem == f"more than {MAX_LENGTH} characters"
     assert len(read_line("".join(f"rm {number};" for number in range(200_000))).watched) < 1_000
 
@@ -349,7 +449,7 @@ def test_what_stands_side_by_side_is_not_deep() -> None:
 def test_any_text_is_read(line: str) -> None:
     read = read_line(line)
 
-    assert bool(read.problem) == (read.subjects == (f"«{line}» is not understood",))
+    assert bool(read.problem) == (shown(read.subjects) == [f"«{line}» is not understood"])
 
 
 WORDS = st.text(st.sampled_from("ab =~:#*?[]{},.$'\"\\`!\n\t;&|()<>é"), max_size=6)
@@ -369,6 +469,6 @@ def test_what_a_line_is_about_is_about_the_same(words: list[str]) -> None:
     """The one spelling is a fixed point: whoever reads a subject as a line finds that very command."""
     line = " ".join(["x", *map(shlex.quote, words)])
 
-    [subject] = read_line(line).subjects
-    assert read_line(subject).subjects == (subject,)
+    [subject] = shown(read_line(line).subjects)
+    assert shown(read_line(subject).subjects) == [subject]
     assert shlex.split(subject) == ["x", *words]

@@ -17,42 +17,190 @@ from shell_tool.settings import SCHEMA, Settings
 if TYPE_CHECKING:
     from conftest import Shell
 
-SECRETS = {
-    "ANTHROPIC_API_KEY": "x",
-    "OPENAI_API_KEY": "x",
-    "GITHUB_TOKEN": "x",
-    "AWS_ACCESS_KEY_ID": "x",
-    "AWS_SECRET_ACCESS_KEY": "x",
-    "AWS_SESSION_TOKEN": "x",
-    "DB_PASSWORD": "x",
-    "db_password": "x",
-    "PGPASSWORD": "x",
-    "MY_PASSPHRASE": "x",
-    "GOOGLE_APPLICATION_CREDENTIALS": "x",
-    "NPM_AUTH": "x",
-    "SENTRY_DSN": "x",
-    "AZURE_PAT": "x",
-    "DATABASE_URL": "postgres://me:secret@db/x",
-    "HARMLESS_NAME": "sk-abcdefghijklmnopqrstuv",
-    "ANOTHER": "token=ghp_abcdefghijklmnopqrstuvwxyz012345",
-    "PEM": "-----BEGIN RSA PRIVATE KEY-----",
+SECRET_NAMES = [
+    "ANTHROPIC_API_KEY",
+    "OPENAI_API_KEY",
+    "GITHUB_TOKEN",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "DB_PASSWORD",
+    "db_password",
+    "PGPASSWORD",
+    "MY_PASSPHRASE",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "NPM_AUTH",
+    "SENTRY_DSN",
+    "AZURE_PAT",
+    "MYSQL_PWD",
+    "SSHPASS",
+    "DBPASS",
+    "PASS",
+    "MAIL_PASS_PROD",
+    "SMTP_PW",
+    "LDAP_BINDPW",
+    "DBPWD",
+    "BW_SESSION",
+    "SLACK_WEBHOOK_URL",
+    "npm_config__authToken",
+    "DOCKER_AUTH_CONFIG",
+    "SMARTCARD_PIN",
+    "VPN_OTP",
+    "WIFI_PSK",
+    "MY_JWT",
+    "BEARER_TOKEN",
+    "KEY",
+    "GIT_CREDS",
+    "WALLET_MNEMONIC",
+    "SQLCONNSTR_main",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "CSRF_COOKIE",
+    "HTTP_AUTHORIZATION",
+]
+SOME = "x1Y2" * 9
+SECRET_VALUES = {
+    "address with a password": "postgres://me:secret@db/x",
+    "address with a password alone": "redis://:secret@cache:6379/0",
+    "address with a token": f"https://{SOME}@git.example/x.git",
+    "address with a long name": "https://0123456789abcdef0123@o1.sentry.example/1",
+    "address without a scheme": "me:secret@tcp(localhost:3306)/db",
+    "address with a signature": f"https://store.example/x?sv=1&sig={SOME}",
+    "address with a token in its query": f"https://api.example/x?access_token={SOME}",
+    "Slack webhook": "https://hooks.slack.com/services/T0/B0/abc",
+    "Discord webhook": "https://discord.com/api/webhooks/1/abc",
+    "Telegram": f"123456789:AA{SOME}",
+    "RSA": "-----BEGIN RSA PRIVATE KEY-----",
+    "OpenSSH": "-----BEGIN OPENSSH PRIVATE KEY-----",
+    "PGP": "-----BEGIN PGP PRIVATE KEY BLOCK-----",
+    "PEM in base64": "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t",
+    "age": f"AGE-SECRET-KEY-1{SOME}",
+    "connection string": "Server=db;User Id=me;Password=secret;",
+    "Azure storage": "AccountName=me;AccountKey=abc==;",
+    "Docker's file": '{"auths": {"registry.example": {"auth": "bWU6c2VjcmV0"}}}',
+    "JSON of a service account": '{"type": "service_account", "private_key": "x"}',
+    "header": f"Authorization: Bearer {SOME}",
+    "within a text": f"token={'ghp' + '_'}{SOME}",
     "JWT": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ4In0.abc",
 }
+TOKENS = [
+    "sk-",
+    "sk-ant-",
+    "sk-proj-",
+    "sk_live_",
+    "sk_test_",
+    "rk_live_",
+    "whsec_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "gldt-",
+    "glrt-",
+    "xoxb-",
+    "xoxp-",
+    "xoxa-",
+    "xoxe-",
+    "xapp-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "ya29.",
+    "GOCSPX-",
+    "hf_",
+    "gsk_",
+    "xai-",
+    "r8_",
+    "npm_",
+    "pypi-",
+    "dckr_pat_",
+    "dop_v1_",
+    "SG.",
+    "shpat_",
+    "hvs.",
+    "sntrys_",
+    "tskey-",
+    "lin_api_",
+    "figd_",
+]
 PLAIN = {
-    "PATH": "/bin",
+    "PATH": "/bin:/home/me/.local/bin",
     "HOME": "/root",
     "LANG": "C.UTF-8",
     "KEYBOARD": "de",
     "MONKEY": "x",
-    "SSH_AUTH_SOCK": "/tmp/agent",
+    "KEYMAP": "us",
     "PWD": "/",
+    "OLDPWD": "/home/me",
+    "SESSION_MANAGER": "local/host:@/tmp/.ICE-unix/1,unix/host:/tmp/.ICE-unix/1",
+    "DESKTOP_SESSION": "gnome",
+    "KDE_FULL_SESSION": "true",
+    "XDG_SESSION_ID": "2",
+    "XDG_SESSION_TYPE": "wayland",
+    "XDG_SESSION_CLASS": "user",
+    "XDG_SESSION_DESKTOP": "gnome",
+    "DBUS_SESSION_BUS_ADDRESS": "unix:path=/run/user/1000/bus",
+    "SSH_AUTH_SOCK": "/tmp/agent",
+    "SSH_AGENT_PID": "17",
+    "SSH_CONNECTION": "10.0.0.1 5000 10.0.0.2 22",
+    "GIT_ASKPASS": "/usr/bin/askpass",
+    "SSH_ASKPASS": "/usr/bin/askpass",
+    "GPG_AGENT_INFO": "/run/gpg:0:1",
     "HTTP_PROXY": "http://proxy:3128",
+    "PIP_INDEX_URL": "https://pypi.example/simple",
+    "REPOSITORY": "git@github.com:me/project.git",
+    "PAGE": "https://example.org/?q=a&page=2#top",
     "TASK": "task-risk-desk-flask-basket",
+    "COMMIT": "0123456789abcdef0123456789abcdef01234567",
+    "BUILD_ID": "6f1c2d34-0000-4000-8000-1234567890ab",
+    "LS_COLORS": "rs=0:di=01;34:ln=01;36:*.tar=01;31:*.sk-=00",
+    "PS1": r"\[\e]0;\u@\h: \w\a\]\u@\h:\w\$ ",
+    "CERTIFICATE": "-----BEGIN CERTIFICATE-----",
+    "CFLAGS": "-O2 -march=native -DNAME=value",
+    "JAVA_OPTS": "-Xmx2g -Dfile.encoding=UTF-8",
+    "EDITOR": "vim",
+    "PASSENGERS": "3",
+    "COMPOSE_FILE": "compose.yaml",
 }
 
 
-def test_secrets_are_left_out() -> None:
-    assert command_environment({**SECRETS, **PLAIN}, Settings()) == {**PLAIN, "TERM": "dumb"}
+def test_secrets_are_left_out_and_the_rest_is_there() -> None:
+    secrets = dict.fromkeys(SECRET_NAMES, "x")
+
+    assert command_environment({**secrets, **PLAIN}, Settings()) == {**PLAIN, "TERM": "dumb"}
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_a_name_that_stands_for_a_secret(name: str) -> None:
+    assert command_environment({name: "x"}, Settings()) == {"TERM": "dumb"}
+
+
+@pytest.mark.parametrize("what", SECRET_VALUES)
+def test_a_value_that_has_the_form_of_a_secret(what: str) -> None:
+    assert command_environment({"HARMLESS": SECRET_VALUES[what]}, Settings()) == {"TERM": "dumb"}
+
+
+@pytest.mark.parametrize("begin", TOKENS)
+def test_a_token_is_known_by_how_it_begins(begin: str) -> None:
+    seen = {
+        "HARMLESS": begin + SOME,
+        "WITHIN": f"a={begin}{SOME}",
+        "SHORT": begin,
+        "OTHER": f"a{begin}{SOME}",
+    }
+
+    assert command_environment(seen, Settings()) == {
+        "SHORT": begin,
+        "OTHER": f"a{begin}{SOME}",
+        "TERM": "dumb",
+    }
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_an_ordinary_variable_stays(name: str) -> None:
+    assert command_environment({name: PLAIN[name]}, Settings())[name] == PLAIN[name]
 
 
 def test_what_changes_bash_itself_is_left_out(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +220,7 @@ def test_the_settings_say_what_is_kept_and_what_is_not() -> None:
         env_deny=("AWS_SECRET*", "HOME", "EXTRA"),
     )
 
-    seen = command_environment({**SECRETS, **PLAIN}, settings)
+    seen = command_environment({**dict.fromkeys(SECRET_NAMES, "x"), **PLAIN}, settings)
 
     assert seen["AWS_ACCESS_KEY_ID"] == "x" and seen["AWS_SESSION_TOKEN"] == "x"
     assert seen["EXTRA"] == "1" and seen["GITHUB_TOKEN"] == "given"

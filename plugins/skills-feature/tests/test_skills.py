@@ -12,9 +12,11 @@ from hypothesis import given, strategies as st
 
 from agent_core import Session
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
-from agent_runtime import AgentRuntimeBuilder, AgentSpec, RunRequest
+from agent_runtime import AgentRuntime, AgentRuntimeBuilder, AgentSpec, RunRequest
 from skills_feature import SkillError, SkillsFeature, find_skills, read_skill
-from skills_feature.files import SkillFileError, read_file
+from skills_feature.catalogue import Place
+from skills_feature.errors import SkillFileError
+from skills_feature.files import list_files, read_file
 
 HEAD = "---\nname: {name}\ndescription: {about}\n---\n"
 
@@ -35,13 +37,19 @@ def nobodys_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def run(root: Path, *calls: ToolCall, **section: Any) -> tuple[Any, ScriptedProvider]:
     """Let a model make calls in a session of a project."""
     provider = ScriptedProvider([*(Reply(tool_calls=[call]) for call in calls), "Done."])
+    return built(provider, **section).run_to_completion(request(root)), provider
+
+
+def request(root: Path) -> RunRequest:
+    return RunRequest("a", "Hi.", Session("s", metadata={"workspace_roots": [str(root)]}))
+
+
+def built(provider: ScriptedProvider, **section: Any) -> AgentRuntime:
     spec = AgentSpec(
         "a", "m", system_prompt="Be brief.", plugin_ids=("skills",), sections={"skills": section}
     )
     builder = AgentRuntimeBuilder().with_provider("scripted", provider).with_plugin("skills", SkillsFeature)
-    builder.with_model({"id": "m", "provider": "scripted"}).with_agent_spec(spec)
-    session = Session("s", metadata={"workspace_roots": [str(root)]})
-    return builder.build().run_to_completion(RunRequest("a", "Hi.", session)), provider
+    return builder.with_model({"id": "m", "provider": "scripted"}).with_agent_spec(spec).build()
 
 
 def answers(result: Any) -> list[str]:
@@ -134,13 +142,30 @@ def test_a_skill_that_was_just_changed_is_read_anew(tmp_path: Path) -> None:
         ("---\nname: tea\n", "must begin with a head"),
         ("---\n- a\n---\n", "must have fields"),
         ("---\nname: tea\n---\n", "needs a text under 'description'"),
-        ("---\nname: 3\ndescription: x\n---\n", "needs a text under 'name'"),
+        ("---\nname: 3\ndescription: x\n---\n", "the skill '3' stands in a folder 'tea'"),
+        ("---\nname:\ndescription: x\n---\n", "needs a text under 'name'"),
+        ("---\nname: tea\ndescription: [x]\n---\n", "under 'description' in its head, not a list"),
+        ("---\nname: tea\ndescription: x\nlicense: {a: b}\n---\n", "'license' in its head, not a mapping"),
+        ("---\nname: tea\ndescription: x\nallowed-tools: [{a: b}]\n---\n", "a text or a list of texts"),
+        ("---\nname: tea\ndescription: x\nmetadata: x\n---\n", "'metadata' in its head, not a text"),
         ("---\nname: Tea\ndescription: x\n---\n", "no name for a skill"),
         ("---\nname: cake\ndescription: x\n---\n", "give both the same name"),
         (f"---\nname: tea\ndescription: {'x' * 1025}\n---\n", "more than 1024 characters"),
         ("---\nname: [\n---\n", "cannot be read"),
-        ("---\nname: !!python/object/apply:os.system ['true']\n---\n", "cannot be read"),
-        ("---\na: &a [*a]\nname: tea\ndescription: x\n---\n", ""),
+        (
+            "---\nname: !!python/object/apply:os.system ['true']\n---\n",
+            "under 'name' in its head, not a list",
+        ),
+        ("---\na: &a [*a]\nname: tea\ndescription: x\n---\n", "has an anchor (&) or alias (*)"),
+        ("---\nname: &n tea\ndescription: x\n---\n", "has an anchor (&) or alias (*)"),
+        ("---\nname: tea\ndescription: *n\n---\n", "has an anchor (&) or alias (*)"),
+        ("---\nname: tea\ndescription: x\na: [[[[[[[[b]]]]]]]]\n---\n", "nested more than 8 deep"),
+        pytest.param("---\na: " + "[" * 9000 + "\n---\n", "nested more than 8 deep", id="very deep"),
+        pytest.param(
+            f"---\nname: tea\ndescription: x\na: {'x' * 16_000}\n---\n",
+            "16000 are the most",
+            id="very long",
+        ),
     ],
 )
 def test_what_is_no_skill_is_left_out_and_says_why(tmp_path: Path, text: str, why: str) -> None:
@@ -149,8 +174,105 @@ def test_what_is_no_skill_is_left_out_and_says_why(tmp_path: Path, text: str, wh
 
     found = find_skills([tmp_path])
 
-    assert [why in problem for problem in found.problems] == ([True] if why else [])
-    assert list(found.skills) == ([] if why else ["tea"])
+    assert [why in problem for problem in found.problems] == [True]
+    assert found.skills == {}
+
+
+def bomb(levels: int) -> str:
+    """A head of few lines that has 9 to the power of *levels* parts."""
+    nested = (f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, levels))
+    lines = ["a0: &a0 x", *nested]
+    return "\n".join(
+        ["---", "name: tea", "description: x", *lines, f"compatibility: *a{levels - 1}", "---\n"]
+    )
+
+
+def test_a_head_that_grows_when_it_is_read_costs_its_skill_alone(tmp_path: Path) -> None:
+    write_skill(tmp_path / ".agent" / "skills", "tea")
+    (tmp_path / ".agent" / "skills" / "tea" / "SKILL.md").write_text(bomb(30))
+    write_skill(tmp_path / ".agent" / "skills", "cake", "Bakes.")
+
+    _result, provider = run(tmp_path)
+
+    system = provider.requests[0].native_messages[0]["content"]
+    assert "- cake: Bakes." in system and "tea" not in system
+
+
+def test_the_person_is_told_of_what_is_left_out(tmp_path: Path) -> None:
+    write_skill(tmp_path / ".agent" / "skills", "tea")
+    (tmp_path / ".agent" / "skills" / "tea" / "SKILL.md").write_text(bomb(3))
+
+    events = list(built(ScriptedProvider(["Done."])).run(request(tmp_path)))
+
+    [warning] = [event for event in events if isinstance(event, dict) and event["type"] == "warning"]
+    file = tmp_path / ".agent" / "skills" / "tea" / "SKILL.md"
+    assert warning["plugin"] == "skills"
+    assert warning["message"].startswith(f"a skill is left out: {file} has an anchor (&) or alias (*)")
+
+
+@pytest.mark.parametrize("value", ["1.10", "2026-99-99", "9" * 5000, "0x1F", "no", "1:30", "~"], ids=range(7))
+def test_what_looks_like_a_number_or_a_date_stays_a_text(tmp_path: Path, value: str) -> None:
+    place = tmp_path / "tea"
+    place.mkdir()
+    (place / "SKILL.md").write_text(
+        f"---\nname: tea\ndescription: x\nmetadata: {{a: {value}, b: [c]}}\n---\n"
+    )
+
+    assert read_skill(place).metadata == {"a": value}
+
+
+LINKS = [
+    (".agent/skills/tea", "{out}/tea"),
+    (".agent/skills/tea", "../../../out/tea"),
+    (".agent/skills", "{out}"),
+    (".agent", "../dot"),
+]
+
+
+@pytest.mark.parametrize(("link", "target"), LINKS)
+def test_a_project_cannot_bring_a_skill_from_elsewhere(tmp_path: Path, link: str, target: str) -> None:
+    root, out = tmp_path / "project", tmp_path / "out"
+    write_skill(out, "tea", body="canary")
+    write_skill(tmp_path / "dot" / "skills", "tea", body="canary")
+    (root / link).parent.mkdir(parents=True)
+    (root / link).symlink_to(target.format(out=out))
+
+    found = find_skills([Place(root / ".agent" / "skills", root)])
+
+    assert found.skills == {}
+    assert [f"leads out of the project {root}" in problem for problem in found.problems] == [True]
+    assert list_files(root / ".agent" / "skills" / "tea", "", root) == []
+
+
+@pytest.mark.parametrize(
+    ("link", "target"), [(".claude/skills", "../shared"), (".claude/skills/tea", "{in}/tea")]
+)
+def test_a_link_inside_of_the_project_counts(tmp_path: Path, link: str, target: str) -> None:
+    place = write_skill(tmp_path / "shared", "tea")
+    (place / "more").mkdir()
+    (place / "more" / "note.md").write_text("Use a lid.")
+    (tmp_path / link).parent.mkdir(parents=True)
+    (tmp_path / link).symlink_to(target.format(**{"in": tmp_path / "shared"}))
+
+    result, _provider = run(
+        tmp_path,
+        ToolCall("load_skill", {"name": "tea"}),
+        ToolCall("read_skill_file", {"name": "tea", "path": "more/note.md"}),
+    )
+
+    assert answers(result)[0].endswith("- more/note.md")
+    assert answers(result)[1] == "Use a lid."
+
+
+def test_a_persons_own_skills_may_be_links(tmp_path: Path) -> None:
+    write_skill(tmp_path / "elsewhere", "tea")
+    own = tmp_path / "config" / "agent" / "skills"
+    own.mkdir(parents=True)
+    (own / "tea").symlink_to(tmp_path / "elsewhere" / "tea")
+
+    result, _provider = run(tmp_path / "nothing", ToolCall("load_skill", {"name": "tea"}))
+
+    assert "Boil water." in answers(result)[0]
 
 
 def test_the_head_says_more(tmp_path: Path) -> None:

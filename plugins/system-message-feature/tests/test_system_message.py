@@ -11,14 +11,30 @@ from hypothesis import given, strategies as st
 
 from agent_core import Session
 from agent_core.testing import ScriptedProvider
-from agent_runtime import AgentRuntimeBuilder, AgentSpec, BuildError, RunRequest
+from agent_runtime import AgentRuntime, AgentRuntimeBuilder, AgentSpec, BuildError, RunRequest
 from system_message_feature import SystemMessageFeature
-from system_message_feature.instructions import find_instructions
+from system_message_feature.instructions import Instructions, LeftOut, find_instructions
 
 
 def asked(roots: Any = (), prompt: str = "", **section: Any) -> list[Any]:
     """Ask once and return the messages that the provider was sent."""
     provider = ScriptedProvider(["Hello."])
+    result = built(provider, prompt, section).run_to_completion(request(roots))
+    assert [message.role for message in result.session.messages] == ["user", "assistant"]  # nothing is stored
+    return [(message["role"], message["content"]) for message in provider.requests[0].native_messages]
+
+
+def told(roots: Any) -> list[Any]:
+    """Ask once and return the warnings that the person sees."""
+    events = list(built(ScriptedProvider(["Hello."]), "", {}).run(request(roots)))
+    return [event for event in events if isinstance(event, dict) and event["type"] == "warning"]
+
+
+def request(roots: Any) -> RunRequest:
+    return RunRequest("a", "Hi.", Session("s", metadata={"workspace_roots": roots}))
+
+
+def built(provider: ScriptedProvider, prompt: str, section: dict[str, Any]) -> AgentRuntime:
     spec = AgentSpec(
         "a", "m", system_prompt=prompt, plugin_ids=("system_message",), sections={"system_message": section}
     )
@@ -27,11 +43,7 @@ def asked(roots: Any = (), prompt: str = "", **section: Any) -> list[Any]:
         .with_provider("scripted", provider)
         .with_plugin("system_message", SystemMessageFeature)
     )
-    builder.with_model({"id": "m", "provider": "scripted"}).with_agent_spec(spec)
-    session = Session("s", metadata={"workspace_roots": roots})
-    result = builder.build().run_to_completion(RunRequest("a", "Hi.", session))
-    assert [message.role for message in result.session.messages] == ["user", "assistant"]  # nothing is stored
-    return [(message["role"], message["content"]) for message in provider.requests[0].native_messages]
+    return builder.with_model({"id": "m", "provider": "scripted"}).with_agent_spec(spec).build()
 
 
 def project(folder: Path, **files: str) -> Path:
@@ -87,7 +99,7 @@ def test_two_roots_of_one_project_say_everything_once(tmp_path: Path) -> None:
 
     found = find_instructions([str(root / "a"), str(root / "b")], ["AGENTS.md"], 1000)
 
-    assert [one.text for one in found] == ["Of a.", "Use tabs.", "Of b."]
+    assert [one.text for one in found if isinstance(one, Instructions)] == ["Of a.", "Use tabs.", "Of b."]
 
 
 def test_other_names_and_none(tmp_path: Path) -> None:
@@ -106,12 +118,110 @@ def test_a_file_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:
     assert text.endswith(f":\n{'x' * 10}\n[the file goes on]")
 
 
-def test_what_is_no_plain_file_is_left_alone(tmp_path: Path) -> None:
+NAMES = ["AGENTS.md"]
+
+
+def test_what_is_no_plain_file_is_not_read_and_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "AGENTS.md")
     (tmp_path / "CLAUDE.md").mkdir()
     (tmp_path / "OTHER.md").symlink_to("/dev/zero")
 
-    assert find_instructions([str(tmp_path)], ["AGENTS.md", "CLAUDE.md", "OTHER.md"], 100) == ()
+    found = find_instructions([str(tmp_path)], ["AGENTS.md", "CLAUDE.md", "OTHER.md"], 100)
+
+    assert found == (
+        LeftOut(tmp_path / "AGENTS.md", "it is no plain file"),
+        LeftOut(tmp_path / "CLAUDE.md", "it is no plain file"),
+        LeftOut(tmp_path / "OTHER.md", "it is a link that leads out of its folder"),
+    )
+
+
+@pytest.mark.parametrize("target", ["{secret}", "../secret.md", "sub/../../secret.md", "out/secret.md"])
+def test_a_link_that_leads_out_is_not_read_and_everybody_is_told(tmp_path: Path, target: str) -> None:
+    secret, root = tmp_path / "secret.md", tmp_path / "project"
+    secret.write_text("canary")
+    (root / "sub").mkdir(parents=True)
+    (root / "out").symlink_to(tmp_path)
+    (root / "AGENTS.md").symlink_to(target.format(secret=secret))
+
+    [(_role, text), _user] = asked([str(root)])
+    events = told([str(root)])
+
+    expected = f"{root / 'AGENTS.md'} was not read: it is a link that leads out of its folder"
+    assert text == f"[{expected}]"
+    assert events == [{"type": "warning", "message": expected, "plugin": "system_message"}]
+
+
+@pytest.mark.parametrize(
+    "target", ["docs/agents.md", "./CLAUDE.md", "way/agents.md", "{root}/docs/agents.md"]
+)
+def test_a_link_that_stays_inside_is_read(tmp_path: Path, target: str) -> None:
+    root = project(tmp_path)
+    (root / "docs").mkdir()
+    (root / "way").symlink_to("docs")
+    (root / "docs" / "agents.md").write_text("Use tabs.")
+    (root / "CLAUDE.md").write_text("Use tabs.")
+    (root / "AGENTS.md").symlink_to(target.format(root=root))
+
+    assert find_instructions([str(root)], NAMES, 100) == (Instructions(root / "AGENTS.md", "Use tabs."),)
+
+
+def test_a_link_to_another_kind_of_file_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("KEY=canary")
+    (tmp_path / "AGENTS.md").symlink_to(".env")
+    (tmp_path / ".rules").write_text("Use tabs.")
+    (tmp_path / "CLAUDE.md").symlink_to(".rules")
+
+    refused, *read = find_instructions([str(tmp_path)], ["AGENTS.md", "CLAUDE.md", ".rules"], 100)
+
+    why = "it is a link to a file that is neither Markdown nor text"
+    assert refused == LeftOut(tmp_path / "AGENTS.md", why)
+    assert [one.text for one in read if isinstance(one, Instructions)] == ["Use tabs.", "Use tabs."]
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("AGENTS.md", "it is no plain file"),
+        ("gone.md", "it cannot be opened: No such file or directory"),
+    ],
+)
+def test_a_link_to_nothing_is_told(tmp_path: Path, target: str, why: str) -> None:
+    (tmp_path / "AGENTS.md").symlink_to(target)
+
+    assert find_instructions([str(tmp_path)], NAMES, 100) == (LeftOut(tmp_path / "AGENTS.md", why),)
+
+
+def test_a_workspace_that_is_itself_reached_by_a_link_is_read(tmp_path: Path) -> None:
+    root = tmp_path / "real"
+    root.mkdir()
+    (root / "AGENTS.md").write_text("Use tabs.")
+    (tmp_path / "way").symlink_to(root)
+
+    [one] = find_instructions([str(tmp_path / "way")], NAMES, 100)
+
+    assert isinstance(one, Instructions) and one.text == "Use tabs."
+
+
+def test_a_link_that_is_put_there_meanwhile_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret.md").write_text("canary")
+    root = tmp_path / "project"
+    (root / "docs").mkdir(parents=True)
+    (root / "docs" / "a.md").write_text("Use tabs.")
+    (root / "AGENTS.md").symlink_to("docs/a.md")
+    resolve = os.path.realpath
+
+    def resolve_then_exchange(path: Any) -> str:
+        found = str(resolve(path))
+        if str(path).endswith("AGENTS.md"):
+            (root / "docs" / "a.md").unlink()
+            (root / "docs" / "a.md").symlink_to(tmp_path / "secret.md")
+        return found
+
+    monkeypatch.setattr(os.path, "realpath", resolve_then_exchange)
+
+    assert find_instructions([str(root)], NAMES, 100) == (LeftOut(root / "AGENTS.md", "it is no plain file"),)
 
 
 @pytest.mark.parametrize("roots", [None, "text", [None, 3], ["\0"], [""], {"a": 1}])
@@ -134,6 +244,6 @@ def test_whatever_stands_in_a_file_is_text_of_bounded_size(data: bytes, most: in
         found = find_instructions([folder], ["AGENTS.md"], most)
 
     for one in found:
-        assert one.text.encode()
+        assert isinstance(one, Instructions) and one.text.encode()
         assert len(one.text.encode()) <= most
         assert one.cut == (len(data) > most)

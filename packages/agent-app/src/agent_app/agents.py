@@ -1,9 +1,9 @@
 """From the application's configuration to a runtime, and to the settings of one request.
 
 The configuration has `agents` (id to the fields of an `AgentSpec`), `models` (id to the fields of a
-`ModelSpec`), `plugins` (id to settings), `default_agent` and `permissions`, which hold for every agent
-that has none of its own. An agent without `plugin_ids` has every plugin that is on by itself, and those of
-its `more_plugins` that are there.
+`ModelSpec`), `plugins` (id to settings), `default_agent` and `permissions`, which hold for every agent;
+`shared_permissions` says how, where an agent has a section of its own. An agent without `plugin_ids` has
+every plugin that is on by itself, and those of its `more_plugins` that are there.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent_app.protected import PROTECTED, check_unsaid, kept_by_plugins
+from agent_app.shared_permissions import permissions_beside
 from agent_core import ArgumentError, ConfigError
 from agent_core.plugin.discovery import InstalledPlugin, find_installed
 from agent_core.plugin.provider import API_HOOKS
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
 MORE_PLUGINS = "more_plugins"
 """The key of an agent without `plugin_ids` that names plugins which are off by themselves."""
 _KEYS = ("agents", "default_agent", "models", "plugins", "permissions")
-_UNDECLARED = {"default": "allow"}
-"""The permissions of who declares none: everything runs, but for what somebody denies by a grant."""
 _KINDS = ("providers", "extensions", "features", "tools")
 
 
@@ -115,6 +115,7 @@ def check_config(config: Any) -> dict[str, Any]:
         for name, value in config.get(key, {}).items():
             _check_mapping(value, f"{key}.{name}")
     _check_default(config.get("default_agent"), config.get("agents", {}))
+    check_unsaid(config)
     return dict(config)
 
 
@@ -129,16 +130,21 @@ def _check_default(default: Any, agents: Mapping[str, Any]) -> None:
         raise ConfigError(problem, field="default_agent")
 
 
-def build_runtime(config: Mapping[str, Any], plugins: Plugins) -> AgentRuntime:
+def build_runtime(config: Mapping[str, Any], plugins: Plugins, protected: Sequence[str] = ()) -> AgentRuntime:
     """Return a runtime with every agent of the configuration, all of them checked.
+
+    Args:
+        protected: The paths that no tool touches, beside those of files that plugins keep.
 
     Raises:
         BuildError: With everything that is wrong.
     """
     builder = AgentRuntimeBuilder()
     settings = config.get("plugins", {})
+    # With the settings of providers it reaches every agent, delegates too, and is part of no declaration.
+    fixed = _fixed(config, plugins, protected)
     for name, provider in plugins.providers.items():
-        builder.with_provider(name, provider, config=settings.get(name))
+        builder.with_provider(name, provider, config=_with(settings.get(name), fixed))
     for name, plugin in plugins.others.items():
         builder.with_plugin(name, plugin)
     for model_id, model in config.get("models", {}).items():
@@ -146,6 +152,18 @@ def build_runtime(config: Mapping[str, Any], plugins: Plugins) -> AgentRuntime:
     for agent_id, agent in config.get("agents", {}).items():
         builder.with_agent_spec(_spec(agent_id, agent, config, plugins))
     return builder.build()
+
+
+def _fixed(config: Mapping[str, Any], plugins: Plugins, protected: Sequence[str]) -> dict[str, Any]:
+    """Return the settings that no request, no session and no agent changes."""
+    members = {**plugins.providers, **plugins.others, **{_name_of(one): one for one in plugins.applications}}
+    paths = dict.fromkeys([*protected, *kept_by_plugins(config, members)])
+    return {PROTECTED: list(paths)} if paths else {}
+
+
+def _with(settings: Any, fixed: Mapping[str, Any]) -> Any:
+    """Return settings with the fixed ones; what is no mapping is returned as it is, to be refused."""
+    return {**(settings or {}), **fixed} if settings is None or isinstance(settings, Mapping) else settings
 
 
 def _spec(
@@ -162,8 +180,9 @@ def _spec(
     spec = {"plugin_ids": on, **own, "id": agent_id}
     wanted = spec["plugin_ids"]
     settings = {name: value for name, value in config.get("plugins", {}).items() if name in wanted}
-    shared = {"permissions": config.get("permissions") or _UNDECLARED}
-    return {**spec, "sections": {**shared, **settings, **spec.get("sections", {})}}
+    sections = {**settings, **spec.get("sections", {})}
+    rules = permissions_beside(config.get("permissions", {}), sections.get("permissions"))
+    return {**spec, "sections": {**sections, "permissions": rules}}
 
 
 def choose_agent(config: Mapping[str, Any], agent_id: str | None) -> str | None:
@@ -190,5 +209,9 @@ def resolve_request_config(
     session_overrides: Mapping[str, Any] | None,
     overrides: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Return the settings of one request: the agent's, then the session's own, then the caller's."""
-    return {**base_config, **(session_overrides or {}), **(overrides or {})}
+    """Return the settings of one request: the agent's, then the session's own, then the caller's.
+
+    What is protected is the agent's alone.
+    """
+    changed = {**(session_overrides or {}), **(overrides or {})}
+    return {**base_config, **{key: value for key, value in changed.items() if key != PROTECTED}}

@@ -19,16 +19,20 @@ from agent_app.face.deciding import Deciding
 from agent_app.face.following import Following
 from agent_app.face.sessions import Sessions
 from agent_app.face.talking import Talking
+from agent_app.protected import protected_paths
 from agent_app.services import Services
 from agent_app.store import open_store
 from agent_app.store.leases import this_process
+from agent_core.log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from agent_app.assets import SessionAssetStore
+    from agent_app.assets import AssetStore
     from agent_app.store.base import SessionStore
     from agent_runtime import AgentRuntime
+
+_log = get_logger("app")
 
 
 class AgentApplication(Sessions, Talking, Deciding, Actions, Following):
@@ -37,7 +41,10 @@ class AgentApplication(Sessions, Talking, Deciding, Actions, Following):
     Args:
         config: `agents` (id to settings), `default_agent`, `models`, `plugins`, `permissions`.
         store: Where sessions live: a store, or the URL of one; in memory by default.
-        assets: Where attachments live: a store, or a folder for one; none by default.
+        assets: Where attachments and long tool results live: an asset store, a folder for one, or the
+            ``postgresql://…`` URL of a database. By default they live with the sessions if these are in
+            PostgreSQL, so that every machine has them; otherwise there are none.
+        protected: Files and folders that no tool touches, beside those that the application keeps itself.
         plugins: Plugins of any kind, classes or objects, beside the installed ones.
         installed: Whether plugins that are installed take part.
         clock: The time, in seconds since 1970.
@@ -59,15 +66,19 @@ class AgentApplication(Sessions, Talking, Deciding, Actions, Following):
         config: Mapping[str, Any],
         *,
         store: SessionStore | str = "sqlite://",
-        assets: SessionAssetStore | Path | str | None = None,
+        assets: AssetStore | Path | str | None = None,
+        protected: Sequence[Path | str] = (),
         plugins: Sequence[Any] = (),
         installed: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.config = check_config(config)
         found = find_plugins(plugins, installed=installed)
-        self.runtime: AgentRuntime = build_runtime(self.config, found)
-        self.store: SessionStore = open_store(store) if isinstance(store, str) else store
+        kept = protected_paths(protected, store, assets)
+        self.runtime: AgentRuntime = build_runtime(self.config, found, kept)
+        self._made = [name for name, plugin in found.others.items() if isinstance(plugin, type)]
+        self.store, self._own_assets = _open_stores(store, assets)
+        given = None if isinstance(assets, (str, Path)) else assets
         members = ApplicationPlugins(found.applications, self.config)
         broken = [Problem(one.name, str(one.problem)) for one in found.problems]
         unused = [Problem(*one) for one in unused_settings(self.config, found).items()]
@@ -77,7 +88,7 @@ class AgentApplication(Sessions, Talking, Deciding, Actions, Following):
             config=self.config,
             runtime=self.runtime,
             store=self.store,
-            assets=_open_assets(assets),
+            assets=self._own_assets if given is None else given,
             plugins=members,
             hub=EventHub(self.store),
             owner=f"application {uuid4().hex[:4]} of {this_process()}",
@@ -85,8 +96,14 @@ class AgentApplication(Sessions, Talking, Deciding, Actions, Following):
         )
 
     def close(self) -> None:
-        """Let go of the store; those who follow sessions are told."""
+        """Let go of the store, and of the assets it was not given; those who follow sessions are told.
+
+        Tools that were made for this application end their work first: what they keep needs a place.
+        """
         self._services.hub.close()
+        _close_tools(self.runtime, self._made)
+        if self._own_assets is not None:
+            self._own_assets.close()
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -96,9 +113,37 @@ class AgentApplication(Sessions, Talking, Deciding, Actions, Following):
         self.close()
 
 
-def _open_assets(assets: SessionAssetStore | Path | str | None) -> SessionAssetStore | None:
-    if assets is None or not isinstance(assets, (str, Path)):
-        return assets
-    from agent_app.assets import SessionAssetStore
+def _close_tools(runtime: AgentRuntime, names: Sequence[str]) -> None:
+    """Have tools end what they still do; an object that somebody gave may serve others as well."""
+    for name in names:
+        entry = runtime.registries.plugins.get(name)
+        close = getattr(entry.plugin, "close", None) if entry and entry.wrapper.kind == "tool" else None
+        try:
+            if callable(close):
+                close()
+        except Exception as error:  # noqa: BLE001 - a stranger's code, and the store must be closed
+            _log.warning("tool_not_closed", tool=name, error=str(error))
 
-    return SessionAssetStore(Path(assets))
+
+def _open_stores(
+    store: SessionStore | str, assets: AssetStore | Path | str | None
+) -> tuple[SessionStore, AssetStore | None]:
+    """Open the stores that were not given; what was opened is closed if the rest cannot be."""
+    sessions = open_store(store) if isinstance(store, str) else store
+    try:
+        return sessions, _open_assets(assets, sessions)
+    except BaseException:
+        if sessions is not store:
+            sessions.close()
+        raise
+
+
+def _open_assets(assets: AssetStore | Path | str | None, store: SessionStore) -> AssetStore | None:
+    """Open the assets of a place, or of the sessions' own; None if there are none, or others opened them."""
+    shared = store.url.startswith(("postgresql:", "postgres:"))
+    where = store.url if assets is None and shared else assets
+    if not isinstance(where, (str, Path)):
+        return None
+    from agent_app.assets import open_assets
+
+    return open_assets(where)

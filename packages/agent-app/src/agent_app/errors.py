@@ -127,6 +127,17 @@ class RevisionConflict(WriteRefused):
         )
 
 
+class SessionOutdated(WriteRefused):
+    """The session that was to be stored lacks messages that are stored, or has other ones in their places."""
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(
+            f"Session {session_id!r} has stored messages that this one lacks: load it anew, make a branch "
+            "with fork_session or edit_message, or say replace=True to lose them"
+        )
+
+
 class InputWithdrawn(WriteRefused):
     """A message that was to be delivered was taken back meanwhile; `seqs` says which."""
 

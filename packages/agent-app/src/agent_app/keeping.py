@@ -288,5 +288,7 @@ def new_title(before: Session, now: Session) -> tuple[str, str] | None:
 
 def _gone_on_with(session: Session, decided: Sequence[str]) -> list[str]:
     """Return the decisions that a run has taken up: their calls do not wait any more."""
+    if not decided:
+        return []
     known = {one.id for one in waiting(session)}
     return [one for one in decided if one not in known]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agent_app.store.base import SessionInfo
     from agent_core import AgentCore
 
+_CORES = frozenset({"core", "config", "session"})
 _log = get_logger("app")
 
 
@@ -93,7 +94,16 @@ def application_context(services: Services, context: Mapping[str, Any] | None, *
         "trigger_source": "application",
         **told,
     }
-    return build_context(owned, context)
+    return build_context(owned, _without_cores(context or {}))
+
+
+def _without_cores(context: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Leave out what only the core may tell plugins, unless it comes from the core."""
+    reused = (_CORES & context.keys()) - getattr(context, "owned", frozenset())
+    if not reused:
+        return context
+    _log.warning("reserved_context_key", keys=sorted(reused), hint="the caller's values are left out")
+    return {key: value for key, value in context.items() if key not in reused}
 
 
 def _application_action(

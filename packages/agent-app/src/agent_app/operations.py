@@ -10,7 +10,13 @@ from uuid import uuid4
 
 from agent_app import permissions
 from agent_app.agents import build_agent_config, choose_agent
-from agent_app.errors import DecisionNotAccepted, RevisionConflict, SessionBusy, SessionNotFound
+from agent_app.errors import (
+    DecisionNotAccepted,
+    RevisionConflict,
+    SessionBusy,
+    SessionNotFound,
+    SessionOutdated,
+)
 from agent_app.keeping import Keeper, hold, new_title
 from agent_app.lifecycle import (
     LifecycleOutcome,
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
 
     from agent_app.services import ActiveRun, Services
     from agent_app.store.base import Approval, SessionInfo, Stored, Waiting
+    from agent_app.transfer import ImportedSession
     from agent_core import AgentCore
 
 
@@ -79,39 +86,55 @@ def read_messages(services: Services, session_id: str, before: int | None, limit
     return list((yield from run_blocking(read)))
 
 
-def save(services: Services, session: Session) -> Flow[Session]:
-    """Store what is new in a session, or all of one that was not stored so far."""
+def save(services: Services, session: Session, *, replace: bool) -> Flow[Session]:
+    """Store what is new in a session, or all of one that was not stored so far.
+
+    Raises:
+        SessionOutdated: If messages that are stored would be lost, and *replace* does not want that.
+    """
     if services.active.begin(session.session_id) is None:
         raise SessionBusy(session.session_id)
     try:
         outcome = yield from lifecycle(services, "session_save_prepare", session)
         # One transaction, which checks that nobody else is writing, so that no lease need be taken.
-        return (yield from run_blocking(partial(_save, services, outcome.session)))
+        return (yield from run_blocking(partial(_save, services, outcome.session, replace=replace)))
     finally:
         services.active.end(session.session_id)
 
 
-def _save(services: Services, session: Session) -> Session:
+def _save(services: Services, session: Session, *, replace: bool) -> Session:
     known = services.recent.get(session.session_id)
     try:
         if known is not None:  # the save itself notices if that is not what is stored any more
-            return _save_over(services, known, session)
+            return _save_over(services, known, session, replace=replace)
     except (RevisionConflict, SessionNotFound):
         services.recent.forget(session.session_id)
     try:
-        return _save_over(services, services.read(session.session_id), session)
+        return _save_over(services, services.read(session.session_id), session, replace=replace)
     except SessionNotFound:
         stored = services.store.create(session, agent_id=services.agent_of(session))
         return services.recent.keep(stored).session
 
 
-def _save_over(services: Services, before: Stored, session: Session) -> Session:
-    changes = Changes(title=new_title(before.session, session))
+def _save_over(services: Services, before: Stored, session: Session, *, replace: bool) -> Session:
+    if not replace and not _begins_with(session, before.session):
+        raise SessionOutdated(session.session_id)
+    title = new_title(before.session, session)
+    changes = None if title is None else Changes(title=title)
     return services.recent.keep(services.store.save(session, before, changes=changes)).session
 
 
+def _begins_with(session: Session, before: Session) -> bool:
+    """Say whether a session has all messages of another, in their places; what both share is not read."""
+    mine, theirs = session.history, before.history
+    same = theirs.shared_length(mine)
+    return len(mine) >= len(theirs) and all(
+        mine[place] == theirs[place] for place in range(same, len(theirs))
+    )
+
+
 def delete(services: Services, session_id: str, reason: str) -> Flow[None]:
-    """Delete a session, after its plugins had their last chance; a run of it is cancelled."""
+    """Delete a session with its assets, after its plugins had their last chance; a run of it is cancelled."""
 
     def work(keeper: Keeper, _active: ActiveRun) -> Flow[None]:
         told = {"delete_reason": reason}
@@ -119,8 +142,10 @@ def delete(services: Services, session_id: str, reason: str) -> Flow[None]:
         yield from run_blocking(keeper.delete)
 
     yield from hold(services, session_id, work, take=True)
-    if services.assets is not None:
+    if services.assets is not None and (
         yield from run_blocking(partial(services.assets.delete_session, session_id))
+    ):
+        yield from run_blocking(services.assets.collect)
 
 
 def fork(services: Services, session_id: str, upto_index: int, agent_id: str | None = None) -> Flow[Session]:
@@ -241,6 +266,8 @@ def lifecycle(
 
     If the session's agent cannot be had, only application plugins take part.
     """
+    if not somebody_acts(services, name):
+        return LifecycleOutcome(session, ())
     agent = services.resolve_if_possible(session) if services.agents_act else None
     core: AgentCore | None = None
     settings: Mapping[str, Any] = config or {}
@@ -365,9 +392,19 @@ def application_action(
     told = application_context(services, context)
     work = partial(member.wrapper.execute, services.app, action_id, values, told, member.state)
     result = yield from run_blocking(work)
-    mutations = Mutations.read(plugin, result)
+    mutations = yield from _prepared(services, Mutations.read(plugin, result))
     yield from run_blocking(partial(apply_mutations, services, mutations))
     return public_result(services.plugins, plugin, result)
+
+
+def _prepared(services: Services, mutations: Mutations) -> Flow[Mutations]:
+    """Return mutations after the plugins had a last look at the sessions that are to be stored."""
+    looked_at: list[Session] = []
+    for session in (*mutations.created, *mutations.updated):
+        outcome = yield from lifecycle(services, "session_save_prepare", session)
+        looked_at.append(outcome.session)
+    made = len(mutations.created)
+    return Mutations(tuple(looked_at[:made]), tuple(looked_at[made:]), mutations.deleted)
 
 
 def _core_of(services: Services, session: Session) -> tuple[AgentCore, dict[str, Any]]:
@@ -395,10 +432,12 @@ def export(services: Services, session_id: str, path: Path, *, redact: bool, eve
     yield from run_blocking(partial(work, services.store, session_id, path))
 
 
-def import_file(services: Services, source: Path | bytes | str, agent_id: str | None) -> Flow[SessionInfo]:
+def import_file(
+    services: Services, source: Path | bytes | str, agent_id: str | None, metadata: Mapping[str, Any]
+) -> Flow[ImportedSession]:
     """Store a session from a file, under ids of its own."""
     from agent_app.transfer import import_session
 
     chosen = choose_agent(services.config, agent_id)
     work = partial(import_session, services.store, source, assets=services.assets, agent_id=chosen)
-    return (yield from run_blocking(work))
+    return (yield from run_blocking(partial(work, metadata=metadata)))

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_app.agents import resolve_request_config
+from agent_app.attachments import with_content
 from agent_app.errors import SessionNotFound, StoreError
 from agent_app.keeping import Keeper, hold
 from agent_app.lifecycle import application_context, run_lifecycle
@@ -130,7 +131,11 @@ def _changed(agent: ResolvedAgent, base_config: Mapping[str, Any]) -> dict[str, 
 
 
 def _talk(services: Services, keeper: Keeper, active: ActiveRun, request: Request) -> Flow[Session]:
-    messages = [*request.messages, *(yield from run_blocking(keeper.take_waiting))]
+    said = request.messages
+    if any(message.multipart_content is not None for message in said):
+        attached = partial(with_content, said, services.assets, keeper.session.session_id)
+        said = yield from run_blocking(attached)
+    messages = [*said, *(yield from run_blocking(keeper.take_waiting))]
     decided = yield from run_blocking(keeper.decided)
     if not (messages or decided) and _is_done(keeper.session, request):
         yield Emit([_already_ended(keeper.session)])

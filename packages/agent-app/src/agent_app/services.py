@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_app.app_plugins import ApplicationPlugins
-    from agent_app.assets import SessionAssetStore
+    from agent_app.assets import AssetStore
     from agent_app.events import EventHub
     from agent_app.store.base import SessionStore, Stored
     from agent_core import Session
@@ -116,7 +116,7 @@ class Services:
     config: Mapping[str, Any]
     runtime: AgentRuntime
     store: SessionStore
-    assets: SessionAssetStore | None
+    assets: AssetStore | None
     plugins: ApplicationPlugins
     hub: EventHub
     owner: str

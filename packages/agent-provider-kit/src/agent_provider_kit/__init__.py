@@ -4,6 +4,7 @@ from agent_provider_kit.endings import Ending
 from agent_provider_kit.failures import (
     ContextTooLong,
     Exchange,
+    KeyMissing,
     KeyRefused,
     LimitReached,
     NotTheProvider,
@@ -32,6 +33,7 @@ __all__ = [
     "HttpProvider",
     "HttpRequest",
     "HttpResponse",
+    "KeyMissing",
     "KeyRefused",
     "LimitReached",
     "NotTheProvider",

@@ -9,6 +9,7 @@
         ├── StreamCutOff           the stream ended without saying how      retry, the partial is kept
         ├── StreamMalformed        it said something that is no event       retry, the partial is kept
         ├── KeyRefused             401 403                                  no retry
+        │   └── KeyMissing         there is no key: nothing was sent        no retry
         ├── LimitReached           402, spend limit, quota                  no retry
         ├── ContextTooLong         the conversation does not fit            compact, then once more
         ├── RequestRefused         any other 4xx: ours or a plugin's fault  no retry
@@ -89,6 +90,10 @@ class ProviderFailure(ProviderError):  # noqa: N818 - its subclasses say what ha
         self.next_step = self._advise(exchange)
         super().__init__(exchange.plugin, exchange.hook, self._sentence(exchange, problem))
 
+    def __str__(self) -> str:
+        # Whom it is about is the host, which the sentence names: plugin and hook are fields for programs.
+        return self.problem
+
     def _advise(self, exchange: Exchange) -> str:
         return self.advice.format(host=exchange.host, origin=exchange.key.origin)
 
@@ -140,6 +145,23 @@ class KeyRefused(ProviderFailure):
 
     category = "auth"
     advice = "check the API key, which came from {origin}"
+
+    def _advise(self, exchange: Exchange) -> str:
+        if exchange.key.value:
+            return super()._advise(exchange)
+        return f"no API key was sent: {exchange.key.reason or 'give one in the setting api_key'}"
+
+
+class KeyMissing(KeyRefused):
+    """There is no key, and without one there would be no answer; nothing was sent."""
+
+    def __init__(self, exchange: Exchange, variables: tuple[str, ...]) -> None:
+        self._variables = variables
+        super().__init__(exchange, f"{exchange.host} needs an API key, and there is none")
+
+    def _advise(self, exchange: Exchange) -> str:
+        usual = f"set {' or '.join(self._variables)}, or the provider's setting api_key"
+        return exchange.key.reason or usual
 
 
 class LimitReached(ProviderFailure):

@@ -16,6 +16,7 @@ from agent_core import Batch
 from agent_core.io import run_awaitable
 from agent_provider_kit.failures import (
     Exchange,
+    KeyMissing,
     NotTheProvider,
     ProviderFailure,
     StreamCutOff,
@@ -44,7 +45,10 @@ COMMON_SETTINGS: dict[str, dict[str, Any]] = {
         "secret": True,
         "description": "The API key; better kept in the environment.",
     },
-    "api_key_origin": {"type": "string", "description": "Where `api_key` came from, for error messages."},
+    "api_key_origin": {
+        "type": "string",
+        "description": "Where `api_key` came from, for error messages; of an empty one, why it is not there.",
+    },
     "base_url": {"type": "string", "description": "Where the provider's API is."},
     "extra_headers": {"type": "object", "description": "More HTTP headers."},
     "extra_body": {"type": "object", "description": "More fields for the request body."},
@@ -210,6 +214,16 @@ class HttpProvider:
         """End a request that is under way and close its connection."""
         self._running.cancel(request_id)
 
+    # Beside the hooks
+
+    def missing_key(self, config: Mapping[str, Any]) -> KeyMissing | None:
+        """Return what a request would fail with for want of a key; None if it has one, or needs none.
+
+        A key is needed at the provider's own address, and where the configuration says why the one that was
+        meant is not there. Another address may be a server of one's own, which asks for none.
+        """
+        return self._missing_key(self._exchange(config, "init"))
+
     # Behind the hooks
 
     def _exchange(self, config: Mapping[str, Any], hook: str) -> Exchange:
@@ -219,10 +233,23 @@ class HttpProvider:
     def _base_url(self, config: Mapping[str, Any]) -> str:
         return str(config.get("base_url") or self.default_base_url).rstrip("/")
 
+    def _missing_key(self, exchange: Exchange) -> KeyMissing | None:
+        if exchange.key.value or exchange.other_secrets or not self.key_variables:
+            return None
+        meant = exchange.key.reason or exchange.url == self._base_url({})
+        return KeyMissing(exchange, self.key_variables) if meant else None
+
+    def _need_key(self, exchange: Exchange) -> None:
+        """Refuse to send what cannot be answered; a network that is down would hide why."""
+        missing = self._missing_key(exchange)
+        if missing is not None:
+            raise missing
+
     async def _send(
         self, native_messages: Dicts, state: State, exchange: Exchange, *, stream: bool
     ) -> HttpResponse:
         config = state["config"]
+        self._need_key(exchange)
         body = {
             **self.request_body(native_messages, state, stream=stream),
             **(config.get("extra_body") or {}),
@@ -295,6 +322,7 @@ class HttpProvider:
 
     async def _discover(self, config: Mapping[str, Any]) -> Dicts:
         exchange = self._exchange(config, "get_models")
+        self._need_key(exchange)
         request = HttpRequest(
             "GET",
             exchange.url + self.models_endpoint(),

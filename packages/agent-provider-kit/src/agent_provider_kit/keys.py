@@ -9,11 +9,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+NOWHERE = "nowhere"
+"""The origin of a key that is not there; behind a colon it may say why."""
+
+
 class ApiKey(NamedTuple):
     """A key and its origin, for example ``config['api_key']`` or ``environment OPENAI_API_KEY``."""
 
     value: str
     origin: str
+
+    @property
+    def reason(self) -> str:
+        """Why there is no key, as far as whoever looked for it said so."""
+        return "" if self.value or self.origin == NOWHERE else self.origin.removeprefix(f"{NOWHERE}: ")
 
     def __repr__(self) -> str:
         return f"ApiKey(from {self.origin})"
@@ -26,9 +35,11 @@ def find_key(config: Mapping[str, Any], *variables: str) -> ApiKey:
     """Return the configured key, or the first that the environment has; an empty one if there is none."""
     configured = config.get("api_key")
     if configured is not None:
-        return ApiKey(str(configured).strip(), str(config.get("api_key_origin") or "config['api_key']"))
+        value = str(configured).strip()
+        usual = "config['api_key']" if value else NOWHERE
+        return ApiKey(value, str(config.get("api_key_origin") or usual))
     for variable in variables:
         value = os.environ.get(variable, "").strip()  # a file's last newline often comes along
         if value:
             return ApiKey(value, f"environment {variable}")
-    return ApiKey("", "nowhere")
+    return ApiKey("", NOWHERE)

@@ -77,8 +77,9 @@ class Calls:
 
     def note_repeats(self) -> None:
         """Count how often in a row the model makes each of these calls with the same arguments."""
-        made = {f"{call.view.name}\0{_signature(call.view.arguments)}" for call in self._open}
-        self._run.repeats = {call: self._run.repeats.get(call, 0) + 1 for call in made}
+        # As they stand: of several that were made as often, the first is named.
+        made = dict.fromkeys(f"{call.view.name}\0{_signature(call.view.arguments)}" for call in self._open)
+        self._run.note_calls(made)
 
     def run(self) -> Flow[None]:
         """Answer all calls; those that wait for a decision are noted in the run.
@@ -192,6 +193,7 @@ class Calls:
         }
         if call.suspension is not None:
             told |= {"decision": call.view.decision, "suspended": call.suspension.data}
+            told["shown"] = call.suspension.parameters.get("display")  # by which somebody has decided
         # A call alone, on a run that nobody can cancel, need not be watched, which is cheaper.
         watched = run.token is not None or _may_run_beside(call.view)
         token = run.cancellation if watched else None

@@ -7,6 +7,10 @@ The stars cut a pattern into segments of known length. The first must stand at t
 and the last at its end; each one between them is best placed as early as it fits, since that leaves the
 most room for the others. So nothing is ever tried again, and matching takes time proportional to the
 pattern times the text at most, whatever both are.
+
+Where a text is not known, a second pattern says what it may be. Then there are two questions: whether every
+such text fits (`covers`), and whether one could (`meets`). For these the pattern is a row of places, kept as
+the bits of a number, and the second pattern is walked through symbol by symbol.
 """
 
 from __future__ import annotations
@@ -26,6 +30,12 @@ class _Segment(NamedTuple):
 
     size: int
     runs: tuple[tuple[int, str], ...]
+
+    @property
+    def beginning(self) -> str:
+        """What it spells out at its start."""
+        offset, run = self.runs[0] if self.runs else (0, "")
+        return run if offset == 0 else ""
 
     def fits(self, text: str, at: int) -> bool:
         for offset, run in self.runs:  # noqa: SIM110 - all() takes three times as long
@@ -91,6 +101,82 @@ class Glob:
                 return False
             at = found + segment.size
         return True
+
+    def covers(self, other: Glob) -> bool:
+        """Say whether every text that fits *other* is known to fit this one as well.
+
+        What *other* leaves open, a `*` of this one must take up. So it may say no where the answer is yes
+        for a reason that is not seen here (`*?` and `?*`), and never yes where it is no.
+        """
+        return self._begins_like(other) and _places(self.pattern).after(other.pattern, every=True)
+
+    def meets(self, other: Glob) -> bool:
+        """Say whether there is a text that fits both."""
+        return self._begins_like(other) and _places(self.pattern).after(other.pattern, every=False)
+
+    def _begins_like(self, other: Glob) -> bool:
+        """Say whether one text can begin as both do; most patterns are told apart by that already."""
+        one, two = self._segments[0].beginning, other._segments[0].beginning
+        return one.startswith(two) or two.startswith(one)
+
+
+class _Places(NamedTuple):
+    """The places between the symbols of a pattern; bit n is the place before symbol n.
+
+    Attributes:
+        stars: The places before a `*`, where any character may be taken without moving on.
+        singles: The places before a `?`.
+        known: For each character the places before it.
+        end: The place behind the last symbol.
+    """
+
+    stars: int
+    singles: int
+    known: dict[str, int]
+    end: int
+
+    def after(self, pattern: str, *, every: bool) -> bool:
+        """Say whether the end can be reached with what fits a pattern: with all of it, or with some."""
+        here = self._past_stars(1)
+        for symbol in _symbols(pattern):
+            here = self._past_stars(self._step(here, symbol, every=every))
+            if not here:
+                return False
+        return bool(here & self.end)
+
+    def _step(self, here: int, symbol: str, *, every: bool) -> int:
+        if symbol == "*":
+            return here & self.stars if every else self._onward(here)
+        if symbol != "?":
+            takes = self.singles | self.known.get(symbol[1], 0)
+        else:
+            takes = self.singles if every else (self.end - 1) & ~self.stars
+        return (here & self.stars) | ((here & takes) << 1)
+
+    def _past_stars(self, here: int) -> int:
+        """Return the places with those that are reached by a `*` that takes nothing; no two are in a row."""
+        return here | ((here & self.stars) << 1)
+
+    def _onward(self, here: int) -> int:
+        """Return every place that the right characters lead to."""
+        return (self.end << 1) - (here & -here)
+
+
+@lru_cache(maxsize=4096)
+def _places(pattern: str) -> _Places:
+    stars, singles, known, bit, last = 0, 0, dict[str, int](), 1, ""
+    for symbol in _symbols(pattern):
+        if symbol == last == "*":  # several stars in a row are one
+            continue
+        last = symbol
+        if symbol == "*":
+            stars |= bit
+        elif symbol == "?":
+            singles |= bit
+        else:
+            known[symbol[1]] = known.get(symbol[1], 0) | bit
+        bit <<= 1
+    return _Places(stars, singles, known, bit)
 
 
 @lru_cache(maxsize=4096)

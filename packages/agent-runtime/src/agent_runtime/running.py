@@ -6,7 +6,7 @@ A `Run` belongs to one flow; nobody else ever sees it. What hooks see of it are 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -78,6 +78,7 @@ class Run:
         self.errors = 0
         self.mistakes = 0
         self.repeats: dict[str, int] = {}
+        self.most_repeated = ""
         self.compactions = 0
         self.nudges = 0
         self.cause: Reason | None = None
@@ -143,7 +144,6 @@ class Run:
 
     def stats(self) -> RunStats:
         """Return how far the run has come, for stop conditions."""
-        repeated = max(self.repeats, key=lambda call: self.repeats[call], default="")
         return RunStats(
             rounds=self.rounds,
             seconds=self.seconds,
@@ -152,9 +152,14 @@ class Run:
             errors=self.errors,
             text="".join(str(message.content) for message in self.answer),
             called=self.called,
-            repeats=self.repeats.get(repeated, 0),
-            repeated=repeated.partition("\0")[0],
+            repeats=self.repeats.get(self.most_repeated, 0),
+            repeated=self.most_repeated.partition("\0")[0],
         )
+
+    def note_calls(self, made: Iterable[str]) -> None:
+        """Count how often in a row each call was made; once in a step, since every gate looks at it."""
+        self.repeats = {call: self.repeats.get(call, 0) + 1 for call in made}
+        self.most_repeated = max(self.repeats, key=lambda call: self.repeats[call], default="")
 
     def check(self) -> None:
         """Leave if the run shall stop."""

@@ -43,7 +43,11 @@ def main(arguments: list[str] | None = None) -> None:
     if given == ["--version"]:  # the usual question need not load anything
         from agent_terminal_app import __version__
 
-        print(f"agent {__version__}")
+        try:
+            print(f"agent {__version__}", flush=True)
+        except OSError as error:
+            print(f"agent: cannot write stdout: {error.strerror}", file=sys.stderr)
+            leave(1)
         return
     leave(_run(given))
 
@@ -71,7 +75,7 @@ def _let_go(stream: TextIO | None) -> None:
 def _run(arguments: list[str]) -> int:
     """Run a command and return its exit code."""
     from agent_core import AgentError
-    from agent_terminal_app.exits import code_of, tell, tell_fault
+    from agent_terminal_app.exits import code_of, is_of_the_system, tell, tell_fault, tell_refusal
     from agent_terminal_app.logs import stop_log
 
     try:
@@ -82,6 +86,8 @@ def _run(arguments: list[str]) -> int:
         tell(error)
         return code_of(error)
     except Exception as error:  # noqa: BLE001 - a fault of ours: the log has all of it, the person a sentence
+        if isinstance(error, OSError) and is_of_the_system(error):
+            return tell_refusal(error)
         return tell_fault(error)
     finally:
         stop_log()

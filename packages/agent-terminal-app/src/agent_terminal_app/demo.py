@@ -20,13 +20,37 @@ _GREETING = (
     "I am a **demonstration**, not a model: I repeat what you say.\n\n"
     "- `/help` lists the commands\n"
     "- say *time* and I use a tool, *count* for one that takes its time\n"
-    "- say *think*, *table* or *write* to see how these look\n"
+    "- say *think*, *table*, *code* or *write* to see how these look\n"
 )
 _TABLE = (
     "| City | Where | People |\n|:-----|:------|-------:|\n"
     "| 東京 | Japan, on the island of Honshū, at the bay of the same name | 14,000,000 |\n"
     "| Köln | Germany | 1,100,000 |\n| **Oslo** | Norway 🇳🇴 | 700,000 |\n\nThat was a table.\n"
 )
+_CODE = '''```python
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Tea:
+    """A cup of tea.
+
+    It is ready when it has been drawn for some minutes.
+    """
+
+    name: str
+    minutes: float = 3.5
+
+    def is_ready(self, waited: float) -> bool:
+        # Green tea becomes bitter, so nobody should wait for long.
+        return waited >= self.minutes
+
+
+print([Tea(name) for name in ("Assam", "Sencha")])
+```
+
+That was code.
+'''
 _THOUGHTS = "Somebody wants to see how I think.\n\nI do not think, but I can pretend.\n"
 _DIFF = "--- notes.txt\n+++ notes.txt\n@@ -1 +1 @@\n-nothing yet\n+a note\n"
 _PACE = 0.02
@@ -154,6 +178,7 @@ _RULES: tuple[tuple[str, Callable[[re.Match[str]], Reply]], ...] = (
     (r"\bcount(?: to (\d{1,4}))?\b", lambda found: _call("count", upto=int(found[1] or 10))),
     (r"\bwrite\b", lambda _: _call("write_note")),
     (r"\btable\b", lambda _: Reply(chunks=list(_pieces(_TABLE)))),
+    (r"\bcode\b", lambda _: Reply(chunks=list(_pieces(_CODE)))),
     (r"\bthink\b", lambda _: ThoughtfulReply(text="I have thought.", thoughts=_THOUGHTS, delay=_PACE)),
 )
 

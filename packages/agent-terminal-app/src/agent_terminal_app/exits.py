@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_core import ConfigError
 from agent_terminal_app.errors import Exit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agent_core import AgentError
 
 _BY_CATEGORY = {
@@ -33,6 +36,11 @@ _BY_REASON = {
 }
 
 
+_REFUSALS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EFBIG, errno.EMFILE}
+)
+
+
 def code_of(error: AgentError) -> int:
     """Return the exit code that an error means."""
     own = getattr(error, "code", None)
@@ -53,6 +61,19 @@ def reason_code(reason: str) -> Exit:
     return _BY_REASON.get(reason, Exit.OK)
 
 
+def told(error: AgentError) -> str:
+    """Return what an error says, with the command that mends it if we know of one."""
+    command = key_command({"type": type(error).__name__, "message": str(error), **vars(error)})
+    return f"{error}, or {command}" if command else str(error)
+
+
+def key_command(error: Mapping[str, Any]) -> str:
+    """Return the command that stores the key which an error misses; empty if it names one, or misses none."""
+    if error.get("type") != "KeyMissing" or "agent keys set" in error["message"]:
+        return ""
+    return f"run `agent keys set {error['plugin']}`"
+
+
 def tell(error: AgentError) -> None:
     """Say on stderr what went wrong, with nothing in it that would move a cursor; the log has it too."""
     from agent_terminal_app.chat.markdown import clean
@@ -61,8 +82,24 @@ def tell(error: AgentError) -> None:
     code = code_of(error)
     if code != Exit.USAGE:
         note_failure("command_failed", error, exit_code=int(code))
-    for line in str(error).splitlines():
+    for line in told(error).splitlines():
         print(clean(line if line.startswith(" ") else f"agent: {line}"), file=sys.stderr)
+
+
+def is_of_the_system(error: OSError) -> bool:
+    """Say whether the machine refused something that no program can help: a full disk, missing rights."""
+    return error.errno in _REFUSALS
+
+
+def tell_refusal(error: OSError) -> Exit:
+    """Say on stderr what the machine refused; the log has the way to it."""
+    from agent_terminal_app.logs import note_traceback
+    from agent_terminal_app.tables import one_line, say
+
+    note_traceback("refused_by_the_system", error)
+    place = one_line(error.filename) if error.filename else "stdout, or a file that is needed,"
+    say(f"agent: {place} cannot be used: {error.strerror}")
+    return Exit.FAILURE
 
 
 def tell_fault(error: Exception) -> Exit:

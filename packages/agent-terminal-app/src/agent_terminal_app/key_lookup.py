@@ -81,21 +81,26 @@ class KeyLookup:
         return FoundKey(key, f"file {path}" if key else f"nowhere: {path} is empty")
 
 
-def with_keys(values: Any, lookup: KeyLookup) -> Any:
+def with_keys(values: Any, lookup: KeyLookup, way: tuple[str, ...] = ()) -> Any:
     """Return settings with keys in the place of references; a key that is not to be had is left out.
 
     Beside an `api_key`, `api_key_origin` says where it came from, as providers want to know. Where there is
     none it is empty, so that a provider does not take another one from the environment.
+
+    Args:
+        way: Where the settings stand, from the top.
     """
     if isinstance(values, list):
         return [with_keys(item, lookup) for item in values]
     if not isinstance(values, Mapping):
         return values
+    if _is_for_a_server(way):
+        return {name: _looked_up(name, value, lookup) for name, value in values.items()}
     made: dict[str, Any] = {}
     for name, value in values.items():
         reference = read_reference(value) if is_secret_name(name) else None
         if reference is None:
-            made[name] = with_keys(value, lookup)
+            made[name] = with_keys(value, lookup, (*way, name))
             continue
         found = lookup.find(reference)
         if name == "api_key":
@@ -103,3 +108,24 @@ def with_keys(values: Any, lookup: KeyLookup) -> Any:
         elif found.is_there:
             made[name] = found.value
     return made
+
+
+def _is_for_a_server(way: tuple[str, ...]) -> bool:
+    """Say whether a table is what a plugin gives a server: its variables, or its headers."""
+    match way:
+        case (*_, "servers", _, "env" | "headers"):
+            return True
+    return False
+
+
+def _looked_up(name: str, value: Any, lookup: KeyLookup) -> Any:
+    """Return a value for a server: its plugin has the reference approved, so it gets that beside the key.
+
+    Variables it looks up itself, when the server starts. Where no key is expected, `file:` begins an address.
+    """
+    reference = read_reference(value)
+    if reference is None or reference.form == "env":
+        return value
+    if reference.form == "file" and not is_secret_name(name):
+        return value
+    return {"reference": str(reference), "value": lookup.find(reference).value or None}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_terminal_app.errors import SettingsError
 from agent_terminal_app.paths import Paths
 from agent_terminal_app.settings import Settings, load_settings
 from agent_terminal_app.variables import COMPLETING
@@ -31,11 +32,21 @@ class Opened:
     settings: Settings
     flags: Mapping[str, Any] = field(default_factory=dict)
 
-    def application(self, *, ephemeral: bool = False, database: str | None = None) -> AgentApplication:
+    def application(
+        self, *, ephemeral: bool = False, database: str | None = None, titles: bool = False
+    ) -> AgentApplication:
         """Return the application; what it needs is imported now."""
         from agent_terminal_app.wiring import open_application
 
-        return open_application(self.settings, self.paths, ephemeral=ephemeral, database=database)
+        return open_application(
+            self.settings, self.paths, ephemeral=ephemeral, database=database, titles=titles
+        )
+
+    def sessions(self) -> AgentApplication:
+        """Return an application for what was said before: no agent is looked at, and none can run."""
+        from agent_terminal_app.wiring import open_sessions
+
+        return open_sessions(self.settings, self.paths)
 
     def again(self) -> Opened:
         """Return the same with the settings as they are by now."""
@@ -50,6 +61,21 @@ def open_settings(**flags: Any) -> Opened:
     opened = open_quietly(**flags)
     tell_warnings(opened.settings)
     return opened
+
+
+def open_readable() -> Opened:
+    """Return the settings that hold here, or none if a file cannot be read, which is told on stderr.
+
+    For what needs no settings: where sessions and keys are kept, no setting says.
+    """
+    try:
+        return open_settings()
+    except SettingsError as error:
+        if COMPLETING not in os.environ:
+            from agent_terminal_app.tables import say
+
+            say(f"agent: {error}; going on without settings")
+        return Opened(Paths.of_this_user(), Settings())
 
 
 def open_quietly(**flags: Any) -> Opened:

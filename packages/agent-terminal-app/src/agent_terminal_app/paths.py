@@ -43,6 +43,16 @@ class Paths:
         return self.config / "config.toml"
 
     @property
+    def keyboard(self) -> Path:
+        """The keys of the chat that people want otherwise."""
+        return self.config / "keys.toml"
+
+    @property
+    def windows(self) -> Path:
+        """How much fits into models, as their providers told it."""
+        return self.cache / "windows.json"
+
+    @property
     def database(self) -> Path:
         """Where sessions are."""
         return self.data / "app.db"

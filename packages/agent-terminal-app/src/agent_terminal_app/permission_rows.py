@@ -49,7 +49,8 @@ def permission_rows(
     Args:
         settings: Say in which file and line something was declared; without them that is not told.
     """
-    declared = [row for agent in _agents(app, session_id) for row in _declared(app, settings, agent)]
+    whose = _agents(app, session_id)
+    declared = [*_shared(app, settings, whose), *(row for one in whose for row in _own(app, settings, one))]
     granted = [_granted(grant) for grant in app.grants(session_id, project)]
     rows = [row for row in [*declared, *granted] if row.pattern != ANYTHING_ELSE]
     rows.sort(key=lambda row: _STRICTEST_FIRST.index(row.effect))
@@ -57,27 +58,57 @@ def permission_rows(
 
 
 def _agents(app: AgentApplication, session_id: str | None) -> list[str | None]:
-    """Return whose declarations count: the session's agent, or all agents; None stands for the shared."""
+    """Return whose declarations count: the session's agent, or all; None for those without their own."""
     agents = app.config.get("agents", {})
-    own = [name for name, agent in agents.items() if "permissions" in agent.get("sections", {})]
+    own = [name for name in agents if _has_own(app, name)]
     if session_id is None:
         return [None, *own] if len(own) < len(agents) or not agents else [*own]
     agent = app.store.info(session_id).agent_id
     return [agent if agent in own else None]
 
 
-def _declared(app: AgentApplication, settings: Settings | None, agent: str | None) -> Iterator[PermissionRow]:
-    """Yield the rules of a section: that of an agent, or the one that all others share."""
-    way: Way = ("permissions",) if agent is None else ("agents", agent, "sections", "permissions")
-    section = app.config.get("permissions", {})
-    if agent is not None:
-        section = app.config["agents"][agent]["sections"]["permissions"]
-    scope = "everywhere" if agent is None else f"agent {agent}"
+def _has_own(app: AgentApplication, agent: str) -> bool:
+    return app.config["agents"][agent].get("sections", {}).get("permissions") is not None
+
+
+def _shared(
+    app: AgentApplication, settings: Settings | None, whose: Iterable[str | None]
+) -> Iterator[PermissionRow]:
+    """Yield what all agents share: what restricts them, and what is allowed to those without their own."""
+    from agent_app.shared_permissions import RESTRICTING
+
+    section, way = app.config.get("permissions", {}), ("permissions",)
+    for effect in RESTRICTING:
+        yield from _listed(settings, way, section, effect, "everywhere")
+    if None in whose:
+        some = "other agents" if any(_has_own(app, name) for name in app.config.get("agents", {})) else ""
+        yield from _listed(settings, way, section, "allow", some or "everywhere")
+        default, origin = _default(settings, way, section)
+        scope = some if some and default != "deny" else "everywhere"
+        yield PermissionRow(effect=default, pattern=ANYTHING_ELSE, scope=scope, origin=origin)
+
+
+def _own(app: AgentApplication, settings: Settings | None, agent: str | None) -> Iterator[PermissionRow]:
+    """Yield the rules of an agent's own section; its default counts unless the shared one denies."""
+    if agent is None:
+        return
+    way: Way = ("agents", agent, "sections", "permissions")
+    section, scope = app.config["agents"][agent]["sections"]["permissions"], f"agent {agent}"
     for effect in _STRICTEST_FIRST:
-        for pattern, origin in _patterns(settings, (*way, effect), section.get(effect, ())):
-            yield PermissionRow(effect=effect, pattern=pattern, scope=scope, origin=origin)
-    default, origin = _default(settings, way, section)
+        yield from _listed(settings, way, section, effect, scope)
+    shared = app.config.get("permissions", {})
+    if shared.get("default") == "deny":
+        way, section = ("permissions",), shared
+    default, origin = _own_default(settings, way, section)
     yield PermissionRow(effect=default, pattern=ANYTHING_ELSE, scope=scope, origin=origin)
+
+
+def _listed(
+    settings: Settings | None, way: Way, section: Mapping[str, Any], effect: str, scope: str
+) -> Iterator[PermissionRow]:
+    """Yield the rules of one list of a section."""
+    for pattern, origin in _patterns(settings, (*way, effect), section.get(effect, ())):
+        yield PermissionRow(effect=effect, pattern=pattern, scope=scope, origin=origin)
 
 
 def _patterns(settings: Settings | None, way: Way, patterns: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -95,10 +126,14 @@ def _unwritten(settings: Settings | None) -> str:
 
 
 def _default(settings: Settings | None, way: Way, section: Mapping[str, Any]) -> tuple[str, str]:
-    from agent_terminal_app.settings.ways import spell
-
     if not section:
         return "allow", "no permissions are declared"
+    return _own_default(settings, way, section)
+
+
+def _own_default(settings: Settings | None, way: Way, section: Mapping[str, Any]) -> tuple[str, str]:
+    from agent_terminal_app.settings.ways import spell
+
     if "default" not in section:
         return "ask", "the usual"
     places = {} if settings is None else settings.origins

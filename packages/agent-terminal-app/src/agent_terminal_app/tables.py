@@ -7,12 +7,13 @@ gets whole values. Text that comes from a conversation may hold anything; contro
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from agent_terminal_app.errors import CommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _GAP = "  "
 _NARROWEST = 8
@@ -30,13 +31,44 @@ def print_lines(lines: Iterable[str]) -> None:
     """Print lines, and let them go at once: a reader that has left is noticed here and not at the end.
 
     Raises:
-        CommandError: If the program was started with its stdout closed.
+        CommandError: If the program was started with its stdout closed, or what stdout leads to is full.
     """
+    with writing_to("stdout"):
+        for line in lines:
+            _stdout().write(f"{line}\n")
+        _stdout().flush()
+
+
+def print_bytes(content: bytes) -> None:
+    """Print what is no text.
+
+    Raises:
+        CommandError: As `print_lines` does.
+    """
+    with writing_to("stdout"):
+        _stdout().buffer.write(content)
+        _stdout().flush()
+
+
+@contextmanager
+def writing_to(place: object) -> Iterator[None]:
+    """Say which place it was that could not be written while the block lasts.
+
+    Raises:
+        CommandError: In place of what the system says; a reader that has left is something else.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandError(f"cannot write {place}: {error.strerror or error}") from error
+
+
+def _stdout() -> TextIO:
     if sys.stdout is None:
         raise CommandError("stdout is closed, so there is no place for the result")
-    for line in lines:
-        sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    return sys.stdout
 
 
 def is_terminal(stream: TextIO | None) -> bool:

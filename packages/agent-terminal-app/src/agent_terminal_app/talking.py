@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_terminal_app.chat.screen import TextScreen, is_dumb, wants_color
+from agent_terminal_app.chat.themes import NO_COLOURS, use_theme
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.tables import is_terminal
 
@@ -54,7 +55,8 @@ def talk(
     opened = _open(model, default_agent, plain=plain)
     settings = opened.settings
     plain = plain or bool(settings.values["ui"]["plain"])
-    return _talk(opened.application, greeting(settings), session, last=last, plain=plain, kept=opened)
+    open_app = partial(opened.application, titles=True)
+    return _talk(open_app, greeting(settings), session, last=last, plain=plain, kept=opened)
 
 
 def last_session(application: AgentApplication) -> str:
@@ -116,7 +118,9 @@ def _talk(
     Args:
         kept: Where what is typed is kept, and what is offered; None if nothing is.
     """
-    screen: Screen = TextScreen(color=wants_color(sys.stdout, plain=plain))
+    theme = "auto" if kept is None else kept.settings.values["ui"]["theme"]
+    use_theme(theme)
+    screen: Screen = TextScreen(color=wants_color(sys.stdout, plain=plain or theme == NO_COLOURS))
     for line in first_lines:
         screen.line(line)
     if session or last:
@@ -145,18 +149,23 @@ def _in_terminal(
     open_app: Callable[[], AgentApplication], session: str | None, kept: Opened | None, *, color: bool
 ) -> int:
     gc.disable()  # while modules are loaded there is nothing to collect, and the prompt would wait for it
+    from agent_terminal_app.chat.keymap import load_keys
     from agent_terminal_app.chat.loop import Chat
     from agent_terminal_app.chat.prompt import PromptScreen, run_prompt
+    from agent_terminal_app.paths import Paths
+
+    paths = Paths.of_this_user() if kept is None else kept.paths
+    keys = load_keys(paths.keyboard)
 
     async def sit() -> int:
         asyncio.get_running_loop().call_soon(gc.enable)  # our turn comes when the prompt waits for a key
         screen = PromptScreen(color=color)
-        chat = Chat(open_app, screen, session)
+        chat = Chat(open_app, screen, session, keys)
         if kept is None:
             return await run_prompt(chat, None)
         telling = asyncio.create_task(_tell_later(screen, kept.settings))
         try:
-            return await run_prompt(chat, kept.paths.typed)
+            return await run_prompt(chat, paths.typed)
         finally:
             telling.cancel()
 
@@ -176,8 +185,9 @@ def _in_lines(
 ) -> int:
     from agent_terminal_app.chat.loop import Chat
     from agent_terminal_app.chat.plain import run_in_lines
-    from agent_terminal_app.first_run.greeting import missing_weights
+    from agent_terminal_app.first_run.greeting import missing_key, missing_weights
 
-    if settings is not None and (line := missing_weights(settings)):
-        screen.line(line)
+    if settings is not None:
+        for line in filter(None, (missing_weights(settings), missing_key(settings))):
+            screen.line(line)
     return asyncio.run(run_in_lines(Chat(open_app, screen, session)))

@@ -84,7 +84,7 @@ def as_markdown(info: SessionInfo, session: Session) -> str:
     """Return the conversation as Markdown: a heading for each message, its text as it was written."""
     blocks = [f"# {_title(info)}", _about(info)]
     for message in session.messages:
-        blocks += [f"## {_who(message)}", *_markdown_parts(message)]
+        blocks += [f"## {who(message)}", *markdown_parts(message)]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -113,7 +113,8 @@ def _about(info: SessionInfo) -> str:
     return f"{info.id}, {clean(info.agent_id or 'no agent')}, {moment(info.updated)}"
 
 
-def _who(message: Message) -> str:
+def who(message: Message) -> str:
+    """Return who said a message, as a heading."""
     name = _WHO.get(message.role, message.role)
     tool = message.metadata.get("tool_name")
     told = f"{name} {clean(str(tool))}" if message.role == "tool" and tool else name
@@ -135,7 +136,8 @@ def _besides(message: Message) -> Iterator[str]:
         yield f"calls {inner.get('name', '')} {inner.get('arguments') or inner.get('input') or ''}".rstrip()
 
 
-def _markdown_parts(message: Message) -> Iterator[str]:
+def markdown_parts(message: Message) -> Iterator[str]:
+    """Yield what a message says as Markdown, then a block for each thing that it has beside its text."""
     text = _text(message)
     if text:
         yield _fenced(text) if message.role == "tool" else text
@@ -156,7 +158,7 @@ def _section(message: Message, render: Callable[[str], str]) -> str:
     body = f"<pre>{html.escape(text)}</pre>" if message.role == "tool" else render(text)
     besides = "".join(f"<pre>{html.escape(clean(line))}</pre>" for line in _besides(message))
     role = message.role if message.role in _WHO else "other"
-    heading = f"<h2>{html.escape(_who(message))}</h2>"
+    heading = f"<h2>{html.escape(who(message))}</h2>"
     return f'<section class="{role}">{heading}{body if text else ""}{besides}</section>'
 
 

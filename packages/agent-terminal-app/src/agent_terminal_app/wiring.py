@@ -20,6 +20,8 @@ SHORT_NAMES = {"local": "local_llama", "openai": "openai_responses"}
 
 TOOLS = ("files_tool", "files_undo", "shell_tool", "web_tool", "todo_tool", "skills")
 """What an agent has to work with unless the setting `tools` says otherwise, as far as it is installed."""
+TITLES = "session_title"
+"""The plugin that gives sessions titles: in a chat a model is asked for one, elsewhere the first words do."""
 READING = (
     "read_file", "list_files", "find_files", "search_files", "read_result", "read_todos", "write_todos",
     "load_skill", "read_skill_file", "shell_jobs", "shell_output",
@@ -31,8 +33,12 @@ PERMISSIONS: Mapping[str, Any] = {"default": "ask", "allow": list(READING)}
 _PROMPT = "You are a helpful assistant. Answer briefly and plainly. Use Markdown where it helps."
 
 
-def application_config(settings: Settings) -> dict[str, Any]:
-    """Return the configuration of the application: what is declared, and an assistant if nothing is."""
+def application_config(settings: Settings, *, titles: bool = False) -> dict[str, Any]:
+    """Return the configuration of the application: what is declared, and an assistant if nothing is.
+
+    Args:
+        titles: Whether a model is asked for the titles of sessions, unless a setting says otherwise.
+    """
     values = settings.values
     models = {name: dict(model) for name, model in values.get("models", {}).items()}
     agents = {name: dict(agent) for name, agent in values.get("agents", {}).items()}
@@ -43,7 +49,7 @@ def application_config(settings: Settings) -> dict[str, Any]:
         agent.setdefault("model", wanted)
         agent["sections"] = {"retry": {}, "results": {}, **agent.get("sections", {})}
         if "plugin_ids" not in agent:
-            agent["more_plugins"] = _tools(values, agent["model"])
+            agent["more_plugins"] = [*_tools(values, agent["model"]), *_titles(values, agent, ask=titles)]
         if agent["model"] not in models:
             models[agent["model"]] = read_model(agent["model"])
     return {
@@ -62,6 +68,15 @@ def _tools(values: Mapping[str, Any], model: str) -> list[str]:
     return [] if model == DEFAULT_MODEL else [name for name in TOOLS if name in _installed()]
 
 
+def _titles(values: Mapping[str, Any], agent: dict[str, Any], *, ask: bool) -> list[str]:
+    """Let the sessions of an agent have titles; the embedded model is too small to find a good one."""
+    if TITLES not in _installed():
+        return []
+    said = {**values.get("plugins", {}).get(TITLES, {}), **agent["sections"].get(TITLES, {})}
+    agent["sections"][TITLES] = {"title_model": ask and agent["model"] != DEFAULT_MODEL, **said}
+    return [TITLES]
+
+
 def _checked_tools(names: Sequence[str]) -> list[str]:
     from agent_runtime.errors import nearest
 
@@ -76,11 +91,16 @@ def _checked_tools(names: Sequence[str]) -> list[str]:
 
 
 def _installed() -> set[str]:
-    """Return the names of plugins that are installed, without loading any."""
+    """Return the names of plugins that are installed and may take part, without loading any."""
+    import os
     from importlib.metadata import entry_points
 
+    from agent_core.plugin.discovery import LOAD_PLUGINS
+
     groups = ("agent_platform.tools", "agent_platform.features")
-    return {entry.name for group in groups for entry in entry_points(group=group)}
+    names = {entry.name for group in groups for entry in entry_points(group=group)}
+    chosen = os.environ.get(LOAD_PLUGINS)
+    return names if chosen is None else names & {name.strip() for name in chosen.split(",")}
 
 
 def read_model(name: str) -> dict[str, Any]:
@@ -90,13 +110,19 @@ def read_model(name: str) -> dict[str, Any]:
 
 
 def open_application(
-    settings: Settings, paths: Paths, *, ephemeral: bool = False, database: str | None = None
+    settings: Settings,
+    paths: Paths,
+    *,
+    ephemeral: bool = False,
+    database: str | None = None,
+    titles: bool = False,
 ) -> AgentApplication:
     """Return the application, with its sessions.
 
     Args:
         ephemeral: Keep nothing on disk.
         database: The URL of another store than the person's own.
+        titles: Whether a model is asked for the titles of sessions, unless a setting says otherwise.
 
     Raises:
         CommandError: If an agent cannot be resolved, with everything that is wrong.
@@ -104,21 +130,45 @@ def open_application(
     """
     from agent_app import AgentApplication
     from agent_runtime import BuildError
+    from agent_terminal_app.own_files import own_files
 
     store = database or ("sqlite://" if ephemeral else f"sqlite:///{paths.database}")
     try:
         return AgentApplication(
-            _with_keys(application_config(settings), paths),
+            with_stored_keys(application_config(settings, titles=titles), paths),
             store=store,
-            assets=None if ephemeral else paths.assets,
+            # A database that machines share has the attachments as well.
+            assets=paths.assets if store.startswith("sqlite") and not ephemeral else None,
+            protected=own_files(settings, paths),
         )
     except BuildError as error:
-        raise CommandError(
-            str(error), code=Exit.NOT_CONFIGURED, hint="see `agent agents check` and `agent config path`"
-        ) from error
+        from agent_terminal_app.plugin_settings import build_problems
+
+        problem = "\n".join(build_problems(settings, error))
+        hint = "see `agent agents check` and `agent config path`"
+        raise CommandError(problem, code=Exit.NOT_CONFIGURED, hint=hint) from error
 
 
-def _with_keys(config: Mapping[str, Any], paths: Paths) -> dict[str, Any]:
+def open_sessions(settings: Settings, paths: Paths) -> AgentApplication:
+    """Return an application that has the sessions and no agents, whatever is wrong with those.
+
+    Raises:
+        StoreError: If the sessions cannot be opened.
+    """
+    from agent_app import AgentApplication
+    from agent_core.plugin.discovery import find_installed
+
+    plugins = {name: dict(plugin) for name, plugin in settings.values.get("plugins", {}).items()}
+    return AgentApplication(
+        {"plugins": with_stored_keys({"plugins": plugins, "models": {}}, paths)["plugins"]},
+        store=f"sqlite:///{paths.database}",
+        assets=paths.assets,
+        plugins=[one.plugin for one in find_installed(kinds=["applications"]) if one.problem is None],
+        installed=False,
+    )
+
+
+def with_stored_keys(config: Mapping[str, Any], paths: Paths) -> dict[str, Any]:
     """Return the configuration with the keys that it refers to, and stored ones for providers in use."""
     from agent_terminal_app.key_lookup import KeyLookup, with_keys
     from agent_terminal_app.keys import KeyStore

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_core.testing import Reply, ScriptedProvider
+from agent_terminal_app.commands.run import choose_session
 from agent_terminal_app.keys import KeyStore
 from agent_terminal_app.paths import Paths
 
@@ -120,6 +121,29 @@ def test_a_session_that_is_resumed_has_the_key_of_its_model(several: Desk) -> No
     several.plugins[-1] = Listed()
 
     several.chat("/resume 1", "again")
+
+    assert several.plugins[-1].keys[-1] == "sk-stored"
+
+
+def test_a_chat_that_begins_with_a_session_has_the_key_of_its_model(several: Desk) -> None:
+    KeyStore(Paths.of_this_user()).set("listed", "sk-stored")
+    several.chat("/model listed:small", "hello")
+    several.plugins[-1] = Listed()
+
+    shown = several.chat("again", session=several.sessions()[0])
+
+    assert several.plugins[-1].keys[-1] == "sk-stored"
+    assert shown[-1] == "I am listed."
+
+
+def test_a_request_of_a_script_in_a_session_has_the_key_of_its_model(several: Desk) -> None:
+    KeyStore(Paths.of_this_user()).set("listed", "sk-stored")
+    several.chat("/model listed:small", "hello")
+    session = several.sessions()[0]
+    several.plugins[-1] = Listed()
+
+    with several.open() as app:
+        list(app.chat(choose_session(app, session[:8], None), "again"))
 
     assert several.plugins[-1].keys[-1] == "sk-stored"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from files_tool.basis import BASIS, basis_of, check_shown, is_bound
 from files_tool.changing import plan_edit, plan_patch, plan_write
 from files_tool.contents import digest_of
 from files_tool.diffs import shown
@@ -40,6 +41,7 @@ class Call:
         workspace: Where it may work.
         journal: Where changes are recorded.
         is_cancelled: Says whether anybody still waits for the result.
+        shown: What a person saw of it before they allowed it; None if nobody was asked.
     """
 
     tool: str
@@ -47,6 +49,7 @@ class Call:
     workspace: Workspace
     journal: Journal
     is_cancelled: Callable[[], bool] = lambda: False
+    shown: Any = None
 
     def run(self) -> Result:
         """Do what the call asks for.
@@ -77,9 +80,22 @@ class Call:
                 self.journal.seen.check(step.place, step.before)
         return steps
 
+    def plan_for_people(self) -> list[Step]:
+        """Return the same steps before they are taken; somebody may have seen others already.
+
+        Raises:
+            Refused: If it may not take them, or these are not those.
+        """
+        steps = self.plan()
+        if is_bound(self.shown):
+            with self.journal.held(self.is_cancelled) as journal:
+                check_shown(steps, self.shown, journal.changes_of)
+        return steps
+
     def _change(self) -> Result:
         with self.journal.held(self.is_cancelled) as journal:
             steps = self.plan()
+            check_shown(steps, self.shown, journal.changes_of)
             if not steps:
                 return _result("Nothing was changed: it is so already.")
             journal.perform("change", self.tool, steps)
@@ -161,6 +177,17 @@ _LOOKING: dict[str, Callable[[Call], Result]] = {
     FIND: Call.find,
     SEARCH: Call.search,
 }
+
+
+def shown_beforehand(steps: Sequence[Step]) -> dict[str, Any]:
+    """Return steps as a person sees them who decides about them, bound to what they start from."""
+    shown = shown_steps(steps) if steps else {"type": "text", "content": "This call changes nothing."}
+    return {**shown, BASIS: basis_of(steps)}
+
+
+def shown_refusal(error: Exception) -> dict[str, Any]:
+    """Return what a person sees of a call that would be refused."""
+    return {"type": "text", "content": f"This call will be refused: {error}", BASIS: None}
 
 
 def shown_steps(steps: Sequence[Step]) -> dict[str, Any]:

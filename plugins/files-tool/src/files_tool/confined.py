@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from files_tool.errors import Missing, Refused
 from files_tool.names import shown
+from files_tool.protected import checked, is_protected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,7 @@ def open_folder(place: Place) -> int:
             raise why_not(error, place, depth, fd) from error
         finally:
             os.close(fd)
-        fd = child
+        fd = checked(place, depth, child)
     try:
         _check_kernel(place, os.fstat(fd))
     except Refused:
@@ -114,6 +115,8 @@ def check_regular(place: Place, state: os.stat_result) -> None:
             "list it with list_files" if stat.S_ISDIR(state.st_mode) else "only regular files can be used"
         )
         raise Refused(f"{place.shown} is {what}: {advice}")
+    if place.protected.is_(state):
+        raise is_protected(place)
     _check_kernel(place, state)
 
 
@@ -142,9 +145,10 @@ def _containing(place: Place) -> Place:
 def open_root(place: Place) -> int:
     """Open the root that a place is in; the caller closes it."""
     try:
-        return os.open(place.root, FOLDER)
+        fd = os.open(place.root, FOLDER)
     except OSError as error:
         raise Refused(f"the workspace root {shown(place.root)} cannot be opened: {error.strerror}") from error
+    return checked(place, 0, fd)
 
 
 def _leads_elsewhere(name: str, folder: int) -> bool:

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 from files_tool.confined import FILE, opened_file
 from files_tool.errors import Missing, Refused
 from files_tool.limits import LARGEST_FILE, amount
+from files_tool.missed import PassedOver, Why
 
 if TYPE_CHECKING:
     from files_tool.places import Place
 
 _BLOCK = 1 << 20
+_HEAD = 1 << 15
+"""So much of a file is read at first: what is no text mostly shows it there, and most texts are shorter."""
 
 
 @dataclass(frozen=True)
@@ -97,14 +100,24 @@ def read_all(fd: int, most: int) -> bytes:
     return blocks[0] if len(blocks) == 1 else b"".join(blocks)
 
 
-def read_small(name: str, folder: int) -> bytes | None:
-    """Return a file in a folder that is open; None for what is too large, or no regular file."""
+def read_small(name: str, folder: int) -> bytes:
+    """Return a text in a folder that is open; nothing of what is no regular file by now.
+
+    Raises:
+        PassedOver: If it is too large, or no text: it has a NUL.
+    """
     fd = os.open(name, FILE, dir_fd=folder)
     try:
         state = os.fstat(fd)
-        if not stat.S_ISREG(state.st_mode) or state.st_size > LARGEST_FILE:
-            return None
-        return read_all(fd, LARGEST_FILE)
+        if not stat.S_ISREG(state.st_mode):
+            return b""
+        if state.st_size > LARGEST_FILE:
+            raise PassedOver(Why.LARGE)
+        head = os.read(fd, _HEAD)
+        data = head if b"\0" in head or len(head) < _HEAD else head + read_all(fd, LARGEST_FILE - len(head))
+        if b"\0" in data:
+            raise PassedOver(Why.NO_TEXT)
+        return data
     finally:
         os.close(fd)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from files_tool.confined import FOLDER, open_root, opened_folder, why_not
 from files_tool.errors import Refused
+from files_tool.protected import checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,7 @@ def make_folders(place: Place) -> int:
             raise why_not(error, place, depth, fd) from error
         finally:
             os.close(fd)
-        fd = child
+        fd = checked(place, depth, child)
     return fd
 
 

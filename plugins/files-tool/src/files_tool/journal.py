@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from files_tool.moves import Step
+    from files_tool.places import Place
     from files_tool.records import Operation
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -132,6 +133,17 @@ class HeldJournal:
         """Return the session's changes."""
         with _told("the journal"):
             return History.of(self._records())
+
+    def changes_of(self, place: Place, since: float) -> list[tuple[str | None, str | None]]:
+        """Return what the session's calls made of a file since a time: digests, before and after."""
+        with _told("the journal"):
+            return [
+                (file.before, file.after)
+                for record in self._records()
+                if record.op == "change" and record.at >= since
+                for file in record.made_files
+                if file.place.absolute == place.absolute
+            ]
 
     def settle(self) -> None:
         """Find out how an operation ended that was cut short, and write it down."""

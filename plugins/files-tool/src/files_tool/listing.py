@@ -10,24 +10,28 @@ from files_tool.errors import Refused
 from files_tool.globs import expression_of
 from files_tool.limits import ANSWER_CHARACTERS, amount
 from files_tool.linear import compiled
+from files_tool.missed import Missed
 from files_tool.names import shown
 from files_tool.walking import IS_FILE, IS_FOLDER, IS_LINK, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from files_tool.linear import Expression
     from files_tool.places import Place
     from files_tool.walking import Choice, Entry
 
 
-def list_folders(starts: Iterable[tuple[Place, Choice]], limit: int) -> str:
+def list_folders(starts: Sequence[tuple[Place, Choice]], limit: int) -> str:
     """Return what is in folders: folders with a slash, files with their size, links with their target."""
     lines = (_line(start, entry) for start, choice in starts for entry in walk(start, choice))
-    return _limited(lines, limit, "the folder is empty", "list a folder further down, or raise limit")
+    answer, is_cut = _limited(
+        lines, limit, "the folder is empty", "list a folder further down, or raise limit"
+    )
+    return answer if is_cut else _with_missed(answer, starts, "listed")
 
 
-def find(starts: Iterable[tuple[Place, Choice]], glob: str, limit: int) -> str:
+def find(starts: Sequence[tuple[Place, Choice]], glob: str, limit: int) -> str:
     """Return the files whose path fits a glob.
 
     Raises:
@@ -40,7 +44,9 @@ def find(starts: Iterable[tuple[Place, Choice]], glob: str, limit: int) -> str:
         for entry in walk(start, choice)
         if entry.kind != IS_FOLDER and fits(expression, start, entry.path)
     )
-    return _limited(lines, limit, f"no file fits {shown(glob)}", "make the pattern narrower, or raise limit")
+    nothing, advice = f"no file fits {shown(glob)}", "make the pattern narrower, or raise limit"
+    answer, is_cut = _limited(lines, limit, nothing, advice)
+    return answer if is_cut else _with_missed(answer, starts, "looked into")
 
 
 def glob_expression(glob: str) -> Expression:
@@ -62,16 +68,24 @@ def fits(expression: Expression, start: Place, path: str) -> bool:
     return expression.fits(below if below.isascii() else below.encode(errors="replace").decode())
 
 
-def _limited(lines: Iterator[str], limit: int, nothing: str, advice: str) -> str:
+def _with_missed(answer: str, starts: Iterable[tuple[Place, Choice]], verb: str) -> str:
+    """Return an answer with what was passed over on the way to it."""
+    missed = Missed()
+    for _, choice in starts:
+        missed.include(choice.missed)
+    return "\n".join([answer, *missed.text(verb)])
+
+
+def _limited(lines: Iterator[str], limit: int, nothing: str, advice: str) -> tuple[str, bool]:
+    """Return so many lines as one text, and whether there are more."""
     listed: list[str] = []
     room = ANSWER_CHARACTERS
     for line in lines:
         room -= len(line) + 1
         if len(listed) == limit or room < 0:
-            listed.append(f"[there is more: {advice}]")
-            break
+            return "\n".join([*listed, f"[there is more: {advice}]"]), True
         listed.append(line)
-    return "\n".join(listed) if listed else f"[{nothing}]"
+    return "\n".join(listed) or f"[{nothing}]", False
 
 
 def _line(start: Place, entry: Entry) -> str:

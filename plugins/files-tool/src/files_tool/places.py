@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from files_tool.names import shown
+from files_tool.protected import NOTHING, Protected
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +16,13 @@ class Place:
         root: The folder of the workspace, an absolute path without links.
         parts: The way down from there; empty for the root itself.
         is_first: True in the workspace's first root, where names are relative.
+        protected: What is no part of any workspace, wherever it is met on the way.
     """
 
     root: str
     parts: tuple[str, ...]
     is_first: bool = True
+    protected: Protected = field(default=NOTHING, compare=False, repr=False)
 
     @property
     def path(self) -> str:
@@ -43,8 +46,8 @@ class Place:
 
     def upto(self, depth: int) -> Place:
         """Return the place after so many steps of the way."""
-        return Place(self.root, self.parts[:depth], self.is_first)
+        return replace(self, parts=self.parts[:depth])
 
     def below(self, path: str) -> Place:
         """Return the place at a relative path from this root."""
-        return Place(self.root, tuple(part for part in path.split("/") if part), self.is_first)
+        return replace(self, parts=tuple(part for part in path.split("/") if part))

@@ -1,5 +1,7 @@
 """ripgrep, where it is installed: it tells quickly which files may have a match.
 
+It also names the files that are no text, which have a NUL, since the answer counts them.
+
 Its word is never the answer. It opens files by their paths, which another program may have changed under
 it, so what it finds is only a list of files to open safely and look at. If it fails, is slow to end or is
 not there, every file is looked at, and the answer is the same.
@@ -30,12 +32,14 @@ _OPTIONS = (
     "--no-mmap",
     "--color=never",
     "--encoding=none",
+    "--text",
     "--files-with-matches",
     "--null",
     "--no-ignore",
     "--max-depth=1",
     f"--max-filesize={LARGEST_FILE}",
 )
+_OR_NO_TEXT = r"|\x{0}"
 _ENDED_WELL = (0, 1)  # with matches, and without
 
 
@@ -73,7 +77,13 @@ class Run:
         self, program: str, expression: str, root: str, folders: Sequence[str], *, hidden: bool
     ) -> None:
         options = (*_OPTIONS, "--hidden") if hidden else _OPTIONS
-        command = [program, *options, f"--regexp={expression}", "--", *(f"./{path}" for path in folders)]
+        command = [
+            program,
+            *options,
+            f"--regexp={expression}{_OR_NO_TEXT}",
+            "--",
+            *(f"./{path}" for path in folders),
+        ]
         self._process: subprocess.Popen[bytes] | None = None
         with suppress(OSError, ValueError):
             self._process = subprocess.Popen(  # noqa: S603 - no shell, and no program of the workspace

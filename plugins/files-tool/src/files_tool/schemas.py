@@ -102,7 +102,7 @@ SCHEMAS: list[dict[str, Any]] = [
     _tool(
         SEARCH,
         "Search the lines of files with a regular expression (no look-around, no back references). Files of "
-        f"more than {amount(LARGEST_FILE)} and files that are no text are left out.",
+        f"more than {amount(LARGEST_FILE)} and files that are no text are not searched, and counted.",
         ["pattern"],
         pattern=_text("The regular expression; a line is searched by itself."),
         path=_FOLDER,

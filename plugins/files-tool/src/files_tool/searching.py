@@ -14,6 +14,7 @@ from files_tool.contents import read_small
 from files_tool.errors import Refused
 from files_tool.limits import ANSWER_CHARACTERS, LONGEST_MATCH
 from files_tool.listing import fits
+from files_tool.missed import Missed, PassedOver, Why
 from files_tool.walking import IS_FILE, walk
 
 if TYPE_CHECKING:
@@ -62,13 +63,14 @@ def search(starts: Iterable[tuple[Place, Choice]], wanted: Wanted, ripgrep: str 
         Refused: If a folder cannot be opened.
     """
     look = partial(_by_ripgrep, ripgrep) if ripgrep else _by_reading
-    answer = _Answer(wanted)
+    answer, missed = _Answer(wanted), Missed()
     for start, choice in starts:
         for found in look(start, choice, wanted):
             answer.take(found)
             if answer.is_full:
                 return answer.text()
-    return answer.text()
+        missed.include(choice.missed)
+    return "\n".join([answer.text(), *missed.text("searched")])
 
 
 def matches_in(data: bytes, search: Search) -> tuple[list[str], list[int]] | None:
@@ -99,9 +101,9 @@ def _matching(lines: list[str], search: Search) -> tuple[list[str], list[int]] |
 
 def _by_reading(start: Place, choice: Choice, wanted: Wanted) -> Iterator[Found]:
     """Look at every file."""
+    choice.missed.forget()
     for entry in _files(start, choice, wanted):
-        with suppress(OSError):
-            yield from _found(start, entry.path, read_small(entry.name, entry.folder), wanted.search)
+        yield from _found(start, entry.path, entry.folder, choice, wanted)
 
 
 def _by_ripgrep(program: str, start: Place, choice: Choice, wanted: Wanted) -> Iterator[Found]:
@@ -115,9 +117,8 @@ def _by_ripgrep(program: str, start: Place, choice: Choice, wanted: Wanted) -> I
             continue
         if choice.is_cancelled():
             raise Refused("it was cancelled")
-        with suppress(OSError, Refused), opened_folder(start.below(path).folder) as folder:
-            data = read_small(path.rpartition("/")[2], folder)
-            yield from _found(start, path, data, wanted.search)
+        with suppress(Refused), opened_folder(start.below(path).folder) as folder:
+            yield from _found(start, path, folder, choice, wanted)
 
 
 def _files(start: Place, choice: Choice, wanted: Wanted) -> Iterator[Entry]:
@@ -126,10 +127,17 @@ def _files(start: Place, choice: Choice, wanted: Wanted) -> Iterator[Entry]:
             yield entry
 
 
-def _found(start: Place, path: str, data: bytes | None, search: Search) -> Iterator[Found]:
-    matches = None if data is None else matches_in(data, search)
-    if matches is not None:
-        yield Found(start.below(path), *matches)
+def _found(start: Place, path: str, folder: int, choice: Choice, wanted: Wanted) -> Iterator[Found]:
+    """Look at a file in a folder that is open; one that cannot be looked at is counted."""
+    try:
+        matches = matches_in(read_small(path.rpartition("/")[2], folder), wanted.search)
+    except PassedOver as passed:
+        choice.missed.add(passed.why)
+    except OSError as error:
+        choice.missed.add_closed(error, Why.CLOSED_FILE)
+    else:
+        if matches is not None:
+            yield Found(start.below(path), *matches)
 
 
 class _Answer:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 ROOTS = "roots"
 JOURNAL = "journal"
 EXCLUDED = "excluded_files"
+PROTECTED = "protected_paths"
+"""Said by the program that runs the tools, and by no configuration that people write."""
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 SCHEMA: dict[str, Any] = {
@@ -43,11 +45,13 @@ class Settings:
         roots: The folders to work in where the session names none.
         journal: Where changes are recorded, an absolute path.
         excluded: What no tool touches.
+        protected: Absolute paths that are part of no workspace; the journal is one.
     """
 
     roots: tuple[str, ...] = ()
     journal: str
     excluded: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> Settings:
@@ -61,10 +65,12 @@ class Settings:
             kind = type(journal).__name__
             raise ConfigError(f"config[{JOURNAL!r}] must be a folder's path, not {kind}", field=JOURNAL)
         folder = Path(journal).expanduser() if journal else _state_folder() / "files-tool"
+        kept = os.path.realpath(folder)
         return cls(
             roots=_texts(config, ROOTS),
-            journal=os.path.realpath(folder),
+            journal=kept,
             excluded=_texts(config, EXCLUDED),
+            protected=(*map(os.path.realpath, _texts(config, PROTECTED)), kept),
         )
 
 

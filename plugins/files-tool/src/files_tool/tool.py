@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
-from files_tool.calls import CHANGES, Call, shown_steps
+from files_tool.calls import CHANGES, Call, shown_beforehand, shown_refusal
 from files_tool.errors import Refused
 from files_tool.journal import Journal
 from files_tool.names import folder_glob, subjects
@@ -36,6 +36,11 @@ class FilesTool:
     def __init__(self) -> None:
         # Without a session nobody comes back to undo anything, but changes are recorded all the same.
         self._own_session = f"none-{uuid4().hex}"
+
+    @staticmethod
+    def own_paths(settings: Mapping[str, Any]) -> list[str]:
+        """Return the journal's folder: no tool of a model shall touch it."""
+        return [Settings.read(settings).journal]
 
     def get_config_schema(self) -> dict[str, Any]:
         """Return the settings."""
@@ -99,10 +104,9 @@ class FilesTool:
         if tool_name not in CHANGES:
             return None
         try:
-            steps = self._call(tool_name, arguments, state, context).plan()
+            return shown_beforehand(self._call(tool_name, arguments, state, context).plan_for_people())
         except (Refused, OSError) as error:
-            return {"type": "text", "content": f"This call will be refused: {error}"}
-        return shown_steps(steps) if steps else {"type": "text", "content": "This call changes nothing."}
+            return shown_refusal(error)
 
     def permission_subjects(self, tool_name: str, arguments: dict[str, Any]) -> list[str]:
         """Return the paths that a call is about, from the workspace's root down; a folder ends in a slash."""
@@ -135,4 +139,5 @@ class FilesTool:
             workspace=Workspace.of(context, settings),
             journal=Journal(settings.journal, str(session_id)),
             is_cancelled=lambda: cancellation is not None and cancellation.cancelled,
+            shown=(context or {}).get("shown"),
         )

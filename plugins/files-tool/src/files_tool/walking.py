@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,9 +18,11 @@ from files_tool.contents import read_all
 from files_tool.errors import Refused
 from files_tool.ignoring import Rules, rules_of
 from files_tool.limits import DEEPEST_FOLDER, LARGEST_RULES, MOST_IN_FOLDER
+from files_tool.missed import Missed, Why
+from files_tool.protected import NOTHING, Protected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from files_tool.places import Place
 
@@ -53,14 +55,18 @@ class Choice:
         ignored: Also what a .gitignore leaves out.
         depth: How many folders deep.
         excluded: What is left out in any case.
+        protected: What is left out under any name; a walk has that of the place where it begins.
         is_cancelled: Asked at every folder.
+        missed: Counts what is passed over.
     """
 
     hidden: bool = False
     ignored: bool = False
     depth: int = DEEPEST_FOLDER
     excluded: Rules
+    protected: Protected = NOTHING
     is_cancelled: Callable[[], bool] = lambda: False
+    missed: Missed = field(default_factory=Missed)
 
 
 class Above(NamedTuple):
@@ -76,10 +82,12 @@ class Folder(NamedTuple):
     Attributes:
         prefix: What stands before the names in it; empty for a root.
         above: The rules that hold in it, its own included.
+        files: The names of all its files, wanted or not; only where folders alone are walked through.
     """
 
     prefix: str
     above: tuple[Above, ...]
+    files: Sequence[str] = ()
 
     def leaves_out(self, name: str, choice: Choice) -> bool:
         """Say whether a file in it is left out."""
@@ -92,6 +100,7 @@ def walk(start: Place, choice: Choice) -> Iterator[Entry]:
     Raises:
         Refused: If the folder cannot be opened; one further down is passed over.
     """
+    choice = replace(choice, protected=start.protected)
     with opened_folder(start) as fd:
         yield from _below(fd, _first(start, choice), choice, choice.depth)
 
@@ -102,6 +111,7 @@ def walk_folders(start: Place, choice: Choice) -> Iterator[Folder]:
     Raises:
         Refused: If the folder cannot be opened; one further down is passed over.
     """
+    choice = replace(choice, protected=start.protected)
     with opened_folder(start) as fd:
         yield from _folders_below(fd, _first(start, choice), choice, choice.depth)
 
@@ -114,24 +124,25 @@ def _first(start: Place, choice: Choice) -> Folder:
 def _below(fd: int, folder: Folder, choice: Choice, depth: int) -> Iterator[Entry]:
     folder = _entered(fd, folder, choice)
     is_judged = bool(folder.above or choice.excluded)
-    for name, kind in _entries(fd, hidden=choice.hidden):
+    for name, kind in _entries(fd, choice):
         path = folder.prefix + name
         if is_judged and _is_left_out(path, choice, folder.above, is_folder=kind == IS_FOLDER):
             continue
         yield Entry(path, name, kind, fd)
-        if kind == IS_FOLDER and depth > 1:
-            with _opened(fd, name) as child:
+        if kind == IS_FOLDER and _goes_on(choice, depth):
+            with _opened(fd, name, choice) as child:
                 if child is not None:
                     yield from _below(child, Folder(f"{path}/", folder.above), choice, depth - 1)
 
 
 def _folders_below(fd: int, folder: Folder, choice: Choice, depth: int) -> Iterator[Folder]:
     folder = _entered(fd, folder, choice)
-    yield folder
-    for name in _folder_names(fd, hidden=choice.hidden) if depth > 1 else ():
+    names, files = _folders_and_files(fd, choice)
+    yield folder._replace(files=files)
+    for name in names:
         path = folder.prefix + name
-        if not _is_left_out(path, choice, folder.above, is_folder=True):
-            with _opened(fd, name) as child:
+        if not _is_left_out(path, choice, folder.above, is_folder=True) and _goes_on(choice, depth):
+            with _opened(fd, name, choice) as child:
                 if child is not None:
                     yield from _folders_below(child, Folder(f"{path}/", folder.above), choice, depth - 1)
 
@@ -145,41 +156,59 @@ def _entered(fd: int, folder: Folder, choice: Choice) -> Folder:
 
 
 @contextmanager
-def _opened(fd: int, name: str) -> Iterator[int | None]:
+def _opened(fd: int, name: str, choice: Choice) -> Iterator[int | None]:
     """Hold a folder in a folder open; None if it is gone, has become a link, or is closed to us."""
     try:
         child = os.open(name, FOLDER, dir_fd=fd)
-    except OSError:
+    except OSError as error:
+        choice.missed.add_closed(error, Why.CLOSED_FOLDER)
         yield None
         return
     try:
-        yield None if is_of_the_kernel(os.fstat(child)) else child
+        state = os.fstat(child)
+        yield None if is_of_the_kernel(state) or choice.protected.is_(state) else child
     finally:
         os.close(child)
 
 
-def _entries(fd: int, *, hidden: bool) -> list[tuple[str, str]]:
+def _entries(fd: int, choice: Choice) -> list[tuple[str, str]]:
     """Return names and kinds, by name; of a folder that is too large the first ones."""
     with os.scandir(fd) as found:
-        named = ((entry.name, _kind(entry)) for entry in found if _is_seen(entry.name, hidden=hidden))
+        named = ((entry.name, _kind(entry)) for entry in found if _is_seen(entry, choice))
         entries = list(islice(named, MOST_IN_FOLDER + 1))
         if len(entries) > MOST_IN_FOLDER:
+            choice.missed.add(Why.FULL_FOLDER)
             return heapq.nsmallest(MOST_IN_FOLDER, chain(entries, named))
     entries.sort()
     return entries
 
 
-def _folder_names(fd: int, *, hidden: bool) -> list[str]:
+def _folders_and_files(fd: int, choice: Choice) -> tuple[list[str], list[str]]:
+    """Return the folders in a folder, and its files, not all of which may be wanted."""
+    folders, files, count = [], [], 0
     with os.scandir(fd) as found:
-        return [
-            entry.name
-            for entry in found
-            if entry.is_dir(follow_symlinks=False) and _is_seen(entry.name, hidden=hidden)
-        ]
+        for entry in found:
+            count += 1
+            if entry.is_file(follow_symlinks=False):
+                files.append(entry.name)
+            elif entry.is_dir(follow_symlinks=False) and _is_seen(entry, choice):
+                folders.append(entry.name)
+    if count > MOST_IN_FOLDER:
+        choice.missed.add(Why.FULL_FOLDER)
+    return folders, files
 
 
-def _is_seen(name: str, *, hidden: bool) -> bool:
-    return name[0] != "." or (hidden and name != _GIT)
+def _goes_on(choice: Choice, depth: int) -> bool:
+    """Say whether the walk goes further down; that it ends where nobody asked it to is noted."""
+    if depth <= 1 and choice.depth == DEEPEST_FOLDER:
+        choice.missed.add(Why.DEEP_FOLDER)
+    return depth > 1
+
+
+def _is_seen(entry: os.DirEntry[str], choice: Choice) -> bool:
+    if entry.name[0] == "." and (not choice.hidden or entry.name == _GIT):
+        return False
+    return not choice.protected.lists(entry)
 
 
 def _kind(entry: os.DirEntry[str]) -> str:

@@ -10,6 +10,7 @@ from files_tool.errors import Refused
 from files_tool.ignoring import Rules
 from files_tool.names import parts_of, shown
 from files_tool.places import Place
+from files_tool.protected import Protected, is_protected
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ class Workspace:
     def __init__(self, roots: Sequence[str], settings: Settings) -> None:
         self._given = [(os.path.normpath(root), os.path.realpath(root)) for root in roots]
         self._settings = settings
+        self._protected = Protected.of(settings.protected)
         self._excluded: dict[str, Rules] = {}
 
     @classmethod
@@ -46,7 +48,11 @@ class Workspace:
                 raise Refused(f"the workspace root {root!r} must be an absolute path")
             if not Path(root).is_dir():
                 raise Refused(f"the workspace root {root!r} is no folder: create it, or name another")
-        return cls(told, settings)
+        workspace = cls(told, settings)
+        for place in workspace.roots:
+            if workspace.protects(place):
+                raise is_protected(place)
+        return workspace
 
     @property
     def roots(self) -> list[Place]:
@@ -61,18 +67,21 @@ class Workspace:
         """
         parts = parts_of(name)
         place = self._absolute(name, parts) if name.startswith("/") else self._place(self._given[0][1], parts)
+        if self.protects(place):
+            raise is_protected(place)
         if place.parts and self.excluded(place).leave_out(place.path):
             raise Refused(f"{place.shown} is excluded from the workspace by its settings: do without it")
         return place
 
+    def protects(self, place: Place) -> bool:
+        """Say whether a place belongs to the program that runs the tools, by its name."""
+        return self._protected.covers(place.absolute)
+
     def excluded(self, place: Place) -> Rules:
-        """Return the rules for what no tool touches in a place's root; the journal is part of it."""
+        """Return the rules for what no tool touches in a place's root; what is protected is part of it."""
         found = self._excluded.get(place.root)
         if found is None:
-            rules = [*self._settings.excluded]
-            journal = os.path.relpath(self._settings.journal, place.root)
-            if not journal.startswith("../"):
-                rules.append("/" + "".join(f"\\{char}" if char in "*?[\\ " else char for char in journal))
+            rules = [*self._settings.excluded, *self._protected.rules_in(place.root)]
             found = self._excluded[place.root] = Rules(rules)
         return found
 
@@ -87,4 +96,4 @@ class Workspace:
         raise Refused(f"{shown(name)} is outside of the workspace: name something in {shown(where)}")
 
     def _place(self, root: str, parts: tuple[str, ...] = ()) -> Place:
-        return Place(root, parts, is_first=root == self._given[0][1])
+        return Place(root, parts, root == self._given[0][1], self._protected)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_tools.judging import describe_launch, digest_of
+from mcp_tools.listing import Described, Tool
+from mcp_tools.noticing import APPROVE, notices
 from mcp_tools.pins import Approval
 
 if TYPE_CHECKING:
@@ -16,18 +18,21 @@ if TYPE_CHECKING:
 
     from mcp_tools.fleet import Fleet, Report
     from mcp_tools.judging import Change
-    from mcp_tools.listing import Tool
+    from mcp_tools.listing import Listing
     from mcp_tools.settings import Server, Settings
 
 Answer = dict[str, Any]
 PLUGIN: Final = "mcp_tools"
-STATUS, APPROVE, REVOKE, RECONNECT, WAIT = "status", "approve", "revoke", "reconnect", "wait_for_servers"
+STATUS, REVOKE, RECONNECT, WAIT, TELL = "status", "revoke", "reconnect", "wait_for_servers", "tell"
 _ROOM: Final = 48_000  # of a diff; what a display cuts off would be approved unseen
 _NAMES: Final = 4_000
 _SERVER: Final = {"server": {"type": "string", "required": True}}
+# Servers are the same for every session, also before there is one.
+_ANYWHERE: Final = {"without_session": True}
 
 ACTIONS: Final[list[dict[str, Any]]] = [
     {
+        **_ANYWHERE,
         "id": STATUS,
         "label": "MCP servers",
         "description": "Show the servers, what is wrong with them, and what waits for approval.",
@@ -35,12 +40,14 @@ ACTIONS: Final[list[dict[str, Any]]] = [
         "idempotent": True,
     },
     {
+        **_ANYWHERE,
         "id": APPROVE,
         "label": "Approve MCP server",
         "description": "Show what a server would run, or what it has changed, and approve it.",
         "inputs": {**_SERVER, "confirm": {"type": "string"}},
     },
     {
+        **_ANYWHERE,
         "id": REVOKE,
         "label": "Revoke MCP server",
         "description": "End a server and forget what was approved of it.",
@@ -48,6 +55,7 @@ ACTIONS: Final[list[dict[str, Any]]] = [
         "idempotent": True,
     },
     {
+        **_ANYWHERE,
         "id": RECONNECT,
         "label": "Reconnect MCP server",
         "description": "Connect to a server anew.",
@@ -60,6 +68,13 @@ ACTIONS: Final[list[dict[str, Any]]] = [
         "trigger": "request_prepare",
         "idempotent": True,
     },
+    {
+        "id": TELL,
+        "description": "Tell a person who begins which servers, and what of them, wait for approval.",
+        "inputs": {},
+        "trigger": "session_open",
+        "idempotent": True,
+    },
 ]
 
 
@@ -67,9 +82,9 @@ def run_action(fleet: Fleet, settings: Settings, action_id: str, params: Mapping
     """Run an action; what cannot be done is told in the answer."""
     if action_id == STATUS:
         return status(fleet, settings)
-    if action_id == WAIT:
+    if action_id in (WAIT, TELL):
         fleet.wait(settings)
-        return {"status": "ok"}
+        return {"status": "ok", "notices": notices(fleet, settings) if action_id == TELL else []}
     if action_id not in (APPROVE, REVOKE, RECONNECT):
         return failed("unknown_action", f"there is no action {action_id!r}")
     server = settings.server(params["server"])
@@ -88,7 +103,7 @@ def status(fleet: Fleet, settings: Settings) -> Answer:
     lines += ["| " + " | ".join(map(_cell, _row(report))) + " |" for report in reports]
     damage = fleet.pins(settings).read().problem
     body = "\n".join([*([f"**{_cell(damage)}**", ""] if damage else []), *lines])
-    waiting = [report for report in reports if _waits(report)]
+    waiting = [report for report in reports if report.waits]
     return {
         "status": "ok",
         "servers": [_data(report) for report in reports],
@@ -112,10 +127,10 @@ def approve(fleet: Fleet, settings: Settings, server: Server, confirm: str | Non
         return _ask_launch(report, outdated=confirm is not None)
     if shown := report.judgement.to_show(_ROOM):
         if confirm == digest_of(shown):
-            return _approve_tools(fleet, settings, report, [change.after for change in shown])
-        return _ask_tools(report, shown, outdated=confirm is not None)
+            return _approve_offers(fleet, settings, report, [change.after for change in shown])
+        return _ask_offers(report, shown, outdated=confirm is not None)
     if report.judgement.waiting:
-        names = ", ".join(change.after.name for change in report.judgement.waiting)
+        names = ", ".join(change.after.label for change in report.judgement.waiting)
         return failed(
             "too_large", f"these changes are too large to be shown, so nobody can approve them: {names}"
         )
@@ -127,13 +142,12 @@ def approve_unseen(fleet: Fleet, settings: Settings, server: Server) -> Answer:
     """Approve a server's start and everything that it offers, for a caller who has shown it to a person."""
     report = fleet.report(settings, server)
     if not report.judgement.launch:
-        known = None if report.approval is None else report.approval.tools
-        fleet.pins(settings).approve(server.name, Approval(server.launch, known))
+        fleet.pins(settings).approve(server.name, _of_launch(report))
         fleet.wait(settings)
         report = fleet.report(settings, server)
     if report.snapshot.listing is None:
         return _not_ready(report)
-    return _approve_tools(fleet, settings, report, report.snapshot.listing.tools)
+    return _approve_offers(fleet, settings, report, _all(report.snapshot.listing))
 
 
 def failed(kind: str, message: str) -> Answer:
@@ -142,17 +156,28 @@ def failed(kind: str, message: str) -> Answer:
 
 
 def _approve_launch(fleet: Fleet, settings: Settings, report: Report) -> Answer:
-    """Start a server, and pin the tools that it has; one that had pins before keeps those."""
-    server, before = report.server, report.approval
-    known = None if before is None else before.tools
-    fleet.pins(settings).approve(server.name, Approval(server.launch, known))
+    """Start a server, and pin what it offers; one that had pins before keeps those."""
+    server, approval = report.server, _of_launch(report)
+    fleet.pins(settings).approve(server.name, approval)
     fleet.wait(settings)
     now = fleet.report(settings, server)
-    if known is None and now.snapshot.listing is not None:
-        return _approve_tools(fleet, settings, now, now.snapshot.listing.tools)
+    if approval.tools is None and now.snapshot.listing is not None:
+        return _approve_offers(fleet, settings, now, _all(now.snapshot.listing))
     if now.snapshot.listing is None:
         return _not_ready(now)
     return {"status": "ok", "message": f"{server.name} is approved.", "display": _ask_text(now)}
+
+
+def _of_launch(report: Report) -> Approval:
+    """Return the approval of a server's start, with what was approved of its offers before."""
+    before = report.approval
+    if before is None:
+        return Approval(report.server.launch)
+    return Approval(report.server.launch, before.tools, before.others)
+
+
+def _all(listing: Listing) -> list[Tool | Described]:
+    return [*listing.tools, *listing.others]
 
 
 def _not_ready(report: Report) -> Answer:
@@ -160,13 +185,16 @@ def _not_ready(report: Report) -> Answer:
     return {"status": "ok", "message": text, "display": _display(report.server, _escape(text), "warning")}
 
 
-def _approve_tools(fleet: Fleet, settings: Settings, report: Report, tools: Sequence[Tool]) -> Answer:
-    """Pin tools beside those that are pinned; one that is gone for now may come back as it was."""
-    known = (report.approval.tools if report.approval is not None else None) or {}
-    pinned = {**known, **{tool.name: tool for tool in tools}}
-    fleet.pins(settings).approve(report.server.name, Approval(report.server.launch, pinned))
-    names = ", ".join(tool.name for tool in tools) or "none"
-    text = f"{report.server.name} is approved, with these tools: {names}"
+def _approve_offers(
+    fleet: Fleet, settings: Settings, report: Report, offers: Sequence[Tool | Described]
+) -> Answer:
+    """Pin offers beside those that are pinned; one that is gone for now may come back as it was."""
+    known = report.approval or Approval(report.server.launch)
+    tools = {**(known.tools or {}), **{one.name: one for one in offers if isinstance(one, Tool)}}
+    others = {**known.others, **{one.label: one for one in offers if isinstance(one, Described)}}
+    fleet.pins(settings).approve(report.server.name, Approval(report.server.launch, tools, others))
+    names = ", ".join(one.label for one in offers)[:_NAMES] or "no tools"
+    text = f"{report.server.name} is approved, with: {names}"
     return {"status": "ok", "message": text, "display": _display(report.server, _escape(text), "success")}
 
 
@@ -179,7 +207,7 @@ def _ask_launch(report: Report, *, outdated: bool) -> Answer:
     return _asking(server, told, server.launch_digest, outdated=outdated)
 
 
-def _ask_tools(report: Report, shown: Sequence[Change], *, outdated: bool) -> Answer:
+def _ask_offers(report: Report, shown: Sequence[Change], *, outdated: bool) -> Answer:
     return _asking(report.server, _differences(report, shown), digest_of(shown), outdated=outdated)
 
 
@@ -193,10 +221,10 @@ def _ask_text(report: Report) -> dict[str, Any]:
 
 def _differences(report: Report, shown: Sequence[Change]) -> str:
     told = "\n".join(change.describe() for change in shown)
-    names = _escape(", ".join(change.after.name for change in shown))[:_NAMES]
+    names = _escape(", ".join(change.after.label for change in shown))[:_NAMES]
     left = len(report.judgement.waiting) - len(shown)
     more = f" {left} more wait for the next time." if left else ""
-    return f"These tools are new or have changed: {names}{more}\n\n{_fenced(told, 'diff')}"
+    return f"These are new or have changed: {names}{more}\n\n{_fenced(told, 'diff')}"
 
 
 def _asking(server: Server, body: str, digest: str, *, outdated: bool) -> Answer:
@@ -232,7 +260,7 @@ def _data(report: Report) -> dict[str, Any]:
         "tools": [tool.name for tool in report.judgement.tools],
         "problem": report.snapshot.problem,
         "dropped": dict(listing.dropped) if listing is not None else {},
-        "waiting": [change.after.name for change in report.judgement.waiting],
+        "waiting": [change.after.label for change in report.judgement.waiting],
         "notes": list(report.snapshot.notes),
     }
 
@@ -246,10 +274,6 @@ def _row(report: Report) -> list[str]:
 
 def _state(report: Report) -> str:
     return report.snapshot.state if report.judgement.launch else "not approved"
-
-
-def _waits(report: Report) -> bool:
-    return not report.judgement.launch or bool(report.judgement.waiting)
 
 
 def _offer(server: Server, label: str, confirm: str | None = None) -> dict[str, Any]:

@@ -32,8 +32,8 @@ def prompt_completions(fleet: Fleet, settings: Settings, text: str) -> list[dict
 
 def _prompts(fleet: Fleet, settings: Settings) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     for report in fleet.reports(settings):
-        for prompt in report.snapshot.listing.prompts if report.snapshot.listing is not None else ():
-            yield f"{BEGIN}{report.server.name}:{prompt['name']}", report.server.name, prompt
+        for prompt in report.judgement.of_kind("prompt"):
+            yield f"{BEGIN}{report.server.name}:{prompt.name}", report.server.name, prompt.told
 
 
 def _request(server: str, prompt: Mapping[str, Any]) -> str:

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import anyio
 
 from mcp_tools.calls import MAYBE, Call, Failed
-from mcp_tools.environment import filled_in, server_environment
+from mcp_tools.environment import server_environment
 from mcp_tools.errors import Lost
 from mcp_tools.reading import read_listing
+from mcp_tools.sieve import Sieve, sieved
 from mcp_tools.stdio import Diary, stdio_transport
+from mcp_tools.values import filled_in
 from mcp_tools.web import http_transport
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class Connection:
         self._pace = pace
         self._settled = threading.Event()
         self._diary = Diary()
+        self._sieve = Sieve()
         self._calls: set[Call] = set()
         self._reason = ""
         self._relisting = False
@@ -158,7 +161,7 @@ class Connection:
         with self._attempt as limit:
             try:
                 async with self._client() as client:
-                    listing = await read_listing(client.session, self.server)
+                    listing = await self._read(client.session)
                     limit.deadline = math.inf
                     self._show("ready", "", listing)
                     self._settled.set()
@@ -179,10 +182,15 @@ class Connection:
         for name in ("mcp", "client"):  # what the SDK logs is for whoever listens, not for the terminal
             logging.getLogger(name).addHandler(logging.NullHandler())
         us = Implementation(name="agent", version="0.1.0")
-        transport: Any = self._transport()
+        self._sieve = Sieve()
+        transport: Any = sieved(self._transport(), self._sieve)
         client = mcp.Client(transport, client_info=us, cache=None, message_handler=self._hear)
         async with client:
             yield client
+
+    async def _read(self, session: Any) -> Listing:
+        self._sieve.version = session.protocol_version
+        return await read_listing(session, self.server, self._sieve)
 
     def _transport(self) -> AbstractAsyncContextManager[Any]:
         declared = self.server.declared
@@ -240,7 +248,7 @@ class Connection:
         await anyio.sleep(_BETWEEN_LISTINGS)
         self._relisting = False
         with anyio.move_on_after(self.server.start_timeout):
-            self._show("ready", "", await read_listing(session, self.server))
+            self._show("ready", "", await self._read(session))
 
     def _drop_calls(self, reason: str) -> None:
         for call in self._calls:

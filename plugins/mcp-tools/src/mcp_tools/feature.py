@@ -50,6 +50,11 @@ class McpTools:
         """Return the section that the plugin claims, with its schema."""
         return [(SECTION, SECTION_SCHEMA)]
 
+    @staticmethod
+    def own_paths(settings: Mapping[str, Any]) -> list[str]:
+        """Return the file of approvals: no tool of a model shall touch it."""
+        return [str(Settings.read(settings).pins)]
+
     def register(self, registrar: PluginRegistrar) -> None:
         """Place the tools that are offered and approved now.
 

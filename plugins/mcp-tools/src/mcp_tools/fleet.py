@@ -33,6 +33,11 @@ class Report:
     connection: Connection | None
     approval: Approval | None
 
+    @property
+    def waits(self) -> bool:
+        """Whether something of it waits for a person's approval."""
+        return not self.judgement.launch or bool(self.judgement.waiting)
+
 
 class Fleet:
     """Starts, keeps and ends servers; from any thread."""

@@ -6,27 +6,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_core.encoding import canonical, readable
 
 if TYPE_CHECKING:
-    from mcp_tools.listing import Listing, Tool
+    from mcp_tools.listing import Described, Listing, Tool
     from mcp_tools.pins import Approval
     from mcp_tools.settings import Server
+
+Pinned = TypeVar("Pinned", "Tool", "Described")
 
 
 @dataclass(frozen=True)
 class Change:
-    """A tool that is not as it was approved: new if nothing was."""
+    """Something of a server that is not as it was approved: new if nothing was."""
 
-    before: Tool | None
-    after: Tool
+    before: Tool | Described | None
+    after: Tool | Described
 
     def describe(self) -> str:
         """Return a unified diff of what changed."""
         old = "" if self.before is None else _written(self.before)
-        return _diff(old, _written(self.after), self.after.name)
+        return _diff(old, _written(self.after), self.after.label)
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,18 @@ class Judgement:
     Attributes:
         launch: Whether the server may be started, or asked.
         tools: The tools that are as they were approved.
-        waiting: Those that are not.
+        others: The resources and prompts that are.
+        waiting: What is not.
     """
 
     launch: bool
     tools: tuple[Tool, ...] = ()
+    others: tuple[Described, ...] = ()
     waiting: tuple[Change, ...] = ()
+
+    def of_kind(self, kind: str) -> list[Described]:
+        """Return the resources, or the prompts, that may be used."""
+        return [one for one in self.others if one.kind == kind]
 
     def to_show(self, room: int) -> tuple[Change, ...]:
         """Return what of it a person can be shown whole, in so many bytes; the rest waits for later."""
@@ -63,26 +71,43 @@ def judge(server: Server, listing: Listing | None, approval: Approval | None) ->
     """Return what may be used of a server."""
     if approval is None or canonical(approval.launch) != canonical(server.launch):
         return Judgement(launch=False)
-    pinned = approval.tools or {}
-    tools, waiting = [], []
-    for tool in listing.tools if listing is not None else ():
-        known = pinned.get(tool.name)
-        if known is not None and known.digest == tool.digest:
-            tools.append(tool)
+    if listing is None:
+        return Judgement(launch=True)
+    tools, changed = _apart(listing.tools, approval.tools or {})
+    others, more = _apart(listing.others, approval.others)
+    return Judgement(launch=True, tools=tools, others=others, waiting=(*changed, *more))
+
+
+def _apart(
+    listed: Sequence[Pinned], pinned: Mapping[str, Pinned]
+) -> tuple[tuple[Pinned, ...], tuple[Change, ...]]:
+    """Return what is as it was approved, and what is not."""
+    same: list[Pinned] = []
+    changed: list[Change] = []
+    for one in listed:
+        known = pinned.get(one.label)
+        if known is not None and known.digest == one.digest:
+            same.append(one)
         else:
-            waiting.append(Change(known, tool))
-    return Judgement(launch=True, tools=tuple(tools), waiting=tuple(waiting))
+            changed.append(Change(known, one))
+    return tuple(same), tuple(changed)
 
 
 def describe_launch(server: Server, approval: Approval | None) -> str:
     """Return what would be started or asked: as it is, or as a diff to what was approved before."""
-    now = readable(server.launch)
-    return now if approval is None else _diff(readable(dict(approval.launch)), now, server.name)
+    now = _visible(readable(server.launch))
+    return now if approval is None else _diff(_visible(readable(dict(approval.launch))), now, server.name)
 
 
-def _written(tool: Tool) -> str:
-    """Return a tool as text in which everything can be seen."""
-    text = f"{tool.description}\n\n{readable(_ordered(tool.schema))}"
+def _written(one: Tool | Described) -> str:
+    """Return a tool, a resource or a prompt as text in which everything can be seen."""
+    if one.kind == "tool":
+        told = one.to_dict()
+        return _visible(f"{told['description']}\n\n{readable(_ordered(told['inputSchema']))}")
+    return _visible(readable(_ordered(one.to_dict()["told"])))
+
+
+def _visible(text: str) -> str:
     return "".join(one if one.isprintable() or one == "\n" else f"\\u{{{ord(one):x}}}" for one in text)
 
 

@@ -1,7 +1,7 @@
 """What a person has approved: the file that remembers it.
 
-For each server the file has its launch and its tools, each with a digest. A file that cannot be read, that
-others may write to, or whose digests do not fit approves nothing.
+For each server the file has its launch, and its tools, resources and prompts, each with a digest. A file that
+cannot be read, that others may write to, or whose digests do not fit approves nothing.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ import secrets
 import stat
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agent_core.encoding import parse, readable
-from mcp_tools.listing import Tool
+from mcp_tools.listing import Described, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 
+Pinned = TypeVar("Pinned", Tool, Described)
 _VERSION: Final = 1
 _LARGEST: Final = 32 * 1024 * 1024
 
@@ -33,17 +34,17 @@ class Approval:
     Attributes:
         launch: The command line or the address.
         tools: Its tools by name; None if none were looked at yet.
+        others: Its resources and prompts by label.
     """
 
     launch: Mapping[str, Any]
     tools: Mapping[str, Tool] | None = None
+    others: Mapping[str, Described] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the approval as it is kept."""
-        tools = None if self.tools is None else [
-            {**tool.to_dict(), "sha256": tool.digest} for _, tool in sorted(self.tools.items())
-        ]  # fmt: skip
-        return {"launch": dict(self.launch), "tools": tools}
+        tools = None if self.tools is None else _with_digests(self.tools)
+        return {"launch": dict(self.launch), "tools": tools, "others": _with_digests(self.others)}
 
     @classmethod
     def from_dict(cls, data: Any) -> Approval:
@@ -51,7 +52,9 @@ class Approval:
         if not isinstance(data, dict) or not isinstance(data.get("launch"), dict) or "tools" not in data:
             raise ValueError("it has an entry that is no approval")
         told = data["tools"]
-        return cls(data["launch"], None if told is None else {tool.name: tool for tool in map(_tool, told)})
+        tools = None if told is None else {one.name: one for one in (_checked(Tool, tool) for tool in told)}
+        others = (_checked(Described, one) for one in data.get("others", ()))
+        return cls(data["launch"], tools, {one.label: one for one in others})
 
 
 @dataclass(frozen=True)
@@ -141,11 +144,15 @@ def _content(path: Path) -> bytes:
     return data
 
 
-def _tool(data: Any) -> Tool:
-    tool = Tool.from_dict(data)
-    if data.get("sha256") != tool.digest:
-        raise ValueError(f"the digest of tool {tool.name!r:.80} does not fit")
-    return tool
+def _with_digests(pinned: Mapping[str, Pinned]) -> list[dict[str, Any]]:
+    return [{**one.to_dict(), "sha256": one.digest} for _, one in sorted(pinned.items())]
+
+
+def _checked(kind: type[Pinned], data: Any) -> Pinned:
+    pinned = kind.from_dict(data)
+    if data.get("sha256") != pinned.digest:
+        raise ValueError(f"the digest of {pinned.label!r:.80} does not fit")
+    return pinned
 
 
 def _write(path: Path, servers: Mapping[str, Approval]) -> None:

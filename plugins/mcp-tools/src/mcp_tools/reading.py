@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_tools.listing import Listing, Tool
+from mcp_tools.listing import Described, Listing, Tool
 
 if TYPE_CHECKING:
     from mcp_tools.settings import Server
+    from mcp_tools.sieve import Sieve
 
 MOST: Final = 1_000
 _PAGES: Final = 50
@@ -18,8 +19,9 @@ _BRIEF: Final = 500
 ListPage = Callable[..., Awaitable[Any]]
 
 
-async def read_listing(session: Any, server: Server) -> Listing:
+async def read_listing(session: Any, server: Server, sieve: Sieve) -> Listing:
     """Return what a server offers now."""
+    sieve.take_dropped()
     able = session.server_capabilities
     tools = await _all(session.list_tools, "tools") if able.tools else []
     resources, templates = [], []
@@ -30,9 +32,12 @@ async def read_listing(session: Any, server: Server) -> Listing:
     return Listing.of(
         server.name,
         [_tool(one) for one in tools if any(fnmatchcase(one.name, glob) for glob in server.tools)],
-        resources=tuple(_described(one, "uri") for one in resources)
-        + tuple(_described(one, "uri_template") for one in templates),
-        prompts=tuple(_described(one, "arguments") for one in prompts),
+        [
+            *(Described("resource", _told(one, "uri")) for one in resources),
+            *(Described("resource", _told(one, "uri_template")) for one in templates),
+            *(Described("prompt", _told(one, "arguments")) for one in prompts),
+        ],
+        sieve.take_dropped(),
     )
 
 
@@ -64,7 +69,7 @@ def _tool(told: Any) -> Tool:
     return Tool(told.name, told.description or "", told.input_schema)
 
 
-def _described(told: Any, *fields: str) -> dict[str, Any]:
+def _told(told: Any, *fields: str) -> dict[str, Any]:
     """Return what is worth telling of a resource or a prompt, in brief."""
     data = told.model_dump(by_alias=True, mode="json", exclude_none=True)
     aliases = [type(told).model_fields[field].alias or field for field in ("name", "description", *fields)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_core import ConfigError
 from agent_core.encoding import canonical
 from agent_core.frozen import thaw
+from mcp_tools.values import approved_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
 SECTION: Final = "mcp_tools"
 SERVERS: Final = "servers"
 PINS: Final = "pins"
-FROM_ENVIRONMENT: Final = "env:"
 TIMEOUT, START_TIMEOUT = 60.0, 30.0
 
 _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "array", "items": _TEXT}
-_PAIRS: Final = {"type": "object", "additionalProperties": _TEXT}
+_LOOKED_UP: Final = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["reference", "value"],
+    "properties": {"reference": {"type": "string", "minLength": 1}, "value": {"type": ["string", "null"]}},
+}
+_PAIRS: Final = {"type": "object", "additionalProperties": {"anyOf": [_TEXT, _LOOKED_UP]}}
 _SECONDS: Final = {"type": "number", "exclusiveMinimum": 0, "maximum": 86_400}
 
 # A server's name ends at the first two underscores of a tool's name, so it has none of its own.
@@ -110,11 +116,12 @@ class Server:
     def launch(self) -> dict[str, Any]:
         """What a person approves: what would be started or asked, without secrets."""
         if "url" in self.declared:
-            return {"url": self.declared["url"], "headers": sorted(self.declared.get("headers", {}))}
+            headers = approved_values(self.declared.get("headers", {}), hidden=True)
+            return {"url": self.declared["url"], "headers": headers}
         return {
             "command": self.declared["command"],
             "args": list(self.declared.get("args", ())),
-            "env": sorted(self.declared.get("env", {})),
+            "env": approved_values(self.declared.get("env", {})),
             "cwd": self.declared["cwd"],
         }
 

@@ -152,22 +152,25 @@ class Toolbox:
     def _resource(self, arguments: Mapping[str, Any], cancellation: Any) -> Items:
         uri = arguments.get("uri")
         if uri is None:
-            yield from self._list(arguments, "resources")
+            yield from self._list(arguments, "resource")
         else:
-            yield from self._ask(arguments, asking.resource(uri), results.resource_result, cancellation)
+            ask = asking.resource(uri)
+            yield from self._ask(
+                arguments, ask, results.resource_result, cancellation, wanted=("resource", uri)
+            )
 
     def _prompt(self, arguments: Mapping[str, Any], cancellation: Any) -> Items:
         name = arguments.get("name")
         if name is None:
-            yield from self._list(arguments, "prompts")
+            yield from self._list(arguments, "prompt")
         else:
             ask = asking.prompt(name, arguments.get("arguments", {}))
-            yield from self._ask(arguments, ask, results.prompt_result, cancellation)
+            yield from self._ask(arguments, ask, results.prompt_result, cancellation, wanted=("prompt", name))
 
     def _list(self, arguments: Mapping[str, Any], kind: str) -> Items:
         wanted = arguments.get("server")
         found = {
-            report.server.name: getattr(report.snapshot.listing, kind)
+            report.server.name: [dict(one.told) for one in report.judgement.of_kind(kind)]
             for report in self._fleet.reports(self._settings)
             if report.snapshot.listing is not None and wanted in (None, report.server.name)
         }
@@ -177,14 +180,25 @@ class Toolbox:
             yield results.listed({name: entries for name, entries in found.items() if entries})
 
     def _ask(
-        self, arguments: Mapping[str, Any], ask: Ask, read: Callable[[Any], dict[str, Any]], cancellation: Any
+        self,
+        arguments: Mapping[str, Any],
+        ask: Ask,
+        read: Callable[[Any], dict[str, Any]],
+        cancellation: Any,
+        *,
+        wanted: tuple[str, str],
     ) -> Items:
         server = self._settings.server(str(arguments.get("server")))
         if server is None:
             names = ", ".join(one.name for one in self._settings.servers)
             yield _failed(f"say which server: {names}")
+            return
+        report = self._fleet.report(self._settings, server)
+        problem = _other_refusal(report, *wanted)
+        if problem is not None:
+            yield _failed(problem)
         else:
-            yield from _answers(self._fleet.report(self._settings, server), ask, read, cancellation)
+            yield from _answers(report, ask, read, cancellation)
 
     def _offer(self, tool_name: str) -> Offer | None:
         return next((offer for offer in self.contents.offers if offer.name == tool_name), None)
@@ -201,11 +215,11 @@ class Contents:
     @classmethod
     def of(cls, reports: list[Report]) -> Contents:
         """Return what servers offer now, as far as it is approved."""
-        listings = [report.snapshot.listing for report in reports if report.snapshot.listing is not None]
+        judged = [report.judgement for report in reports]
         return cls(
             tuple(Offer(report.server, tool) for report in reports for tool in report.judgement.tools),
-            resources=any(listing.resources for listing in listings),
-            prompts=any(listing.prompts for listing in listings),
+            resources=any(one.of_kind("resource") for one in judged),
+            prompts=any(one.of_kind("prompt") for one in judged),
         )
 
 
@@ -217,6 +231,21 @@ def _refusal(report: Report, tool: Tool) -> str | None:
     if report.snapshot.listing is None or tool in report.judgement.tools:
         return None  # a server that is not there says so itself
     return f"the server {server!r} has changed {tool.name!r}: a person must approve it anew"
+
+
+def _other_refusal(report: Report, kind: str, name: str) -> str | None:
+    """Return why a resource or a prompt may not be asked for, now that it comes to it.
+
+    Which resources an approved template stands for, only the server knows.
+    """
+    server, approved = report.server.name, report.judgement.of_kind(kind)
+    if report.snapshot.listing is None or any(one.name == name for one in approved):
+        return None  # a server that is not approved, or not there, says so itself
+    if any((one.after.kind, one.after.name) == (kind, name) for one in report.judgement.waiting):
+        return f"the {kind} {name!r} of the server {server!r} is not approved: a person must approve it first"
+    if any(one.is_template for one in approved):
+        return None
+    return f"the server {server!r} lists no {kind} {name!r}"
 
 
 def _answers(report: Report, ask: Ask, read: Callable[[Any], dict[str, Any]], cancellation: Any) -> Items:

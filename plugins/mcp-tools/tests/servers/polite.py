@@ -99,7 +99,13 @@ DOINGS = {
 
 
 async def list_resources(_context: Any, _params: Any) -> types.ListResourcesResult:
-    return types.ListResourcesResult(resources=[types.Resource(uri="memo://tea", name="tea")])
+    told = book().get("resources", [{"uri": "memo://tea", "name": "tea"}])
+    return types.ListResourcesResult(resources=[types.Resource.model_validate(one) for one in told])
+
+
+async def list_templates(_context: Any, _params: Any) -> types.ListResourceTemplatesResult:
+    told = [types.ResourceTemplate.model_validate(one) for one in book().get("templates", [])]
+    return types.ListResourceTemplatesResult(resource_templates=told)
 
 
 async def read_resource(_context: Any, params: Any) -> types.ReadResourceResult:
@@ -108,8 +114,9 @@ async def read_resource(_context: Any, params: Any) -> types.ReadResourceResult:
 
 
 async def list_prompts(_context: Any, _params: Any) -> types.ListPromptsResult:
-    argument = types.PromptArgument(name="who", required=True)
-    return types.ListPromptsResult(prompts=[types.Prompt(name="greet", arguments=[argument])])
+    greet = {"name": "greet", "arguments": [{"name": "who", "required": True}]}
+    told = book().get("prompts", [greet])
+    return types.ListPromptsResult(prompts=[types.Prompt.model_validate(one) for one in told])
 
 
 async def get_prompt(_context: Any, params: Any) -> types.GetPromptResult:
@@ -130,6 +137,7 @@ def made() -> Server[Any]:
     if book().get("more"):
         others = {
             "on_list_resources": list_resources,
+            "on_list_resource_templates": list_templates,
             "on_read_resource": read_resource,
             "on_list_prompts": list_prompts,
             "on_get_prompt": get_prompt,

@@ -1,51 +1,24 @@
 """The variables that a command sees: those of the application, without what may be a secret.
 
-A secret is known by its name, or by a value that has the form of one. Also left out is what makes bash
-behave otherwise than its text says: files that it would read first, functions and options out of the
-environment.
+`secret_forms` knows what looks like one. Also left out is what makes bash behave otherwise than its text
+says: files that it would read first, functions and options out of the environment.
+
+What only says where to ask stays: `SSH_AUTH_SOCK` lends keys without showing them, and without it no
+`git push` works. `shell_env_deny` takes it away.
 """
 
 from __future__ import annotations
 
-import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
+
+from shell_tool.secret_forms import looks_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from shell_tool.settings import Settings
 
-SECRET_NAMES = (
-    *(
-        "*_KEY",
-        "*_KEYS",
-        "*_KEY_*",
-        "*APIKEY*",
-        "*TOKEN*",
-        "*SECRET*",
-        "*PASSWORD*",
-        "*PASSWD*",
-        "*PASSPHRASE*",
-    ),
-    *(
-        "*CREDENTIAL*",
-        "*PRIVATE*KEY*",
-        "*COOKIE*",
-        "*_PAT",
-        "*_AUTH",
-        "*_PASS",
-        "*_DSN",
-        "*CONNECTION_STRING*",
-    ),
-)
-"""Names, in capitals, that stand for secrets."""
-
-_SECRET_VALUE = re.compile(
-    r"://[^/\s:@]*:[^/\s@]+@"  # an address with a password
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY"
-    r"|(?:^|[^A-Za-z0-9])(?:sk-|ghp_|gho_|ghs_|github_pat_|glpat-|xox[abps]-|AKIA|AIza|hf_|eyJ)[\w.-]{16,}"
-)
 _BASH_CONDUCT = (
     "BASH_ENV",
     "BASHOPTS",
@@ -72,11 +45,7 @@ def command_environment(present: Mapping[str, str], settings: Settings) -> dict[
 def _is_kept(name: str, value: str, settings: Settings) -> bool:
     if _fits(name, settings.env_deny) or _fits(name, _BASH_CONDUCT):
         return False
-    return _fits(name, settings.env_allow) or not _is_secret(name, value)
-
-
-def _is_secret(name: str, value: str) -> bool:
-    return _fits(name.upper(), SECRET_NAMES) or _SECRET_VALUE.search(value) is not None
+    return _fits(name, settings.env_allow) or not looks_secret(name, value)
 
 
 def _fits(name: str, patterns: Iterable[str]) -> bool:

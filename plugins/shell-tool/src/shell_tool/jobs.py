@@ -17,6 +17,7 @@ from shell_tool.output import Output
 from shell_tool.running import Launch, RunningCommand
 
 if TYPE_CHECKING:
+    from shell_tool.assets import Whole
     from shell_tool.settings import Settings
 
 _MOST_ENDED = 32
@@ -31,6 +32,7 @@ class Job:
         session_id: The session that may ask.
         text: The command as it was written.
         background: Whether nobody waits for it.
+        whole: Keeps its output for the person.
         running: The command itself.
     """
 
@@ -38,6 +40,7 @@ class Job:
     session_id: str
     text: str
     background: bool
+    whole: Whole
     running: RunningCommand
 
 
@@ -49,7 +52,9 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._grace = 0.0
 
-    def start(self, launch: Launch, session_id: str, settings: Settings, *, background: bool) -> Job:
+    def start(
+        self, launch: Launch, session_id: str, settings: Settings, whole: Whole, *, background: bool
+    ) -> Job:
         """Start a command.
 
         Raises:
@@ -63,7 +68,8 @@ class Jobs:
                 session_id=session_id,
                 text=launch.command,
                 background=background,
-                running=_started(launch, Output(settings.keep_bytes, settings.output_bytes)),
+                whole=whole,
+                running=_started(launch, Output(settings.keep_bytes, settings.output_bytes), whole),
             )
             self._jobs[job.id] = job
             self._grace = max(self._grace, launch.grace)
@@ -125,9 +131,9 @@ class Jobs:
             job.running.output.close()
 
 
-def _started(launch: Launch, output: Output) -> RunningCommand:
+def _started(launch: Launch, output: Output, whole: Whole) -> RunningCommand:
     try:
-        return RunningCommand(launch, output)
+        return RunningCommand(launch, output, whole.keep)
     except BaseException:
         output.close()
         raise

@@ -51,6 +51,7 @@ def outcome(job: Job, settings: Settings) -> dict[str, Any]:
         "output_bytes": output.total,
         **({"id": job.id} if excerpt.left_out else {}),
         **({"kept_bytes": output.kept} if output.is_full else {}),
+        **job.whole.told,
     }
 
 
@@ -74,12 +75,14 @@ def part(job: Job, offset: int, settings: Settings) -> dict[str, Any]:
     if output.read(offset + len(piece), 1):
         piece = whole_characters(piece)
     after = offset + len(piece)
-    notes = [state(job), f"next offset {after}"]
+    more = f" of {output.total:,} bytes" if output.total > after else ""
+    notes = [state(job), f"next offset {after}{more}"]
     if not piece and output.is_full:
         piece = from_character(output.tail(settings.output_bytes))
         notes[1] = f"only the first {output.kept:,} bytes are kept; this is the end of {output.total:,}"
     text = "\n".join([*([decoded(piece)] if piece else []), f"[{'; '.join(notes)}]"])
-    return {"success": True, "result": text, "next_offset": after, "output_bytes": output.total}
+    about = {"next_offset": after, "output_bytes": output.total, **job.whole.told}
+    return {"success": True, "result": text, **about}
 
 
 def listed(jobs: list[Job]) -> dict[str, Any]:

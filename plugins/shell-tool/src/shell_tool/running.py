@@ -75,6 +75,11 @@ class End:
 class RunningCommand:
     """A command that was started.
 
+    Args:
+        launch: What is run.
+        output: Takes what it writes.
+        at_end: Called with the output when all of it is there, before anybody learns of the end.
+
     Attributes:
         output: What it has written so far.
         end: How it ended; None while it runs.
@@ -83,9 +88,12 @@ class RunningCommand:
         Refused: If it cannot be started.
     """
 
-    def __init__(self, launch: Launch, output: Output) -> None:
+    def __init__(
+        self, launch: Launch, output: Output, at_end: Callable[[Output], None] = lambda _output: None
+    ) -> None:
         self.output = output
         self.end: End | None = None
+        self._at_end = at_end
         self._grace = launch.grace
         self._began = monotonic()
         self._deadline = None if launch.timeout is None else self._began + launch.timeout
@@ -144,10 +152,13 @@ class RunningCommand:
                 self._over.wait(_PAUSE)  # what comes in drops is shown in sips
 
     def _look_after(self) -> None:
+        end = None
         try:
-            self.end = self._until_the_end()
+            end = self._until_the_end()
+            self._at_end(self.output)
         finally:
             self._watch.close()
+            self.end = end
             self._over.set()
             self.wake()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from shell_tool import reports
 from shell_tool.arguments import OutputArguments, ShellArguments, job_id
-from shell_tool.assets import keep_whole
+from shell_tool.assets import Whole
 from shell_tool.environment import command_environment
 from shell_tool.errors import Refused
 from shell_tool.folders import working_folder, workspace_roots
@@ -27,11 +27,7 @@ Items = Iterator[dict[str, Any]]
 
 
 class ShellTool:
-    """Runs commands in bash, at once or in the background.
-
-    Attributes:
-        close: Ends all commands that run; called by itself when the plugin goes, or the process exits.
-    """
+    """Runs commands in bash, at once or in the background."""
 
     name = "shell_tool"
     version = "0.1.0"
@@ -40,7 +36,11 @@ class ShellTool:
 
     def __init__(self) -> None:
         self._jobs = Jobs()
-        self.close: Callable[[], object] = weakref.finalize(self, self._jobs.close)
+        weakref.finalize(self, self._jobs.close)
+
+    def close(self) -> None:
+        """End all commands that run; done by itself when the plugin goes, or the process exits."""
+        self._jobs.close()
 
     def get_config_schema(self) -> dict[str, Any]:
         """Return the settings."""
@@ -94,7 +94,7 @@ class ShellTool:
         about = ("exit_code", "seconds", "output_bytes", "kept_bytes", "asset_id", "asset_problem", "id")
         return {"type": "text", "content": text, **{key: result[key] for key in about if key in result}}
 
-    def permission_subjects(self, tool_name: str, arguments: dict[str, Any]) -> list[str]:
+    def permission_subjects(self, tool_name: str, arguments: dict[str, Any]) -> list[str | dict[str, Any]]:
         """Return everything that must be allowed for a call: each command of a line, each file it writes.
 
         A call that names a folder is about `cd` to it as well: what `make` does depends on where it does it.
@@ -102,12 +102,16 @@ class ShellTool:
         if tool_name == SHELL:
             folder = arguments.get("cwd")
             moves = [] if folder in (None, "", ".") else [f"cd {quote(str(folder))}"]
-            return [*moves, *read_line(str(arguments["command"])).subjects]
+            line = read_line(str(arguments["command"]))
+            return [*moves, *(_told(line.name(one), one.surely) for one in line.subjects)]
         return [str(arguments["id"])] if tool_name in (OUTPUT, STOP) else []
 
-    def permission_watched(self, tool_name: str, arguments: dict[str, Any]) -> list[str]:
-        """Return other texts that rules which ask or deny are held against."""
-        return list(read_line(str(arguments["command"])).watched) if tool_name == SHELL else []
+    def permission_watched(self, tool_name: str, arguments: dict[str, Any]) -> list[str | dict[str, Any]]:
+        """Return what else rules which ask or deny are held against."""
+        if tool_name != SHELL:
+            return []
+        watched = read_line(str(arguments["command"])).watched
+        return [_told(one.shown, one.possibly) for one in watched]
 
     def permission_suggestions(self, tool_name: str, arguments: dict[str, Any]) -> list[str]:
         """Return patterns to offer to a person who allows a call for longer than once."""
@@ -124,13 +128,15 @@ class ShellTool:
             timeout=asked.timeout,
             grace=settings.grace,
         )
-        job = self._jobs.start(launch, _session(context), settings, background=asked.background)
+        session_id = _session(context)
+        whole = Whole(context, session_id, settings.output_bytes)
+        job = self._jobs.start(launch, session_id, settings, whole, background=asked.background)
         if asked.background:
             yield reports.started(job)
         else:
-            yield from self._followed(job, settings, context, cancellation)
+            yield from self._followed(job, settings, cancellation)
 
-    def _followed(self, job: Job, settings: Settings, context: Context, cancellation: Any) -> Items:
+    def _followed(self, job: Job, settings: Settings, cancellation: Any) -> Items:
         """Show the output of a command, and at its end what became of it."""
         decoder = Decoder()
         with _stopped_by(cancellation, job):
@@ -138,9 +144,7 @@ class ShellTool:
                 yield from _parts(decoder.text(piece))
         yield from _parts(decoder.text(b"", last=True))
         result = reports.outcome(job, settings)
-        if "id" in result:
-            result |= keep_whole(job, context)
-        else:
+        if "id" not in result:
             self._jobs.forget(job)
         yield result
 
@@ -193,6 +197,10 @@ def _is_cancelled(cancellation: Any) -> bool:
 def _parts(text: str) -> Items:
     if text:
         yield {"part": {"type": "output", "text": text}}
+
+
+def _told(text: str, may_be: tuple[str, ...]) -> str | dict[str, Any]:
+    return {"text": text, "may_be": list(may_be)} if may_be else text
 
 
 def _session(context: Context) -> str:

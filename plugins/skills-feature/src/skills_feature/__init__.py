@@ -2,7 +2,8 @@
 
 ::
 
-    skill       one folder: its SKILL.md read and checked
+    head        the head of a SKILL.md, read within bounds and checked
+    skill       one folder: its SKILL.md read
     catalogue   the folders that have skills, and what is wrong with some of them
     files       reading files of a skill, and nothing beside them
     tools       the two tools by which the model loads instructions and files
@@ -10,7 +11,8 @@
 """
 
 from skills_feature.catalogue import Catalogue, find_skills
+from skills_feature.errors import SkillError
 from skills_feature.feature import SkillsFeature
-from skills_feature.skill import Skill, SkillError, read_skill
+from skills_feature.skill import Skill, read_skill
 
 __all__ = ["Catalogue", "Skill", "SkillError", "SkillsFeature", "find_skills", "read_skill"]

@@ -8,7 +8,7 @@ not read again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_core import AgentError
 from skills_feature.skill import FILE, Skill, read_skill
@@ -23,7 +23,14 @@ _HOW = (
     "You have skills: instructions for certain tasks. When a task fits one, load it first with load_skill, "
     "then follow it."
 )
-_read: dict[tuple[Path, int, int], Skill | str] = {}
+_read: dict[tuple[Place, int, int], Skill | str] = {}
+
+
+class Place(NamedTuple):
+    """A folder, and the project that it may not lead out of; None if it is the person's own."""
+
+    folder: Path
+    within: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +53,13 @@ class Catalogue:
         return "\n".join([_HOW, *lines])
 
 
-def find_skills(folders: Sequence[Path]) -> Catalogue:
+def find_skills(places: Sequence[Path | Place]) -> Catalogue:
     """Return the skills in folders, each of which has a folder for every skill."""
     skills: dict[str, Skill] = {}
     problems: list[str] = []
-    for folder in folders:
-        for place in _candidates(folder):
-            found = _known(place)
+    for place in places:
+        for candidate in _candidates(place if isinstance(place, Place) else Place(place)):
+            found = _known(candidate)
             if isinstance(found, str):
                 problems.append(found)
             elif len(skills) < _MOST_SKILLS:
@@ -60,32 +67,32 @@ def find_skills(folders: Sequence[Path]) -> Catalogue:
     return Catalogue(dict(sorted(skills.items())), tuple(problems))
 
 
-def _candidates(folder: Path) -> Iterator[Path]:
+def _candidates(place: Place) -> Iterator[Place]:
     try:
-        places = sorted(folder.iterdir())
+        folders = sorted(place.folder.iterdir())
     except (OSError, ValueError):
         return
-    for place in places[: _MOST_SKILLS * 2]:
-        if not place.name.startswith(".") and (place / FILE).is_file():
-            yield place
+    for folder in folders[: _MOST_SKILLS * 2]:
+        if not folder.name.startswith(".") and (folder / FILE).is_file():
+            yield Place(folder, place.within)
 
 
-def _known(folder: Path) -> Skill | str:
+def _known(place: Place) -> Skill | str:
     """Return a skill, or what is wrong with it, as it was read before if its file is the same."""
     try:
-        about = (folder / FILE).stat()
+        about = (place.folder / FILE).stat()
     except OSError as error:
-        return f"{folder / FILE}: {error.strerror}"
-    key = (folder, about.st_mtime_ns, about.st_size)
+        return f"{place.folder / FILE}: {error.strerror}"
+    key = (place, about.st_mtime_ns, about.st_size)
     if key not in _read:
         if len(_read) >= _MOST_REMEMBERED:
             _read.clear()
-        _read[key] = _read_or_problem(folder)
+        _read[key] = _read_or_problem(place)
     return _read[key]
 
 
-def _read_or_problem(folder: Path) -> Skill | str:
+def _read_or_problem(place: Place) -> Skill | str:
     try:
-        return read_skill(folder)
+        return read_skill(*place)
     except AgentError as error:
         return str(error)

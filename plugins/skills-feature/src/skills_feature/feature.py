@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skills_feature.catalogue import Catalogue, find_skills
+from skills_feature.catalogue import Catalogue, Place, find_skills
 from skills_feature.tools import LOAD, READ, SkillTools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from agent_core.steps import Flow
     from agent_runtime.env import Prompt
     from agent_runtime.phases import PhaseView
     from agent_runtime.registrar import PluginRegistrar
@@ -22,6 +23,7 @@ SECTION = "skills"
 PROJECT_FOLDERS = (".agent/skills", ".agents/skills", ".claude/skills")
 """Where a project keeps its skills, in the session's folders."""
 
+_MOST_WARNINGS = 10
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
@@ -59,6 +61,7 @@ class SkillsFeature:
             _catalogue, tuple(section.get("folders", ())), project=bool(section.get("project", True))
         )
         registrar.request_transform(partial(_with_catalogue, look))
+        registrar.phase_hook("run_start", partial(_warn, look))
         registrar.tool("skill_tools", SkillTools(look))
 
 
@@ -71,8 +74,16 @@ def user_folder() -> Path:
 def _catalogue(given: Sequence[str], metadata: Mapping[str, Any], *, project: bool) -> Catalogue:
     roots = metadata.get("workspace_roots") if project else None
     texts = [one for one in roots if isinstance(one, str)] if isinstance(roots, (list, tuple)) else []
-    own = [Path(root) / place for root in texts for place in PROJECT_FOLDERS]
+    own = [Place(Path(root) / folder, Path(root)) for root in texts for folder in PROJECT_FOLDERS]
     return find_skills([*own, *(Path(one).expanduser() for one in given), user_folder()])
+
+
+def _warn(look: Any, view: PhaseView) -> Flow[None]:
+    """Tell the person of folders that look like skills and are left out, once in each run."""
+    from agent_runtime.engine import warn
+
+    for problem in look(view.session.metadata).problems[:_MOST_WARNINGS]:
+        yield from warn(f"a skill is left out: {problem}", SkillsFeature.name)
 
 
 def _with_catalogue(look: Any, prompt: Prompt, view: PhaseView) -> Prompt:

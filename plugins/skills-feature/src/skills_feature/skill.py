@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agent_core import AgentError
+from skills_feature.errors import SkillError, SkillFileError
 from skills_feature.files import read_file
+from skills_feature.head import read_head
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,12 +17,7 @@ if TYPE_CHECKING:
 FILE = "SKILL.md"
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _HEAD = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?(.*)", re.DOTALL | re.MULTILINE)
-_LONGEST = {"name": 64, "description": 1024, "compatibility": 500}
 _MOST_BYTES = 256_000
-
-
-class SkillError(AgentError):
-    """A folder is no skill; the message says why, and what a skill needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,67 +28,56 @@ class Skill:
         name: By what the model asks for it: that of its folder.
         description: What it is for, and when.
         instructions: How it is done.
+        folder: Where it lies.
+        within: The project that it comes with, and may not lead out of; None if it is the person's own.
         tools: The tools that its author names. A wish, and never a permission.
         license: Under what terms it may be used.
         compatibility: What it needs.
-        metadata: What else its author says.
+        metadata: What else its author says, where it is text.
     """
 
     name: str
     description: str
     instructions: str
     folder: Path
+    within: Path | None = None
     tools: tuple[str, ...] = ()
     license: str = ""
     compatibility: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_skill(folder: Path) -> Skill:
-    """Read a folder as a skill.
+def read_skill(folder: Path, within: Path | None = None) -> Skill:
+    """Read a folder as a skill; one that comes with a project must lie inside of it.
 
     Raises:
         SkillError: If it is none, with what is wrong.
     """
     try:
-        text = read_file(folder, FILE, limit=_MOST_BYTES).decode()
+        text = read_file(folder, FILE, limit=_MOST_BYTES, within=within).decode()
+    except SkillFileError as error:
+        raise SkillError(f"{folder}: {error}") from None
     except UnicodeDecodeError:
         raise SkillError(f"{folder / FILE} is not UTF-8") from None
     found = _HEAD.fullmatch(text)
     if found is None:
         raise SkillError(f"{folder / FILE} must begin with a head between two lines of ---")
-    head = _read_head(folder, found[1])
-    _check_name(folder, head["name"])
+    try:
+        head = read_head(found[1])
+    except SkillError as error:
+        raise SkillError(f"{folder / FILE} {error}") from None
+    _check_name(folder, head.name)
     return Skill(
-        name=head["name"],
-        description=" ".join(head["description"].split()),
+        name=head.name,
+        description=" ".join(head.description.split()),
         instructions=found[2].strip(),
         folder=folder,
-        tools=_names(head.get("allowed-tools")),
-        license=str(head.get("license") or ""),
-        compatibility=str(head.get("compatibility") or ""),
-        metadata=_metadata(head.get("metadata")),
+        within=within,
+        tools=head.tools,
+        license=head.license,
+        compatibility=head.compatibility,
+        metadata=head.metadata,
     )
-
-
-def _read_head(folder: Path, text: str) -> dict[str, Any]:
-    import yaml
-
-    try:
-        head = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise SkillError(f"the head of {folder / FILE} cannot be read: {_first_line(error)}") from None
-    except RecursionError:
-        raise SkillError(f"the head of {folder / FILE} is nested too deep") from None
-    if not isinstance(head, dict):
-        raise SkillError(f"the head of {folder / FILE} must have fields: name and description")
-    for field_name in ("name", "description"):
-        if not isinstance(head.get(field_name), str) or not head[field_name].strip():
-            raise SkillError(f"the head of {folder / FILE} needs a text under {field_name!r}")
-    for field_name, longest in _LONGEST.items():
-        if len(str(head.get(field_name) or "")) > longest:
-            raise SkillError(f"{field_name!r} in {folder / FILE} has more than {longest} characters")
-    return head
 
 
 def _check_name(folder: Path, name: str) -> None:
@@ -102,17 +87,3 @@ def _check_name(folder: Path, name: str) -> None:
         )
     if name != folder.name:
         raise SkillError(f"the skill {name!r} stands in a folder {folder.name!r}: give both the same name")
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return tuple(value.replace(",", " ").split())
-    return tuple(map(str, value)) if isinstance(value, list) else ()
-
-
-def _metadata(value: Any) -> dict[str, str]:
-    return {str(key): str(one) for key, one in value.items()} if isinstance(value, dict) else {}
-
-
-def _first_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]

@@ -77,7 +77,7 @@ def _loaded(skill: Skill) -> str:
     parts = [f"# The skill {skill.name}", skill.instructions]
     if skill.compatibility:
         parts.append(f"It needs: {skill.compatibility}")
-    if files := list_files(skill.folder, FILE):
+    if files := list_files(skill.folder, FILE, skill.within):
         listed = "\n".join(f"- {name}" for name in files)
         parts.append(
             f"Files of the skill, to be read with {READ}; they are in {skill.folder}, in case that one of "
@@ -87,7 +87,7 @@ def _loaded(skill: Skill) -> str:
 
 
 def _file(skill: Skill, arguments: Mapping[str, Any]) -> str:
-    data = read_file(skill.folder, arguments["path"], limit=_MOST_BYTES)
+    data = read_file(skill.folder, arguments["path"], limit=_MOST_BYTES, within=skill.within)
     if b"\0" in data:
         return f"{arguments['path']} is no text: {len(data)} bytes in {skill.folder / arguments['path']}"
     return data.decode()

@@ -1,13 +1,17 @@
-"""The plugin: puts its texts behind the agent's own system prompt. They are sent, and never stored."""
+"""The plugin: puts its texts behind the agent's own system prompt. They are sent, and never stored.
+
+What was found and not read is told: to the model beside the rest, and to the person as a warning.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from system_message_feature.instructions import Instructions, find_instructions
+from system_message_feature.instructions import Instructions, LeftOut, find_instructions
 
 if TYPE_CHECKING:
+    from agent_core.steps import Flow
     from agent_runtime.env import Prompt
     from agent_runtime.phases import PhaseView
     from agent_runtime.registrar import PluginRegistrar
@@ -65,7 +69,9 @@ class SystemMessageFeature:
         given = dict(registrar.spec.section(SECTION))
         if "files" in given:
             given["files"] = tuple(given["files"])
-        registrar.request_transform(_Adding(Settings(**given)))
+        adding = _Adding(Settings(**given))
+        registrar.request_transform(adding)
+        registrar.phase_hook("run_start", adding.warn)
 
 
 class _Adding:
@@ -75,29 +81,39 @@ class _Adding:
         self._settings = settings
 
     def __call__(self, prompt: Prompt, view: PhaseView) -> Prompt:
-        text = self._text(view)
+        parts = [self._settings.text.strip(), _framed(self._found(view))]
+        text = "\n\n".join(part for part in parts if part)
         return prompt.with_system(text) if text else prompt
 
-    def _text(self, view: PhaseView) -> str:
-        settings = self._settings
-        roots = view.session.metadata.get("workspace_roots")
-        found = (
-            find_instructions(_texts(roots), settings.files, settings.file_bytes) if settings.files else ()
-        )
-        parts = [settings.text.strip(), _framed(found)]
-        return "\n\n".join(part for part in parts if part)
+    def warn(self, view: PhaseView) -> Flow[None]:
+        """Tell the person of what is not read, once in each run."""
+        from agent_runtime.engine import warn
+
+        for one in self._found(view):
+            if isinstance(one, LeftOut):
+                yield from warn(_not_read(one), SystemMessageFeature.name)
+
+    def _found(self, view: PhaseView) -> tuple[Instructions | LeftOut, ...]:
+        if not self._settings.files:
+            return ()
+        roots = _texts(view.session.metadata.get("workspace_roots"))
+        return find_instructions(roots, self._settings.files, self._settings.file_bytes)
 
 
 def _texts(roots: Any) -> list[str]:
     return [root for root in roots if isinstance(root, str)] if isinstance(roots, (list, tuple)) else []
 
 
-def _framed(found: tuple[Instructions, ...]) -> str:
-    if not found:
-        return ""
-    return "\n\n".join([_FRAME, *(_shown(one) for one in found)])
+def _framed(found: tuple[Instructions | LeftOut, ...]) -> str:
+    said = [_shown(one) for one in found if isinstance(one, Instructions)]
+    left_out = [f"[{_not_read(one)}]" for one in found if isinstance(one, LeftOut)]
+    return "\n\n".join([*([_FRAME] if said else []), *said, *left_out])
 
 
 def _shown(one: Instructions) -> str:
     end = "\n[the file goes on]" if one.cut else ""
     return f"Instructions from {one.path}:\n{one.text}{end}"
+
+
+def _not_read(one: LeftOut) -> str:
+    return f"{one.path} was not read: {one.why}"

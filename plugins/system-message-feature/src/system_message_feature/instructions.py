@@ -2,15 +2,16 @@
 
 The walk ends at the top of the repository, so that a file in a home folder does not speak for every project
 below it. Only plain files are read, and of each only its beginning: they come from whoever wrote the project.
+A link that leads out of the folder is not followed, and what is not read is told.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from stat import S_ISREG
 from typing import TYPE_CHECKING
+
+from system_message_feature.inside import NotRead, read_beginning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,16 +33,24 @@ class Instructions:
     cut: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file that is there, and was not read."""
+
+    path: Path
+    why: str
+
+
 def find_instructions(
     roots: Sequence[str], names: Sequence[str], most_bytes: int
-) -> tuple[Instructions, ...]:
+) -> tuple[Instructions | LeftOut, ...]:
     """Return the files that speak for these folders, nearest first; each file once."""
-    found: dict[Path, Instructions] = {}
+    found: dict[Path, Instructions | LeftOut] = {}
     for root in roots:
         for folder in _upwards(Path(root)):
             for name in names:
                 path = folder / name
-                if path not in found and (read := _read(path, most_bytes)) is not None:
+                if path not in found and (read := _read(folder, name, most_bytes, names)) is not None:
                     found[path] = read
     return tuple(found.values())
 
@@ -57,15 +66,11 @@ def _is_top(folder: Path) -> bool:
     return any((folder / mark).exists() for mark in _TOP)
 
 
-def _read(path: Path, most_bytes: int) -> Instructions | None:
-    """Return the beginning of a plain file; None if there is none, or it says nothing."""
+def _read(folder: Path, name: str, most_bytes: int, names: Sequence[str]) -> Instructions | LeftOut | None:
+    """Return the beginning of a file; None if there is none, or it says nothing."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError):
-        return None
-    try:
-        data = os.read(descriptor, most_bytes + 1) if S_ISREG(os.fstat(descriptor).st_mode) else b""
-    finally:
-        os.close(descriptor)
-    text = data[:most_bytes].decode("utf-8-sig", "ignore").replace("\0", "").strip()
-    return Instructions(path, text, len(data) > most_bytes) if text else None
+        data = read_beginning(folder, name, most_bytes + 1, linked=names)
+    except NotRead as error:
+        return LeftOut(folder / name, str(error))
+    text = (data or b"")[:most_bytes].decode("utf-8-sig", "ignore").replace("\0", "").strip()
+    return Instructions(folder / name, text, len(data or b"") > most_bytes) if text else None

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_app.store.base import Page, SessionInfo
+    from agent_app.transfer import ImportedSession
     from agent_core import AgentCore, Message, Session
 
 
@@ -70,10 +71,14 @@ class Sessions(ApplicationBase):
         Raises:
             SessionNotFound: If there is none of that id.
         """
-        return call(operations.load(self._services, session_id))
+        known = self._services.at_hand(session_id)
+        return call(operations.load(self._services, session_id)) if known is None else known.session
 
     async def load_session_async(self, session_id: str) -> Session:
         """Do what `load_session` does, on the running event loop."""
+        known = self._services.at_hand(session_id)  # mostly; then there is nothing to wait for
+        if known is not None:
+            return known.session
         return await call_async(operations.load(self._services, session_id))
 
     def read_messages(self, session_id: str, *, before: int | None = None, limit: int = 50) -> list[Message]:
@@ -104,17 +109,21 @@ class Sessions(ApplicationBase):
         """Do what `rename_session` does, on the running event loop."""
         return await call_async(operations.rename(self._services, session_id, title))
 
-    def save_session(self, session: Session) -> Session:
+    def save_session(self, session: Session, *, replace: bool = False) -> Session:
         """Store what is new in a session, or all of an ephemeral one, after a last look of its plugins.
+
+        Args:
+            replace: Whether it takes the place of what is stored, also if messages there are lost by that.
 
         Raises:
             SessionBusy, SessionHeld: If the session is in use, here or in another process.
+            SessionOutdated: If messages that are stored would be lost: others have come since it was loaded.
         """
-        return call(operations.save(self._services, session))
+        return call(operations.save(self._services, session, replace=replace))
 
-    async def save_session_async(self, session: Session) -> Session:
+    async def save_session_async(self, session: Session, *, replace: bool = False) -> Session:
         """Do what `save_session` does, on the running event loop."""
-        return await call_async(operations.save(self._services, session))
+        return await call_async(operations.save(self._services, session, replace=replace))
 
     def delete_session(self, session_id: str, reason: str = "user_request") -> None:
         """Delete a session; a run of it in this process is cancelled."""
@@ -166,19 +175,32 @@ class Sessions(ApplicationBase):
         """Do what `export_session` does, on the running event loop."""
         await call_async(operations.export(self._services, session_id, path, redact=redact, events=events))
 
-    def import_session(self, source: Path | bytes | str, *, agent_id: str | None = None) -> SessionInfo:
+    def import_session(
+        self,
+        source: Path | bytes | str,
+        *,
+        agent_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> ImportedSession:
         """Store a session from a file, its bytes, or JSON, under ids of its own.
+
+        Args:
+            metadata: What the session has here, such as `workspace_roots`; a file cannot say where to work.
 
         Raises:
             ImportRefused: If it is no session, is damaged, or is larger than allowed; nothing was kept.
         """
-        return call(operations.import_file(self._services, source, agent_id))
+        return call(operations.import_file(self._services, source, agent_id, metadata or {}))
 
     async def import_session_async(
-        self, source: Path | bytes | str, *, agent_id: str | None = None
-    ) -> SessionInfo:
+        self,
+        source: Path | bytes | str,
+        *,
+        agent_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> ImportedSession:
         """Do what `import_session` does, on the running event loop."""
-        return await call_async(operations.import_file(self._services, source, agent_id))
+        return await call_async(operations.import_file(self._services, source, agent_id, metadata or {}))
 
     def update_agent(self, agent_id: str, session: Session) -> tuple[AgentCore, dict[str, Any], Session]:
         """Return an agent's core and base configuration, and the session as its own; nothing is stored."""

@@ -75,7 +75,12 @@ class Talking(ApplicationBase):
         can be left without anything being half done. *limits* are the run's `timeout`, `token_budget` and
         `cost_budget`.
 
+        Args:
+            attachments: Content parts, such as ``{"type": "image", "mime_type": …, "data": …}`` with the data
+                as base64, or ``{"type": "asset", "asset_id": …}`` for what the session has as an asset.
+
         Raises:
+            AssetRefused: If an attachment is larger than an asset may be, or of a type that is not taken.
             SessionBusy, SessionHeld: If the session is running, here or elsewhere; at the first event.
         """
         request = _request(text, attachments, stream, overrides, context, take_over, run_id, kept, limits)

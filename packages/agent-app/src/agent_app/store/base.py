@@ -71,10 +71,15 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A session as it is stored: hand it back with the next save, so that only what is new is written."""
+    """A session as it is stored: hand it back with the next save, so that only what is new is written.
+
+    Attributes:
+        place: Where the store has put it; for the store alone, which looks whether it is there still.
+    """
 
     session: Session
     revision: int
+    place: tuple[int, ...] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +301,7 @@ class SessionStore(Protocol):
         """Give a session to another agent."""
 
     def delete(self, session_id: str, *, lease: Lease | None = None) -> None:
-        """Remove a session; what only it had is collected by `collect`."""
+        """Remove a session, and all that only it had."""
 
     def list(self, *, query: str | None = None, cursor: str | None = None, limit: int = 50) -> Page:
         """Return sessions, the last changed first; with a query those whose title or text has its words."""

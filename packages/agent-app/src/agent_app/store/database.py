@@ -26,6 +26,9 @@ class Transaction(Protocol):
     def run(self, sql: str, *values: Any) -> int:
         """Run a statement and return how many rows it changed."""
 
+    def insert(self, sql: str, *values: Any) -> int | None:
+        """Run a statement that inserts one row, and return its `id`; None if it inserted none."""
+
     def many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each set of values."""
 
@@ -66,13 +69,16 @@ class Database(Protocol):
         """Have *tell* called with each session that is announced; return what ends that."""
 
     def add_words(self, transaction: Transaction, texts: Sequence[tuple[int, str]]) -> None:
-        """Let searches find contents by their words."""
+        """Let searches find contents by their words that are new in this transaction."""
+
+    def add_words_late(self, transaction: Transaction, texts: Sequence[tuple[int, str]]) -> None:
+        """Let searches find contents by their words that were there before, and were not searched."""
 
     def drop_words(self, transaction: Transaction, content: int, text: str) -> None:
         """Let searches forget a content that they could find."""
 
-    def matching(self, words: Sequence[str]) -> tuple[str, Sequence[Any]]:
-        """Return a statement, and its values, for the `id` of each content that has all *words*.
+    def matching(self, transaction: Transaction, wanted: Sequence[str]) -> tuple[str, Sequence[Any]]:
+        """Return a statement, and its values, for the `id` of each content that has all words *wanted*.
 
         The last word may be unfinished.
         """

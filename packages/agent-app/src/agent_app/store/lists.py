@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from agent_app.store.records import Row
 
 _BATCH = 100
+_FEW = 4
+_ADD = "INSERT INTO content (hash, body, searched) VALUES {} ON CONFLICT (hash) DO NOTHING"
+_ADD_ONE = _ADD.format("(?, ?, ?)")
 
 
 class Stretch(NamedTuple):
@@ -47,6 +50,8 @@ def keep(database: Database, transaction: Transaction, rows: Sequence[Row]) -> d
     for row in rows:
         if row.text or row.hash not in wanted:
             wanted[row.hash] = row
+    if len(wanted) == 1:  # as of most appends
+        return _keep_batch(database, transaction, wanted)
     # In one order for all: writers who add the same content wait for each other, and never in a ring.
     ordered = sorted(wanted)
     numbers: dict[bytes, int] = {}
@@ -57,21 +62,23 @@ def keep(database: Database, transaction: Transaction, rows: Sequence[Row]) -> d
 
 
 def _keep_batch(database: Database, transaction: Transaction, batch: dict[bytes, Row]) -> dict[bytes, int]:
-    known = _known(transaction, list(batch))
-    missing = [row for key, row in batch.items() if key not in known]
-    added = _add(transaction, missing)
-    if len(added) < len(missing):  # somebody else has added them meanwhile
-        known |= _known(transaction, [row.hash for row in missing if row.hash not in added])
-    numbers = {key: number for key, (number, _) in known.items()} | added
-    unsearched = [
-        key
-        for key, row in batch.items()
-        if row.text and key in known and not known[key][1] and _claim_words(transaction, numbers[key])
-    ]
-    texts = [(numbers[key], text) for key in (*added, *unsearched) if (text := batch[key].text)]
-    if texts:
+    # A few are mostly new; of many, some may be known already, and their bodies need not be sent.
+    known = {} if len(batch) <= _FEW else _known(transaction, list(batch))
+    added = _add(transaction, [row for key, row in batch.items() if key not in known])
+    if texts := [(number, text) for key, number in added.items() if (text := batch[key].text)]:
         database.add_words(transaction, texts)
-    return numbers
+    if len(added) == len(batch):
+        return added
+    if len(added) + len(known) < len(batch):  # they are known nevertheless, or somebody has just added them
+        known |= _known(transaction, [key for key in batch if key not in added and key not in known])
+    late = [
+        (number, text)
+        for key, (number, searched) in known.items()
+        if not searched and (text := batch[key].text) and _claim_words(transaction, number)
+    ]
+    if late:
+        database.add_words_late(transaction, late)
+    return {key: number for key, (number, _) in known.items()} | added
 
 
 def _known(transaction: Transaction, hashes: Sequence[bytes]) -> dict[bytes, tuple[int, bool]]:
@@ -88,12 +95,12 @@ def _known(transaction: Transaction, hashes: Sequence[bytes]) -> dict[bytes, tup
 def _add(transaction: Transaction, rows: Sequence[Row]) -> dict[bytes, int]:
     if not rows:
         return {}
+    values = [value for row in rows for value in (row.hash, row.body, int(bool(row.text)))]
+    if len(rows) == 1:
+        number = transaction.insert(_ADD_ONE, *values)
+        return {} if number is None else {rows[0].hash: number}
     marks = ", ".join(["(?, ?, ?)"] * len(rows))
-    added = transaction.rows(
-        f"INSERT INTO content (hash, body, searched) VALUES {marks} "  # noqa: S608 - only marks
-        "ON CONFLICT (hash) DO NOTHING RETURNING hash, id",
-        *[value for row in rows for value in (row.hash, row.body, int(bool(row.text)))],
-    )
+    added = transaction.rows(f"{_ADD.format(marks)} RETURNING hash, id", *values)
     return {bytes(known): number for known, number in added}
 
 
@@ -110,7 +117,11 @@ def append(
     if not rows:
         return
     entries = [(list_id, at + place, numbers[row.hash], row.note, row.link) for place, row in enumerate(rows)]
-    transaction.many("INSERT INTO entries (list, seq, content, note, link) VALUES (?, ?, ?, ?, ?)", entries)
+    sql = "INSERT INTO entries (list, seq, content, note, link) VALUES (?, ?, ?, ?, ?)"
+    if len(entries) == 1:
+        transaction.run(sql, *entries[0])
+    else:
+        transaction.many(sql, entries)
 
 
 def update_links(transaction: Transaction, list_id: int, at: int, rows: Sequence[Row], revision: int) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agent_app.store.base import Durability
     from agent_app.store.database import Row
 
-FORMAT = 2
+FORMAT = 3
 """The format that this version writes; a database of a later one is left alone."""
 
 SCHEMA = "agent_store"
@@ -61,6 +61,11 @@ class PostgresTransaction:
     def run(self, sql: str, *values: Any) -> int:
         """Run a statement and return how many rows it changed."""
         return self._connection.execute(_translated(sql), values).rowcount
+
+    def insert(self, sql: str, *values: Any) -> int | None:
+        """Run a statement that inserts one row, and return its id; None if it inserted none."""
+        made = self.rows(f"{sql} RETURNING id", *values)
+        return made[0][0] if made else None
 
     def many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each set of values."""
@@ -148,20 +153,24 @@ class PostgresDatabase:
         return listening.close
 
     def add_words(self, transaction: Any, texts: Sequence[tuple[int, str]]) -> None:
-        """Let searches find contents by their words."""
+        """Let searches find new contents by their words."""
         transaction.many(
             "INSERT INTO words (content, words) VALUES (?, array_to_tsvector(?::text[]))",
             [(content, _lexemes(text)) for content, text in texts],
         )
 
+    def add_words_late(self, transaction: Any, texts: Sequence[tuple[int, str]]) -> None:
+        """Let searches find contents that were there before."""
+        self.add_words(transaction, texts)
+
     def drop_words(self, transaction: Any, content: int, text: str) -> None:  # noqa: ARG002 - a row of its own
         """Let searches forget a content."""
         transaction.run("DELETE FROM words WHERE content = ?", content)
 
-    def matching(self, words: Sequence[str]) -> tuple[str, Sequence[Any]]:
+    def matching(self, transaction: Any, wanted: Sequence[str]) -> tuple[str, Sequence[Any]]:  # noqa: ARG002 - the index has them all
         """Return a statement for the contents that have all words; the last one may be unfinished."""
-        wanted = " & ".join(f"'{_lexeme(word)}'" for word in words)
-        return "SELECT content AS id FROM words WHERE words @@ ?::tsquery", [f"{wanted}:*"]
+        query = " & ".join(f"'{_lexeme(word)}'" for word in wanted)
+        return "SELECT content AS id FROM words WHERE words @@ ?::tsquery", [f"{query}:*"]
 
     def damage(self) -> list[str]:
         """Return what the server itself has noticed to be wrong with the database's files."""

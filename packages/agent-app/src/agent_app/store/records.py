@@ -11,19 +11,20 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from agent_core import ArgumentError, History, Message, Session
 from agent_core.frozen import FrozenDict, freeze, thaw
-from agent_core.messages import NATIVE_INDICES, check_message_dict
+from agent_core.messages import NATIVE_INDICES, ROLES, check_message_dict
 from agent_core.native import INTEGRITY, NATIVE_MESSAGES, read_native
 from agent_core.native.links import Seal
 
 _UNUSUAL = b" "
+_NONE: History[Any] = History()
+_PLAIN = 3  # role, content and metadata: a message with more is looked at more closely
 _SOME: list[Any] = []  # stands for a native history, whose items have rows of their own
 _WORD = re.compile(r"[^\W_]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -31,8 +32,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _NO_TEXT = frozenset({"type", "id", "role", "data", "mime_type", "media_type", "encoding", "detail"})
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One reference of a list, with the content that it refers to.
 
     Attributes:
@@ -120,32 +120,33 @@ def message_rows(session: Session, start: int) -> list[Row]:
     Raises:
         SessionFormatError: If a message is none that could be read back.
     """
-    links = message_links(session)
+    history, links = session.history, message_links(session)
     return [
-        _message_row(message, links[place] if place < len(links) else None)
-        for place, message in enumerate(session.history[start:], start)
+        _message_row(history[place], links[place] if place < len(links) else None)
+        for place in range(start, len(history))
     ]
 
 
 def item_rows(session: Session, start: int) -> list[Row]:
     """Return the rows of the native items from *start* on."""
-    links = item_links(session)
+    items, links = native_items(session), item_links(session)
     return [
-        content_row(item, link=links[place] if place < len(links) else None)
-        for place, item in enumerate(native_items(session)[start:], start)
+        content_row(items[place], link=links[place] if place < len(links) else None)
+        for place in range(start, len(items))
     ]
 
 
 def native_items(session: Session) -> History[Any]:
     """Return the session's native history."""
     items = session.metadata.get(NATIVE_MESSAGES)
-    return items if isinstance(items, History) else History()
+    return items if type(items) is History else _NONE
 
 
 def _message_row(message: Message, link: bytes | None) -> Row:
     data: dict[str, Any] = message.frozen_dict()
-    check_message_dict(data)
-    metadata, note = data["metadata"], None
+    metadata, note = message.metadata, None
+    if len(data) > _PLAIN or message.role not in ROLES or type(metadata) is not FrozenDict:
+        check_message_dict(data)
     if metadata and NATIVE_INDICES in metadata:
         note = encode(metadata[NATIVE_INDICES])
         data = {**data, "metadata": {key: metadata[key] for key in metadata if key != NATIVE_INDICES}}
@@ -154,12 +155,28 @@ def _message_row(message: Message, link: bytes | None) -> Row:
 
 def text_of(message: Message) -> str:
     """Return the words of a message, for searching."""
-    return " ".join(_said([message.content, message.multipart_content]))
+    return _text(message.content, message.multipart_content)
+
+
+def text_in(body: bytes) -> str:
+    """Return the words of a message from its row.
+
+    Raises:
+        ValueError, TypeError, LookupError: If it is damaged.
+    """
+    data = decode(body)
+    return _text(data["content"], data.get("multipartContent") if len(data) > _PLAIN else None)
+
+
+def _text(content: Any, parts: Any) -> str:
+    if isinstance(content, str) and parts is None:
+        return _whole(content)
+    return " ".join(_said([content, parts]))
 
 
 def _said(value: Any) -> Iterable[str]:
     if isinstance(value, str):
-        yield _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+        yield _whole(value)
     elif isinstance(value, Mapping):
         for key, inner in value.items():
             if key not in _NO_TEXT:
@@ -167,6 +184,11 @@ def _said(value: Any) -> Iterable[str]:
     elif isinstance(value, (list, tuple)):
         for inner in value:
             yield from _said(inner)
+
+
+def _whole(text: str) -> str:
+    """Return a text without halves of pairs, which no database keeps."""
+    return text if text.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def words(text: str) -> list[str]:
@@ -182,12 +204,12 @@ def folded(text: str) -> str:
 
 def message_links(session: Session) -> History[bytes]:
     """Return the links of the messages, as far as they are known."""
-    return session.seal.messages if isinstance(session.seal, Seal) else History()
+    return session.seal.messages if isinstance(session.seal, Seal) else _NONE
 
 
 def item_links(session: Session) -> History[bytes]:
     """Return the links of the native items, as far as they are known."""
-    return session.seal.native if isinstance(session.seal, Seal) else History()
+    return session.seal.native if isinstance(session.seal, Seal) else _NONE
 
 
 def know_integrity(session: Session) -> None:
@@ -254,7 +276,7 @@ def same_messages(now: Session, before: Session) -> int:
     linked = _same_links(links, old_links)
     if linked < max(len(links), len(old_links)):
         return linked
-    return linked + now.history[linked:].shared_length(before.history[linked:])
+    return _same_from(linked, now.history, before.history)
 
 
 def same_parts(now: Session, before: Session) -> tuple[int, int]:
@@ -271,17 +293,27 @@ def read_all(session: Session) -> None:
 
 def same_items(now: Session, before: Session) -> int:
     """Return how many native items both sessions begin with, the very same ones and equally linked."""
-    links, old_links = item_links(now), item_links(before)
+    items, links, old_links = native_items(now), item_links(now), item_links(before)
+    if items is native_items(before) and links is old_links:
+        return len(items)
     linked = _same_links(links, old_links)
     if linked < max(len(links), len(old_links)):
         return linked
-    return linked + native_items(now)[linked:].shared_length(native_items(before)[linked:])
+    return _same_from(linked, native_items(now), native_items(before))
+
+
+def _same_from(known: int, one: History[Any], other: History[Any]) -> int:
+    """Return how long both are the same, of which *known* is known although the objects may be others."""
+    same = len(one) if one is other else one.shared_length(other)
+    if same >= known:
+        return same
+    return known + one[known:].shared_length(other[known:])
 
 
 def _same_links(one: History[bytes], other: History[bytes]) -> int:
     """Return how many links both begin with: an equal link says that all before it are equal too."""
     length = min(len(one), len(other))
-    if length and one[length - 1] == other[length - 1]:
+    if one is other or not length or one[length - 1] == other[length - 1]:
         return length
     same = one.shared_length(other)
     for mine, theirs in zip(one[same:], other[same:], strict=False):

@@ -84,12 +84,12 @@ def listed(
     """Return sessions, the last changed first, by pages; with a query those that have its words."""
     after = _ALL if cursor is None else _behind(cursor)
     asked = query if query is not None and query.strip() else None
-    search = Search(None, _ALL) if asked is None else _read_query(database, asked)
+    search = Search(None, _ALL) if asked is None else _read_query(database, transaction, asked)
     rows = _find(transaction, search, after, limit)
     return _page(transaction, rows, asked or "", limit)
 
 
-def _read_query(database: Database, query: str) -> Search:
+def _read_query(database: Database, transaction: Transaction, query: str) -> Search:
     """Return how sessions are found that have the words of a query in one message, or in their title."""
     if len(query) > _LONGEST_QUERY:
         raise ArgumentError(f"a query has {_LONGEST_QUERY} characters at most, not {len(query)}: shorten it")
@@ -99,7 +99,7 @@ def _read_query(database: Database, query: str) -> Search:
         return Search(None, Condition("1 = 0", ()))  # no title has such characters, and no content
     in_title = " AND ".join(["s.title_folded LIKE ? ESCAPE '\\'"] * len(terms))
     title = Condition(f"({in_title})", [f"%{_escaped(term)}%" for term in terms])
-    return Search(Condition(*database.matching(words)) if words else None, title)
+    return Search(Condition(*database.matching(transaction, words)) if words else None, title)
 
 
 def _find(transaction: Transaction, search: Search, after: Condition, limit: int) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Sessions in the database: making, reading, saving what is new, forking."""
+"""Sessions in the database: making, reading, forking."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent_app.errors import RevisionConflict, SessionExists, SessionNotFound
+from agent_app.errors import SessionExists, SessionNotFound
 from agent_app.store import lists, records
 from agent_app.store.base import Lease, SessionInfo, Stored
 from agent_app.store.paging import Version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from agent_app.store.database import Database, Row, Transaction
     from agent_core import History, Message, Session
@@ -31,6 +31,20 @@ class SessionRow(NamedTuple):
     native_count: int
     holder: Lease | None
 
+    @property
+    def place(self) -> Place:
+        """Where the parts stand."""
+        return Place(self.messages, self.message_count, self.natives, self.native_count)
+
+
+class Place(NamedTuple):
+    """Where the parts of a session stand at one revision: lists, and how much of each is the session's."""
+
+    messages: int
+    message_count: int
+    natives: int
+    native_count: int
+
 
 class Part(NamedTuple):
     """What is written of a list: rows from a position on."""
@@ -47,7 +61,7 @@ def is_name(text: Any) -> bool:
 
 def is_text(text: str) -> bool:
     """Say whether every database can keep a text as it is."""
-    return "\0" not in text and text.encode("utf-8", "replace").decode() == text
+    return "\0" not in text and (text.isascii() or text.encode("utf-8", "replace").decode() == text)
 
 
 def find(transaction: Transaction, session_id: str) -> SessionRow:
@@ -74,9 +88,14 @@ def find(transaction: Transaction, session_id: str) -> SessionRow:
 
 def hold(database: Database, transaction: Transaction, session_id: str) -> SessionRow:
     """Return where a session stands, and let nobody else write it until the transaction ends."""
+    lock(database, transaction, session_id)
+    return find(transaction, session_id)
+
+
+def lock(database: Database, transaction: Transaction, session_id: str) -> None:
+    """Let nobody else write a session until the transaction ends."""
     if is_name(session_id):
         database.hold(transaction, session_id)
-    return find(transaction, session_id)
 
 
 def create(
@@ -90,9 +109,9 @@ def create(
 ) -> Stored:
     """Store a new session; as a fork it shares the first messages and items of *source*."""
     records.know_integrity(session)
-    parent_id, place, shared, shared_items = source or (None, None, 0, 0)
-    messages = lists.new_list(transaction, None if place is None else place.messages, shared)
-    natives = lists.new_list(transaction, None if place is None else place.natives, shared_items)
+    parent_id, origin, shared, shared_items = source or (None, None, 0, 0)
+    messages = lists.new_list(transaction, None if origin is None else origin.messages, shared)
+    natives = lists.new_list(transaction, None if origin is None else origin.natives, shared_items)
     now = database.now()
     made = transaction.run(
         "INSERT INTO sessions (id, title, title_folded, agent_id, created, updated, parent_id, messages, "
@@ -105,8 +124,9 @@ def create(
         raise SessionExists(session.session_id)
     new_messages = Part(messages, shared, records.message_rows(session, shared))
     new_items = Part(natives, shared_items, records.item_rows(session, shared_items))
-    _write(database, transaction, session, (new_messages, new_items), {})
-    return Stored(session, _first_revision(transaction, session.session_id))
+    write(database, transaction, session, (new_messages, new_items), None)
+    place = Place(messages, len(session.history), natives, len(records.native_items(session)))
+    return Stored(session, _first_revision(transaction, session.session_id), place)
 
 
 def _first_revision(transaction: Transaction, session_id: str) -> int:
@@ -118,20 +138,15 @@ def _first_revision(transaction: Transaction, session_id: str) -> int:
     return revision
 
 
-def _write(
+def write(
     database: Database,
     transaction: Transaction,
     session: Session,
     parts: Sequence[Part],
-    before: Mapping[str, Any],
+    before: Session | None,
 ) -> None:
-    """Write rows, and the metadata that differs from that before."""
-    now = records.metadata_rows(session)
-    changed = {
-        key: row
-        for key, value in now.items()
-        if (row := _changed_row(key, value, before.get(key, _NOTHING))) is not None
-    }
+    """Write rows, and the metadata that differs from that of the session before."""
+    changed, gone = _changed_metadata(session, before)
     rows = [row for part in parts for row in part.rows]
     numbers = lists.keep(database, transaction, [*rows, *changed.values()])
     for part in parts:
@@ -142,13 +157,27 @@ def _write(
             "ON CONFLICT (session, key_hash) DO UPDATE SET content = excluded.content",
             session.session_id, _key_hash(key), numbers[row.hash],
         )  # fmt: skip
-    for key in before.keys() - now.keys():
+    for key in gone:
         transaction.run(
             "DELETE FROM metadata WHERE session = ? AND key_hash = ?", session.session_id, _key_hash(key)
         )
 
 
 _NOTHING = object()
+
+
+def _changed_metadata(session: Session, before: Session | None) -> tuple[dict[str, records.Row], list[str]]:
+    """Return the rows of the values that are not what they were, and the keys that are gone."""
+    if before is not None and session.metadata is before.metadata:
+        return {}, []
+    now = records.metadata_rows(session)
+    old = {} if before is None else records.metadata_rows(before)
+    changed = {
+        key: row
+        for key, value in now.items()
+        if (row := _changed_row(key, value, old.get(key, _NOTHING))) is not None
+    }
+    return changed, [key for key in old if key not in now]
 
 
 def _changed_row(key: str, value: Any, before: Any) -> records.Row | None:
@@ -190,7 +219,7 @@ def load(database: Database, transaction: Transaction, session_id: str) -> Store
         metadata,
         lambda covered: (messages.links(covered), items.links(place.native_count)),
     )
-    return Stored(session, place.revision)
+    return Stored(session, place.revision, place.place)
 
 
 def _revision(transaction: Transaction, session_id: str) -> int:
@@ -203,77 +232,6 @@ def page(transaction: Transaction, session_id: str, before: int | None, limit: i
     end = place.message_count if before is None else min(max(before, 0), place.message_count)
     rows = lists.read(transaction, place.messages, max(0, end - limit), end)
     return [records.read_message(body, note) for body, note, _ in rows]
-
-
-def save(
-    database: Database,
-    transaction: Transaction,
-    place: SessionRow,
-    session: Session,
-    base: Stored,
-    now: float,
-) -> Stored:
-    """Write what is new in a session since *base*; the session is held.
-
-    Raises:
-        RevisionConflict: If somebody else has changed it since.
-    """
-    if place.revision != base.revision:
-        raise RevisionConflict(session.session_id, base.revision, place.revision)
-    records.know_integrity(session)
-    before = base.session
-    messages = _new_messages(transaction, place, session, base)
-    natives = _new_items(transaction, place, session, before)
-    _write(database, transaction, session, (messages, natives), records.metadata_rows(before))
-    transaction.run(
-        "UPDATE sessions SET revision = revision + 1, updated = ?, messages = ?, message_count = ?, "
-        "natives = ?, native_count = ? WHERE id = ?",
-        now, messages.list, len(session.messages),
-        natives.list, len(records.native_items(session)), session.session_id,
-    )  # fmt: skip
-    return Stored(session, base.revision + 1)
-
-
-def _new_messages(transaction: Transaction, place: SessionRow, session: Session, base: Stored) -> Part:
-    """Return new messages, and write what became known of old ones: their native form comes after them."""
-    before = base.session
-    same = records.same_messages(session, before)
-    rows, old = records.message_rows(session, same), records.message_rows(before, same)
-    equal = _alike(rows, old, lambda row: row)
-    same, rows, old = same + equal, rows[equal:], old[equal:]
-    renewed = _alike(rows, old, lambda row: row.body)
-    if renewed and lists.is_own(transaction, place.messages, same, same + renewed):
-        lists.update_links(transaction, place.messages, same, rows[:renewed], base.revision + 1)
-        same, rows = same + renewed, rows[renewed:]
-    return _part(transaction, place.messages, place.message_count, same, rows)
-
-
-def _new_items(transaction: Transaction, place: SessionRow, session: Session, before: Session) -> Part:
-    same = records.same_items(session, before)
-    rows = records.item_rows(session, same)
-    equal = _alike(rows, records.item_rows(before, same), lambda row: row)
-    return _part(transaction, place.natives, place.native_count, same + equal, rows[equal:])
-
-
-def _alike(
-    rows: Sequence[records.Row], old: Sequence[records.Row], what: Callable[[records.Row], Any]
-) -> int:
-    """Return with how many rows both begin that have *what* in common."""
-    alike = 0
-    for new, was in zip(rows, old, strict=False):
-        if what(new) != what(was):
-            break
-        alike += 1
-    return alike
-
-
-def _part(transaction: Transaction, list_id: int, count: int, same: int, rows: Sequence[records.Row]) -> Part:
-    """Return where rows go that come behind the first *same* of a list: to it, or to one that begins so."""
-    if same == count and not rows:
-        return Part(list_id, same, rows)
-    if same < count or lists.own_end(transaction, list_id) > same:
-        list_id = lists.new_list(transaction, list_id, same)
-    return Part(list_id, same, rows)
 
 
 def fork(
@@ -370,7 +328,7 @@ def assign(transaction: Transaction, session_id: str, agent_id: str | None, now:
 
 
 def delete(transaction: Transaction, session_id: str) -> None:
-    """Remove a session that is held and what belongs to it alone; its content stays until collected."""
+    """Remove a session that is held and what is kept under its id; its messages are in lists."""
     # Whoever still has it in hand must not take a later session of the same id for it.
     revision, token = transaction.rows(
         "SELECT s.revision, l.token FROM sessions s LEFT JOIN leases l ON l.session = s.id WHERE s.id = ?",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from agent_app.store import grants, leases, queues, search, sessions, upkeep
+from agent_app.store import grants, leases, queues, saving, search, sessions, upkeep
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
@@ -92,10 +92,7 @@ class SqlStore:
             return base
         _check_agent(None if changes is None else changes.agent_id)
         with self._database.writing(durability) as transaction:
-            place = sessions.hold(self._database, transaction, session.session_id)
-            now = self._database.now()
-            leases.check(place.holder, session.session_id, lease, now)
-            stored = sessions.save(self._database, transaction, place, session, base, now)
+            stored = saving.save(self._database, transaction, session, base, lease)
             if changes is not None:
                 queues.write(transaction, session.session_id, changes)
         return stored
@@ -131,11 +128,11 @@ class SqlStore:
             return sessions.assign(transaction, session_id, agent_id, self._database.now())
 
     def delete(self, session_id: str, *, lease: Lease | None = None) -> None:
-        """Remove a session; what only it had is collected by `collect`."""
-        with self._database.writing() as transaction:
+        """Remove a session, and all that only it had."""
+        with self._database.writing(alone=True) as transaction:
             place = sessions.hold(self._database, transaction, session_id)
             leases.check(place.holder, session_id, lease, self._database.now())
-            sessions.delete(transaction, session_id)
+            upkeep.delete(self._database, transaction, session_id)
             self._database.announce(transaction, session_id)
 
     def list(self, *, query: str | None = None, cursor: str | None = None, limit: int = 50) -> Page:

@@ -16,17 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
-from agent_app.store import formats
+from agent_app.store import formats, words
 from agent_core import ArgumentError
 from agent_core.log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from agent_app.store.base import Durability
     from agent_app.store.database import Row
 
-FORMAT = 2
+FORMAT = 3
 """The format that this version writes; a database of a later one is left alone."""
 
 APPLICATION = 0x61677374
@@ -52,6 +53,11 @@ class SQLiteTransaction:
     def run(self, sql: str, *values: Any) -> int:
         """Run a statement and return how many rows it changed."""
         return self._connection.execute(sql, values).rowcount
+
+    def insert(self, sql: str, *values: Any) -> int | None:
+        """Run a statement that inserts one row, and return its id; None if it inserted none."""
+        cursor = self._connection.execute(sql, values)  # for one row, RETURNING is a long way round
+        return cursor.lastrowid if cursor.rowcount else None
 
     def many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each set of values."""
@@ -80,6 +86,7 @@ class SQLiteDatabase:
         self._doubtful: list[sqlite3.Connection] = []
         self._connection: sqlite3.Connection | None = None
         self._durability: Durability | None = None  # what the connection was last told
+        self._words = words.Words()
         with self._errors():
             self._connect()
 
@@ -87,26 +94,18 @@ class SQLiteDatabase:
         """Return the time of the clock."""
         return self._clock()
 
-    @contextmanager
-    def reading(self) -> Iterator[SQLiteTransaction]:
+    def reading(self) -> AbstractContextManager[SQLiteTransaction]:
         """Read a state in which nothing changes meanwhile."""
-        with self._lock, self._errors(), self._transaction("BEGIN") as transaction:
-            yield transaction
+        return self._transaction("BEGIN", None)
 
-    @contextmanager
-    def writing(self, durability: Durability = "turn", *, alone: bool = False) -> Iterator[SQLiteTransaction]:  # noqa: ARG002 - there is only one writer anyway
+    def writing(
+        self,
+        durability: Durability = "turn",
+        *,
+        alone: bool = False,  # noqa: ARG002 - there is only one writer anyway
+    ) -> AbstractContextManager[SQLiteTransaction]:
         """Write everything or nothing."""
-        with self._lock, self._errors():
-            self._flush_with(durability)
-            with self._transaction("BEGIN IMMEDIATE") as transaction:
-                yield transaction
-
-    def _flush_with(self, durability: Durability) -> None:
-        """Have the next commit flushed as it must be; one that is under way stays what it is."""
-        connection = self._connect()
-        if durability != self._durability and not connection.in_transaction:
-            connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'turn' else 'NORMAL'}")
-            self._durability = durability
+        return self._transaction("BEGIN IMMEDIATE", durability)
 
     def glance(self, sql: str, *values: Any) -> Row | None:
         """Return one row if nobody is writing just now: reading it is as quick as reading memory."""
@@ -134,17 +133,20 @@ class SQLiteDatabase:
         return _do_nothing
 
     def add_words(self, transaction: Any, texts: Sequence[tuple[int, str]]) -> None:
-        """Let searches find contents by their words."""
-        transaction.many("INSERT INTO words (rowid, text) VALUES (?, ?)", texts)
+        """Let searches find new contents by their words."""
+        self._words.add(transaction, texts)
+
+    def add_words_late(self, transaction: Any, texts: Sequence[tuple[int, str]]) -> None:
+        """Let searches find contents that were there before."""
+        words.add_late(transaction, texts)
 
     def drop_words(self, transaction: Any, content: int, text: str) -> None:
         """Let searches forget a content; the text must be what it was when it was added."""
-        transaction.run("INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", content, text)
+        words.drop(transaction, content, text)
 
-    def matching(self, words: Sequence[str]) -> tuple[str, Sequence[Any]]:
+    def matching(self, transaction: Any, wanted: Sequence[str]) -> tuple[str, Sequence[Any]]:
         """Return a statement for the contents that have all words; the last one may be unfinished."""
-        wanted = " ".join(f'"{word}"' for word in words)
-        return "SELECT rowid AS id FROM words WHERE words MATCH ?", [f"{wanted}*"]
+        return words.matching(transaction, wanted)
 
     def damage(self) -> list[str]:
         """Return what SQLite itself finds wrong with the file."""
@@ -165,19 +167,35 @@ class SQLiteDatabase:
                 self._doubtful.pop().close()
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[SQLiteTransaction]:
-        connection = self._connect()
-        inside = connection.in_transaction
-        connection.execute("SAVEPOINT inside" if inside else begin)
-        try:
-            yield SQLiteTransaction(connection)
-            connection.execute("RELEASE inside" if inside else "COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):
-                connection.execute("ROLLBACK TO inside" if inside else "ROLLBACK")
-                if inside:
-                    connection.execute("RELEASE inside")
-            raise
+    def _transaction(self, begin: str, durability: Durability | None) -> Iterator[SQLiteTransaction]:
+        with self._lock:
+            try:
+                connection = self._connect()
+                inside = connection.in_transaction
+                if not inside:
+                    self._flush_with(connection, durability)
+                connection.execute("SAVEPOINT inside" if inside else begin)
+                try:
+                    yield SQLiteTransaction(connection)
+                    connection.execute("RELEASE inside" if inside else "COMMIT")
+                except BaseException:
+                    self._undo(connection, inside=inside)
+                    raise
+            except sqlite3.Error as error:
+                raise self._meaning(error) from error
+
+    def _flush_with(self, connection: sqlite3.Connection, durability: Durability | None) -> None:
+        """Have the next commit flushed as it must be."""
+        if durability is not None and durability != self._durability:
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'turn' else 'NORMAL'}")
+            self._durability = durability
+
+    def _undo(self, connection: sqlite3.Connection, *, inside: bool) -> None:
+        self._words.undone()
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK TO inside" if inside else "ROLLBACK")
+            if inside:
+                connection.execute("RELEASE inside")
 
     def _connect(self) -> sqlite3.Connection:
         """Return the connection, made anew after an error that leaves it in doubt."""
@@ -200,18 +218,22 @@ class SQLiteDatabase:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn what SQLite raises into what it means; after an error the connection is not trusted."""
+        """Turn what SQLite raises into what it means."""
         try:
             yield
         except sqlite3.Error as error:
-            if not isinstance(error, sqlite3.IntegrityError) and self._path != _MEMORY:
-                if self._connection is not None and _leaves_doubt(error):
-                    # Not closed yet: the last to close would put a log into the file that is not safe.
-                    self._doubtful.append(self._connection)
-                    self._connection = None
-                with suppress(sqlite3.Error):
-                    self._disconnect()
-            raise _meaning(error, self._path) from error
+            raise self._meaning(error) from error
+
+    def _meaning(self, error: sqlite3.Error) -> StoreError:
+        """Return what an error means, and trust the connection no more."""
+        if not isinstance(error, sqlite3.IntegrityError) and self._path != _MEMORY:
+            if self._connection is not None and _leaves_doubt(error):
+                # Not closed yet: the last to close would put a log into the file that is not safe.
+                self._doubtful.append(self._connection)
+                self._connection = None
+            with suppress(sqlite3.Error):
+                self._disconnect()
+        return _meaning(error, self._path)
 
 
 def _path(url: str) -> str:
@@ -235,6 +257,7 @@ def _open(path: str) -> sqlite3.Connection:
         found = _format(connection, path)
         connection.execute("COMMIT")
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")  # what was deleted is not to be read from the file
         _use_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         if found < FORMAT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from agent_app.errors import StoreDamaged
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from agent_app.store.database import Database, Row, Transaction
 
 _BATCH = 500
+_UNUSED = (
+    "SELECT c.id, c.hash, c.body, c.searched FROM content c "
+    "WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.content = c.id) "
+    "AND NOT EXISTS (SELECT 1 FROM metadata m WHERE m.content = c.id)"
+)
 
 
 def check(database: Database, *, deep: bool) -> Report:
@@ -129,19 +135,81 @@ def _reach(transaction: Transaction, rows: list[Row]) -> dict[int, int]:
 
 def _collect_content(database: Database, transaction: Transaction) -> int:
     removed = last = 0
-    while unused := transaction.rows(
-        "SELECT c.id, c.hash, c.body, c.searched FROM content c WHERE c.id > ? "
-        "AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.content = c.id) "
-        "AND NOT EXISTS (SELECT 1 FROM metadata m WHERE m.content = c.id) ORDER BY c.id LIMIT ?",
-        last, _BATCH,
-    ):  # fmt: skip
+    while unused := transaction.rows(f"{_UNUSED} AND c.id > ? ORDER BY c.id LIMIT ?", last, _BATCH):
         last = unused[-1][0]
-        # What is damaged stays: its words are not known any more, and `check` is to find it.
-        whole = [row for row in unused if sha256(row[2]).digest() == row[1]]
-        for number, _, body, searched in whole:
-            if searched:
-                text = records.text_of(records.read_message(body, None))
-                database.drop_words(transaction, number, text)
-        transaction.many("DELETE FROM content WHERE id = ?", [row[:1] for row in whole])
-        removed += len(whole)
+        removed += _remove(database, transaction, unused)
     return removed
+
+
+def _remove(database: Database, transaction: Transaction, unused: list[Row]) -> int:
+    """Remove contents, of which number, hash, body and mark are given; return how many there were."""
+    # What is damaged stays: its words are not known any more, and `check` is to find it.
+    whole = [row for row in unused if sha256(row[2]).digest() == row[1]]
+    for number, _, body, searched in whole:
+        if searched:
+            database.drop_words(transaction, number, records.text_in(body))
+    transaction.many("DELETE FROM content WHERE id = ?", [row[:1] for row in whole])
+    return len(whole)
+
+
+def delete(database: Database, transaction: Transaction, session_id: str) -> None:
+    """Remove a session that is held, with all that only it had. Nobody else may write meanwhile."""
+    place = sessions.find(transaction, session_id)
+    own = transaction.rows("SELECT content FROM metadata WHERE session = ?", session_id)
+    sessions.delete(transaction, session_id)
+    found = {row[0] for row in own}
+    for number in (place.messages, place.natives):
+        found |= _cut(transaction, number)
+    rest = iter(sorted(found))
+    while some := list(islice(rest, _BATCH)):
+        marks = ", ".join("?" * len(some))
+        _remove(database, transaction, transaction.rows(f"{_UNUSED} AND c.id IN ({marks})", *some))
+
+
+def _cut(transaction: Transaction, number: int | None) -> set[int]:
+    """Remove the references of a list that no session reaches, also of those it begins like; return which."""
+    found: set[int] = set()
+    while number is not None:
+        found |= _cut_versions(transaction, number)
+        reach = _reached(transaction, number)
+        found |= _drop_entries(transaction, number, reach or 0)
+        number = None if reach is not None else _drop_list(transaction, number)
+    return found
+
+
+def _cut_versions(transaction: Transaction, number: int) -> set[int]:
+    """Remove the lists that begin like another and that nobody has any more, as edits leave them behind."""
+    found: set[int] = set()
+    for (child,) in transaction.rows("SELECT id FROM lists WHERE parent = ?", number):
+        found |= _cut_versions(transaction, child)
+        if _reached(transaction, child) is None:
+            found |= _drop_entries(transaction, child, 0)
+            _drop_list(transaction, child)
+    return found
+
+
+def _drop_entries(transaction: Transaction, number: int, start: int) -> set[int]:
+    rows = transaction.rows("SELECT content FROM entries WHERE list = ? AND seq >= ?", number, start)
+    transaction.run("DELETE FROM entries WHERE list = ? AND seq >= ?", number, start)
+    return {row[0] for row in rows}
+
+
+def _drop_list(transaction: Transaction, number: int) -> int | None:
+    """Remove a list, and return the one that it began like."""
+    parent: int | None = transaction.rows("SELECT parent FROM lists WHERE id = ?", number)[0][0]
+    if transaction.rows("SELECT max(id) FROM lists")[0][0] == number:
+        _keep_number(transaction, number)
+    else:
+        transaction.run("DELETE FROM lists WHERE id = ?", number)
+    return parent
+
+
+def _reached(transaction: Transaction, number: int) -> int | None:
+    """Return how many references of a list are needed by sessions and by other lists; None for no user."""
+    lengths = transaction.rows(
+        "SELECT max(message_count) FROM sessions WHERE messages = ? "
+        "UNION ALL SELECT max(native_count) FROM sessions WHERE natives = ? "
+        "UNION ALL SELECT max(base) FROM lists WHERE parent = ?",
+        number, number, number,
+    )  # fmt: skip
+    return max((length for (length,) in lengths if length is not None), default=None)

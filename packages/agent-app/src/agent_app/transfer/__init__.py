@@ -9,8 +9,15 @@
     importing    import_session: a file as a stored session, under ids of its own
 """
 
-from agent_app.transfer.form import ImportLimits, ImportRefused
+from agent_app.transfer.form import ImportedSession, ImportLimits, ImportRefused
 from agent_app.transfer.importing import import_session
 from agent_app.transfer.writing import export_session, export_session_file
 
-__all__ = ["ImportLimits", "ImportRefused", "export_session", "export_session_file", "import_session"]
+__all__ = [
+    "ImportLimits",
+    "ImportRefused",
+    "ImportedSession",
+    "export_session",
+    "export_session_file",
+    "import_session",
+]

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from agent_app.store.base import SessionInfo
 from agent_core import AgentError
 from agent_core.frozen import EMPTY
 
@@ -36,6 +37,17 @@ class ImportRefused(AgentError, ValueError):  # noqa: N818 - named like WriteRef
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"The file cannot be imported: {problem}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedSession(SessionInfo):
+    """What was made of a file.
+
+    Attributes:
+        left_out: The metadata of the file that was not taken over, by key.
+    """
+
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,44 +1,50 @@
 """A file as a stored session.
 
 Whoever wrote the file is a stranger, unless the caller says otherwise. It brings a conversation and not
-rights: ids are made new, and what tells this program how to go on (the agent, overrides of the
-configuration, runs that wait for a yes, the state of plugins) is left out. The native history comes with
-it as it is; the core looks at its integrity as it does with any session, and makes anew what does not fit.
+rights: ids are made new, and of the metadata only what is known to tell of the conversation itself is taken.
+Everything else may be read by a tool, a plugin or the rules, and tell them what to do on this machine: the
+folders to work in, the agent, overrides of the configuration, runs that wait for a yes, the state of plugins.
+What was left out is told. The native history comes with it as it is; the core looks at its integrity as it
+does with any session, and makes anew what does not fit.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from contextlib import ExitStack, suppress
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from agent_app.assets.asset import AssetRefused
 from agent_app.errors import SessionExists, SessionNotFound
-from agent_app.transfer.form import ASSET_ID, EVENTS, ImportLimits, ImportRefused
+from agent_app.transfer.form import ASSET_ID, EVENTS, ImportedSession, ImportLimits, ImportRefused
 from agent_app.transfer.reading import open_parcel
 from agent_core import ArgumentError, Session, SessionFormatError
+from agent_core.frozen import EMPTY
 from agent_core.native import (
     ARCHIVE,
     NATIVE_MESSAGES,
+    OWNED_METADATA,
     REBUILT,
     new_native,
     read_native,
     write_native,
 )
-from agent_runtime.suspension import RUN, STATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent_app.assets import Asset, SessionAssetStore
-    from agent_app.store.base import SessionInfo, SessionStore
+    from agent_app.assets import Asset, AssetStore
+    from agent_app.store.base import SessionStore
     from agent_app.transfer.form import PackedAsset
     from agent_app.transfer.reading import Parcel, Source
 
 AGENT = "agent_id"
-POWERS = frozenset({AGENT, "overrides", RUN, STATE})
-"""Metadata that decides what happens next; taken only from files that are trusted."""
+_REPORTS = ("dropped_reasoning", "dropped_thinking", "refused_signatures")
+"""What providers tell of items that they did not send again."""
+TOLD = frozenset({*OWNED_METADATA, "title", "title_by", "compactions", *_REPORTS})
+"""Metadata that tells of the conversation; all other is taken only from files that are trusted."""
 
 _LONGEST_TITLE = 200
 _LONGEST_ID = 200
@@ -50,21 +56,23 @@ def import_session(
     store: SessionStore,
     source: Source,
     *,
-    assets: SessionAssetStore | None = None,
+    assets: AssetStore | None = None,
     new_ids: bool = True,
     trusted: bool | None = None,
     agent_id: str | None = None,
+    metadata: Mapping[str, Any] = EMPTY,
     limits: ImportLimits = _DEFAULT,
-) -> SessionInfo:
+) -> ImportedSession:
     """Store a session from a file that `export_session` wrote, or from JSON of the core.
 
     Args:
         source: The file's bytes, its `Path`, an opened file, or a string of JSON.
         assets: Where its assets go; needed if it has any.
         new_ids: False to give the session and its assets the ids that they had, to restore a copy.
-        trusted: True to take over what the session would do next: its agent, overrides, waiting runs.
-            By default only where the ids are kept as well.
+        trusted: True to take over what the session would do next: its agent, its folders, overrides, waiting
+            runs. By default only where the ids are kept as well.
         agent_id: The agent that it belongs to from now on.
+        metadata: What the session has here, whatever the file says, such as `workspace_roots`.
         limits: How much the file may bring.
 
     Raises:
@@ -82,13 +90,21 @@ def import_session(
             if assets is not None:
                 session = _take_assets(parcel, session, assets, undo, new_ids=new_ids)
             believed = trusted if trusted is not None else not new_ids
+            left_out = () if believed else _powers(session)
             session, agent_id = _empowered(session, agent_id, parcel.manifest.agent_id, trusted=believed)
+            session = session.with_metadata(metadata) if metadata else session
             store.create(session, agent_id=agent_id, title=_title(parcel.manifest.title))
             undo.callback(store.delete, session.session_id)
             for start in range(0, len(events), _BATCH):
                 store.append_events(session.session_id, events[start : start + _BATCH], durability="turn")
             undo.pop_all()
-    return store.info(session.session_id)
+    info = store.info(session.session_id)
+    return ImportedSession(**{one.name: getattr(info, one.name) for one in fields(info)}, left_out=left_out)
+
+
+def _powers(session: Session) -> tuple[str, ...]:
+    """Return the metadata that may decide what happens next, by key."""
+    return tuple(sorted(key for key in session.metadata if key not in TOLD))
 
 
 def _read_session(data: Any) -> Session:
@@ -138,7 +154,7 @@ def _empowered(
     session: Session, agent_id: str | None, own: str | None, *, trusted: bool
 ) -> tuple[Session, str | None]:
     """Return the session with what it may decide itself, and the agent that it belongs to."""
-    metadata = {key: item for key, item in session.metadata.items() if trusted or key not in POWERS}
+    metadata = {key: item for key, item in session.metadata.items() if trusted or key in TOLD}
     if agent_id is not None:
         metadata[AGENT] = agent_id
     if metadata != session.metadata:
@@ -149,7 +165,7 @@ def _empowered(
 
 
 def _take_assets(
-    parcel: Parcel, session: Session, assets: SessionAssetStore, undo: ExitStack, *, new_ids: bool
+    parcel: Parcel, session: Session, assets: AssetStore, undo: ExitStack, *, new_ids: bool
 ) -> Session:
     """Put the assets of a file into their store, and return the session with the ids that they have there."""
     renamed: dict[str, str] = {}
@@ -161,7 +177,7 @@ def _take_assets(
 
 
 def _take_asset(
-    parcel: Parcel, packed: PackedAsset, session_id: str, assets: SessionAssetStore, *, new_id: bool
+    parcel: Parcel, packed: PackedAsset, session_id: str, assets: AssetStore, *, new_id: bool
 ) -> Asset:
     with parcel.open_asset(packed.member) as content:
         try:

@@ -28,7 +28,7 @@ from agent_core.native import ARCHIVE, OWNED_METADATA, write_native
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from agent_app.assets import Asset, SessionAssetStore
+    from agent_app.assets import Asset, AssetStore
     from agent_app.store.base import SessionStore
 
 _PIECE = 1 << 18
@@ -39,7 +39,7 @@ def export_session(
     store: SessionStore,
     session_id: str,
     *,
-    assets: SessionAssetStore | None = None,
+    assets: AssetStore | None = None,
     redact: bool | Redactor = True,
     events: bool = False,
 ) -> Iterator[bytes]:
@@ -81,7 +81,7 @@ def export_session_file(
     session_id: str,
     path: Path,
     *,
-    assets: SessionAssetStore | None = None,
+    assets: AssetStore | None = None,
     redact: bool | Redactor = True,
     events: bool = False,
 ) -> None:
@@ -149,7 +149,7 @@ def _packed(asset: Asset, number: int, redactor: Redactor | None) -> PackedAsset
     return PackedAsset(member=f"assets/{number}", id=asset.id, name=name, media_type=asset.media_type)
 
 
-def _content(assets: SessionAssetStore, asset: Asset, redactor: Redactor | None) -> Iterator[bytes]:
+def _content(assets: AssetStore, asset: Asset, redactor: Redactor | None) -> Iterator[bytes]:
     with assets.open(asset.id) as file:
         if redactor is None:
             yield from iter(lambda: file.read(_PIECE), b"")

@@ -14,7 +14,7 @@ close, `\,` does not separate and `FOO\=1` names no argument.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,6 +31,11 @@ _BEFORE_CLOSING = re.compile(r"(?:\\.|[^\\)])*", re.DOTALL)
 _BEFORE_COMMA = re.compile(r"(?:\\.|[^\\,])*", re.DOTALL)
 _PAIR_OR_CLOSING = re.compile(r"\\.|\)", re.DOTALL)
 _BEFORE_PADDING = re.compile(r"(?:\\.|[^\\])*?(?=\s*\Z)", re.DOTALL)
+_NOTHING = object()
+
+
+def _no(_glob: Glob) -> bool:
+    return False
 
 
 class ArgumentPattern(NamedTuple):
@@ -96,18 +101,28 @@ class CallPattern:
             self.name.is_literal,
         )
 
-    def fits(self, name: str, arguments: Any, *, every: bool) -> bool:
+    def fits(self, name: str, arguments: Any, *, every: bool, or_else: Callable[[Glob], bool] = _no) -> bool:
         """Say whether a tool and the named arguments fit; the subject is another question.
 
-        Where an argument is a list, every item must fit, or any, as *every* says.
+        Args:
+            every: Of an argument that is a list, whether every item must fit, or any.
+            or_else: Asked about a text that does not fit as it is written.
         """
         if not self.name.matches(name):
             return False
         enough = _all_of if every else any
         return not self.arguments or all(
-            enough(text is not None and glob.matches(text) for text in _texts(arguments, path))
+            enough(_fits(value, glob, or_else) for value in _values(arguments, path))
             for path, glob in self.arguments
         )
+
+
+def _fits(value: Any, glob: Glob, or_else: Callable[[Glob], bool]) -> bool:
+    if value is _NOTHING:
+        return False
+    if isinstance(value, str):
+        return glob.matches(value) or or_else(glob)
+    return glob.matches(canonical(value).decode())
 
 
 def _all_of(answers: Iterator[bool]) -> bool:
@@ -115,22 +130,22 @@ def _all_of(answers: Iterator[bool]) -> bool:
     return next(answers, False) and all(answers)
 
 
-def _texts(value: Any, path: Sequence[str]) -> Iterator[str | None]:
-    """Yield all that stands at *path* as text, None wherever there is nothing.
+def _values(value: Any, path: Sequence[str]) -> Iterator[Any]:
+    """Yield all that stands at *path*, `_NOTHING` wherever there is nothing.
 
     A key may have dots itself. Whoever reads `a.b` may mean either, so both count.
     """
     if isinstance(value, (list, tuple)) and (value or path):
         for item in value:
-            yield from _texts(item, path)
+            yield from _values(item, path)
     elif not path:
-        yield value if isinstance(value, str) else canonical(value).decode()
+        yield value
     else:
         found = [size for size in range(1, len(path) + 1) if _has(value, ".".join(path[:size]))]
         for size in found:
-            yield from _texts(value[".".join(path[:size])], path[size:])
+            yield from _values(value[".".join(path[:size])], path[size:])
         if not found:
-            yield None
+            yield _NOTHING
 
 
 def _has(value: Any, key: str) -> bool:

@@ -46,6 +46,11 @@ _SCHEMA: dict[str, Any] = {
     },
 }
 
+_WRITE_OUT = (
+    "If you mean something that the rule does not forbid, make a call in which every word is written out; "
+    "else go on without it."
+)
+
 Answer = Block | Suspend | None
 
 
@@ -114,7 +119,7 @@ def _judge(permissions: Permissions, call: CallView, *, waits: bool) -> Answer:
     if ruling.effect == "allow":
         return None
     if ruling.effect == "deny":
-        return _refusal(ruling.reason)
+        return _refusal(ruling.reason) if ruling.certain else Block(f"{ruling.reason}. {_WRITE_OUT}")
     if call.decision is not None:
         return None if call.decision.approved else _refusal(call.decision.reason or "it was refused")
     if not waits:

@@ -7,6 +7,10 @@ by a rule or by its default, and what it asks for always, no grant makes run.
 Each thing that a call is about is ruled on by itself and the strictest ruling is the call's. So a call
 about several things runs by itself only if every one of them is allowed, by one rule or by several, and
 one thing that is denied denies the call.
+
+What is only known when the call runs is ruled on before. So an allow counts if it fits whatever comes out,
+and an ask or a deny if it could fit. Of a thing that may be anything at all every rule could be: there a
+deny would deny everything, so it asks instead.
 """
 
 from __future__ import annotations
@@ -22,7 +26,9 @@ from agent_runtime.permissions.subjects import Subjects, read_subjects
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from agent_runtime.patterns import Glob
     from agent_runtime.permissions.call_patterns import Specificity
+    from agent_runtime.permissions.subjects import Subject
     from agent_runtime.phases import CallView
 
 Effect = Literal["allow", "ask", "deny"]
@@ -36,6 +42,7 @@ LISTS = (*EFFECTS, FLOOR)
 """The lists of patterns that a section has."""
 
 _FIELDS = (*LISTS, "default", "on_ask")
+_COULD = "what it is about is only known when it runs, and it could fall under the rule {!r}"
 _STRICTNESS = {effect: place for place, effect in enumerate(EFFECTS)}
 
 
@@ -76,27 +83,55 @@ class Rule:
         order = 2 if self.granted else int(self.effect == "ask")
         return self.effect == "deny", self.floor, self.pattern.specificity, order, self.pattern.text
 
-    def concerns(self, call: CallView) -> bool:
-        """Say whether the tool and the arguments that the pattern names fit."""
-        return self.pattern.fits(call.name, call.arguments, every=self.effect == "allow")
+    def concerns(self, call: CallView, subjects: Subjects) -> bool:
+        """Say whether the tool and the arguments that the pattern names fit.
 
-    def is_about(self, subject: str | None, within: Sequence[str]) -> bool:
+        Where a tool says itself what its calls are about, an argument as the model wrote it tells less. It
+        allows nothing then, and what asks or denies is held against what the tool says as well.
+        """
+        pattern = self.pattern
+        if self.effect == "allow":
+            names_some = bool(pattern.arguments) and subjects.told
+            return not names_some and pattern.fits(call.name, call.arguments, every=True)
+        told = (*subjects.each, *subjects.within) if subjects.told else ()
+        return pattern.fits(
+            call.name,
+            call.arguments,
+            every=False,
+            or_else=lambda glob: any(self._counts(glob, one) for one in told),
+        )
+
+    def is_about(self, subject: Subject | None, within: Sequence[Subject]) -> bool:
         """Say whether the rule is about a subject, or may be for what is inside of it."""
         glob = self.pattern.subject
         if glob is None:
             return True
-        if subject is not None and glob.matches(subject):
-            return True
-        return self.effect != "allow" and any(glob.matches(text) for text in within)
+        own = () if subject is None else (subject,)
+        if self.effect == "allow":
+            return any(one.surely(glob) for one in own)
+        return any(self._counts(glob, one) for one in (*own, *within))
+
+    def _counts(self, glob: Glob, thing: Subject) -> bool:
+        if self.effect == "deny" and thing.is_blank:
+            return thing.surely(glob)
+        return thing.possibly(glob)
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What becomes of a call, by which rule (None: by none), and the same as words."""
+    """What becomes of a call.
+
+    Attributes:
+        effect: What becomes of it.
+        rule: By which rule; None: by none.
+        reason: The same as words.
+        certain: False if the rule only could be about it, for what is known before it runs.
+    """
 
     effect: Effect
     rule: Rule | None
     reason: str
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,21 +186,62 @@ class Permissions:
             return Ruling("deny", None, "the arguments are nested too deep to be looked through")
 
     def _decide(self, call: CallView, subjects: Subjects) -> Ruling:
-        rules = [rule for rule in self.rules if rule.concerns(call)]
-        rulings = [self._rule_on(rules, subject, subjects.within) for subject in subjects.each or (None,)]
+        rules = [rule for rule in self.rules if rule.concerns(call, subjects)]
+        rulings = [self._rule_on(call, rules, subject, subjects) for subject in subjects.each or (None,)]
         ruling = max(rulings, key=lambda one: _STRICTNESS[one.effect])
         if subjects.problem and ruling.effect == "allow":
             return Ruling("ask", None, subjects.problem)
         return ruling
 
-    def _rule_on(self, rules: Sequence[Rule], subject: str | None, within: Sequence[str]) -> Ruling:
-        matching = [rule for rule in rules if rule.is_about(subject, within)]
+    def _rule_on(
+        self, call: CallView, rules: Sequence[Rule], subject: Subject | None, subjects: Subjects
+    ) -> Ruling:
+        matching = [rule for rule in rules if rule.is_about(subject, subjects.within)]
         if self.default == "deny" and all(rule.granted and rule.effect == "allow" for rule in matching):
             matching = []
-        if not matching:
-            return Ruling(self.default, None, f"no rule is about it, and the default is {self.default}")
-        rule = max(matching, key=lambda one: one.precedence)
-        return Ruling(rule.effect, rule, f"it falls under the rule {str(rule)!r}")
+        rule = max(matching, key=lambda one: one.precedence, default=None)
+        effect = self.default if rule is None else rule.effect
+        if effect == "allow" and (doubt := self._doubt(call, rule, subject, subjects)) is not None:
+            return Ruling("ask", doubt, _COULD.format(str(doubt)), certain=False)
+        if rule is None:
+            return Ruling(effect, None, self._unruled(call, subjects))
+        if _is_certain(rule, subject, subjects.within):
+            return Ruling(effect, rule, f"it falls under the rule {str(rule)!r}")
+        return Ruling(effect, rule, _COULD.format(str(rule)), certain=False)
+
+    def _doubt(
+        self, call: CallView, allowed_by: Rule | None, subject: Subject | None, subjects: Subjects
+    ) -> Rule | None:
+        """Return a deny that could be about what may be anything, unless a rule allows this very thing."""
+        if subject is None or not subject.is_blank:
+            return None
+        glob = None if allowed_by is None else allowed_by.pattern.subject
+        if glob is not None and subject.is_named_by(glob):
+            return None
+        for rule in self.rules:
+            asking = replace(rule, effect="ask", granted=False)
+            concerns = rule.effect == "deny" and asking.concerns(call, subjects)
+            if concerns and asking.is_about(subject, subjects.within):
+                return rule
+        return None
+
+    def _unruled(self, call: CallView, subjects: Subjects) -> str:
+        """Say that no rule is about a call, and which one only looks as if it were."""
+        reason = f"no rule is about it, and the default is {self.default}"
+        for rule in self.rules:
+            names_some = rule.effect == "allow" and bool(rule.pattern.arguments) and subjects.told
+            if names_some and rule.pattern.fits(call.name, call.arguments, every=True):
+                return (
+                    f"{reason}; {str(rule)!r} names an argument, but {call.name} says itself what its calls "
+                    f"are about, so write {call.name}(…) without a name"
+                )
+        return reason
+
+
+def _is_certain(rule: Rule, subject: Subject | None, within: Sequence[Subject]) -> bool:
+    glob = rule.pattern.subject
+    things = within if subject is None else (subject, *within)
+    return glob is None or any(one.surely(glob) for one in things)
 
 
 def _read_list(name: str, patterns: Any, where: str) -> list[Rule]:

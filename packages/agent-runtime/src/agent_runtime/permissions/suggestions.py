@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from agent_runtime.permissions.rules import Permissions
+    from agent_runtime.permissions.subjects import Subject
     from agent_runtime.phases import CallView
 
 _LONGEST = 1000
@@ -58,8 +59,8 @@ def _would_run(permissions: Permissions, call: CallView, granted: Sequence[CallP
     return permissions.with_granted(rules).decide(call).effect == "allow"
 
 
-def _best_for(subject: str, patterns: Sequence[CallPattern]) -> CallPattern | None:
-    fitting = [one for one in patterns if one.subject is not None and one.subject.matches(subject)]
+def _best_for(subject: Subject, patterns: Sequence[CallPattern]) -> CallPattern | None:
+    fitting = [one for one in patterns if one.subject is not None and subject.surely(one.subject)]
     families = [one for one in fitting if one.subject is not None and not one.subject.is_literal]
     return next(iter([*families, *fitting]), None)
 
@@ -71,8 +72,8 @@ def _narrowest_first(call: CallView) -> list[CallPattern]:
 
 def _patterns(call: CallView) -> Iterator[CallPattern]:
     for subject in read_subjects(call).each[:_MOST]:
-        if 0 < len(subject) <= _LONGEST:
-            yield CallPattern.exact(call.name, subject)
+        if 0 < len(subject.text) <= _LONGEST:
+            yield CallPattern.exact(call.name, subject.text)
     for glob in _told(call)[:_MOST]:
         try:
             pattern = CallPattern.about(call.name, glob)

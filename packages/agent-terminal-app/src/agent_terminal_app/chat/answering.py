@@ -67,10 +67,23 @@ def agent_of(app: AgentApplication, session: Session | None) -> str:
     Raises:
         AgentError: If there is none.
     """
-    from agent_app.agents import choose_agent
     from agent_app.services import AGENT
 
-    own = None if session is None else session.metadata.get(AGENT)
+    return _meant(app, None if session is None else session.metadata.get(AGENT))
+
+
+def agent_of_stored(app: AgentApplication, session_id: str | None) -> str:
+    """Return the same for a session by its id, without reading it.
+
+    Raises:
+        AgentError: If there is none.
+    """
+    return _meant(app, None if session_id is None else app.store.info(session_id).agent_id)
+
+
+def _meant(app: AgentApplication, own: object) -> str:
+    from agent_app.agents import choose_agent
+
     known = own if isinstance(own, str) and own in app.config.get("agents", {}) else None
     chosen = choose_agent(app.config, known)
     if chosen is None:

@@ -57,6 +57,17 @@ class Approvals:
             self._show(self._shown.lines(color=self._screen.color))
         return self._shown is not None
 
+    async def was_decided(self, conversation: Conversation) -> bool:
+        """Look whether what was asked needs no answer any more, and show what is asked then.
+
+        Returns:
+            True if nothing is left to be asked, so that the agent can go on.
+        """
+        shown, found = self._shown, await _next_question(conversation)
+        if shown is None or (found is not None and found.id == shown.id):
+            return False
+        return not await self.ask(conversation) and _can_go_on(conversation, shown.id)
+
     async def take(self, conversation: Conversation, line: str) -> bool:
         """Take a line as the answer to the question that was shown.
 

@@ -1,56 +1,103 @@
-"""The keys. One table: each function says in its first line what the key does."""
+"""The keys at work: what each action of the table does when one of its keys is pressed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from prompt_toolkit.filters import Condition, has_completions, has_focus, is_searching
+from prompt_toolkit.filters import Always, Condition, Filter, has_completions, has_focus, is_searching
 from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.bindings.search import (
+    reverse_incremental_search,
+    start_reverse_incremental_search,
+)
 from prompt_toolkit.keys import Keys
 
 if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyPressEvent
 
+    from agent_terminal_app.chat.keymap import KeyMap
     from agent_terminal_app.chat.prompt import Prompt
 
 _PAGE = 10
 
+Handler = Callable[["KeyPressEvent"], None]
 
-def chat_keys(prompt: Prompt) -> KeyBindings:
+
+def chat_keys(prompt: Prompt, keymap: KeyMap) -> KeyBindings:
     """Return the keys of a chat."""
-    keys = KeyBindings()
-    _sending_keys(keys, prompt)
-    _stopping_keys(keys, prompt)
-    _editing_keys(keys, prompt)
-    _looking_keys(keys, prompt)
-    return keys
+    binder = Binder(prompt, keymap)
+    _sending_keys(binder, prompt)
+    _deciding_keys(binder, prompt)
+    _stopping_keys(binder, prompt)
+    _editing_keys(binder, prompt)
+    _looking_keys(binder, prompt)
+    return binder.bindings
 
 
-def _sending_keys(keys: KeyBindings, prompt: Prompt) -> None:
-    typing = has_focus(prompt.line.buffer)
+class Binder:
+    """Binds what actions do to the keys that they have.
 
-    @keys.add("enter", filter=typing)
+    Args:
+        prompt: Knows what is typed.
+        keymap: The keys in force.
+
+    Attributes:
+        bindings: What is bound.
+        typing: Whether the prompt has the keys, and nothing else.
+    """
+
+    def __init__(self, prompt: Prompt, keymap: KeyMap) -> None:
+        self.bindings = KeyBindings()
+        self.typing = has_focus(prompt.line.buffer)
+        self._keymap = keymap
+        self._at_the_beginning = self.typing & Condition(
+            lambda: not prompt.line.buffer.text and not prompt.chat.asks_for_a_line
+        )
+
+    def bind(self, action: str, when: Filter | None = None) -> Callable[[Handler], Handler]:
+        """Let a function be what an action does; its usual keys that it has lost do nothing."""
+        allowed = Always() if when is None else when
+
+        def place(handler: Handler) -> Handler:
+            for key in self._keymap.keys[action]:
+                only = allowed & self._at_the_beginning if key.is_typed else allowed
+                self.bindings.add(*key.codes, filter=only)(handler)
+            for key in self._keymap.freed(action):
+                if not key.is_typed:
+                    self.bindings.add(*key.codes, filter=allowed)(_do_nothing)
+            return handler
+
+        return place
+
+
+def _do_nothing(_event: KeyPressEvent) -> None:
+    """Let a key be pressed in vain, that would mean something else to the line editor."""
+
+
+def _sending_keys(binder: Binder, prompt: Prompt) -> None:
+    @binder.bind("send", binder.typing)
     def _send(event: KeyPressEvent) -> None:
         """Send; take the completion that is chosen; behind a backslash begin a new line."""
         buffer = event.current_buffer
         if prompt.line.is_chosen:
             prompt.line.take_completion()
-        elif buffer.document.text_before_cursor.endswith("\\"):
+        elif buffer.document.text_before_cursor.endswith("\\") and not prompt.chat.asks_for_a_secret:
             buffer.delete_before_cursor()
             buffer.insert_text("\n")
         else:
             prompt.send()
 
-    @keys.add("escape", "enter", filter=typing)
-    @keys.add("c-j", filter=typing)
+    @binder.bind("new_line", binder.typing)
     def _new_line(event: KeyPressEvent) -> None:
-        """Begin a new line."""
         event.current_buffer.insert_text("\n")
 
-    @keys.add("tab", filter=typing)
-    def _tab(event: KeyPressEvent) -> None:
+    @binder.bind("complete", binder.typing)
+    def _complete(event: KeyPressEvent) -> None:
         """Take a completion; queue while the agent works; look for completions."""
         buffer = event.current_buffer
+        if prompt.chat.asks_for_a_secret:
+            return  # nobody who completes texts is told this one
         if prompt.line.has_choice:
             prompt.line.take_completion()
         elif prompt.chat.running and buffer.text.strip():
@@ -58,22 +105,28 @@ def _sending_keys(keys: KeyBindings, prompt: Prompt) -> None:
         else:
             buffer.start_completion(select_first=False)
 
-    @keys.add("escape", "up", filter=typing)
+
+def _deciding_keys(binder: Binder, prompt: Prompt) -> None:
+    @binder.bind("take_back", binder.typing)
     def _take_back(_event: KeyPressEvent) -> None:
-        """Take back the last message that waits, to edit it."""
         prompt.take_back()
 
+    @binder.bind("mode", binder.typing)
+    def _mode(event: KeyPressEvent) -> None:
+        """Go back in a list of completions that is open; else go on to the next mode."""
+        if prompt.line.has_choice:
+            event.current_buffer.complete_previous()
+        else:
+            prompt.next_mode()
 
-def _stopping_keys(keys: KeyBindings, prompt: Prompt) -> None:
-    typing = has_focus(prompt.line.buffer)
 
-    @keys.add("escape", filter=typing & ~is_searching)
+def _stopping_keys(binder: Binder, prompt: Prompt) -> None:
+    @binder.bind("stop", binder.typing & ~is_searching)
     def _stop(_event: KeyPressEvent) -> None:
-        """Close what is open; else stop what goes on; twice, with nothing typed, go back a message."""
         prompt.escape()
 
-    @keys.add("c-c")
-    @keys.add("<sigint>")
+    @binder.bindings.add("<sigint>")
+    @binder.bind("interrupt")
     def _interrupt(event: KeyPressEvent) -> None:
         """Stop what goes on; else clear what is typed, which Up brings back; else leave."""
         if prompt.interrupt():
@@ -84,22 +137,21 @@ def _stopping_keys(keys: KeyBindings, prompt: Prompt) -> None:
         else:
             prompt.leave()
 
-    @keys.add("c-d", filter=typing & Condition(lambda: not prompt.line.buffer.text))
+    @binder.bind("leave", binder.typing & Condition(lambda: not prompt.line.buffer.text))
     def _leave(_event: KeyPressEvent) -> None:
-        """Leave."""
         prompt.leave()
 
-    @keys.add("c-z")
+    @binder.bind("suspend")
     def _suspend(event: KeyPressEvent) -> None:
-        """Let the shell have the terminal for a while."""
         event.app.suspend_to_background()
 
 
-def _editing_keys(keys: KeyBindings, prompt: Prompt) -> None:
-    typing = has_focus(prompt.line.buffer)
-    behind_mark = typing & Condition(lambda: prompt.line.mark_before_cursor() is not None)
+def _editing_keys(binder: Binder, prompt: Prompt) -> None:
+    behind_mark = binder.typing & Condition(lambda: prompt.line.mark_before_cursor() is not None)
+    may_be_seen = binder.typing & Condition(lambda: not prompt.chat.asks_for_a_secret)
+    keys = binder.bindings
 
-    @keys.add(Keys.BracketedPaste, filter=typing)
+    @keys.add(Keys.BracketedPaste, filter=binder.typing)
     def _paste(event: KeyPressEvent) -> None:
         """Paste; a large text is shown as a mark."""
         prompt.paste(event.data)
@@ -112,37 +164,42 @@ def _editing_keys(keys: KeyBindings, prompt: Prompt) -> None:
         """Delete a whole mark."""
         prompt.line.delete_mark()
 
-    @keys.add("c-g", filter=typing)
+    @binder.bind("edit", may_be_seen)
     def _edit(_event: KeyPressEvent) -> None:
-        """Edit what is typed in $EDITOR."""
         prompt.edit()
 
+    @binder.bind("search", may_be_seen | is_searching)
+    def _search(event: KeyPressEvent) -> None:
+        """Look for what was typed before; again, for what was typed before that."""
+        (reverse_incremental_search if is_searching() else start_reverse_incremental_search).call(event)
 
-def _looking_keys(keys: KeyBindings, prompt: Prompt) -> None:
+
+def _looking_keys(binder: Binder, prompt: Prompt) -> None:
     pane_is_open = Condition(lambda: prompt.around.pane.is_open)
 
-    @keys.add("c-o")
+    @binder.bind("open")
     def _open(_event: KeyPressEvent) -> None:
-        """Open the last tool call or thought; again, the one before."""
         if prompt.chat.conversation is not None:
             prompt.around.pane.open_next(prompt.chat.conversation.folds)
 
-    @keys.add("pageup", filter=pane_is_open)
+    @binder.bind("scroll_up", pane_is_open)
     def _up(_event: KeyPressEvent) -> None:
-        """Show what is above in what is open."""
         prompt.around.pane.scroll(-_PAGE)
 
-    @keys.add("pagedown", filter=pane_is_open)
+    @binder.bind("scroll_down", pane_is_open)
     def _down(_event: KeyPressEvent) -> None:
-        """Show what is below in what is open."""
         prompt.around.pane.scroll(_PAGE)
 
-    @keys.add("c-l")
+    @binder.bind("transcript", binder.typing)
+    def _transcript(_event: KeyPressEvent) -> None:
+        prompt.show_transcript()
+
+    @binder.bind("clear")
     def _clear(event: KeyPressEvent) -> None:
-        """Clear the screen."""
         event.app.renderer.clear()
 
-    @keys.add("f1", filter=~has_completions)
+    nobody_asks = Condition(lambda: not prompt.chat.asks_for_a_line)  # else it would be the answer
+
+    @binder.bind("help", ~has_completions & nobody_asks)
     def _help(_event: KeyPressEvent) -> None:
-        """Show the help."""
         prompt.run_command("/help")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from agent_terminal_app.chat.rows import in_rows
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
@@ -20,15 +22,21 @@ class Dialogue:
     Args:
         screen: Where questions are shown.
         ended: Called when a command has ended, with what it raised, if that was anything.
+        asked: Called when it asks something.
     """
 
     def __init__(
-        self, screen: Screen, ended: Callable[[BaseException | None], None] = lambda _error: None
+        self,
+        screen: Screen,
+        ended: Callable[[BaseException | None], None] = lambda _error: None,
+        asked: Callable[[], None] = lambda: None,
     ) -> None:
         self._screen = screen
         self._ended = ended
+        self._has_asked = asked
         self._task: asyncio.Task[None] | None = None
         self._wanted: asyncio.Future[str | None] | None = None
+        self._hidden = False
         self._asked = asyncio.Event()
 
     @property
@@ -41,15 +49,26 @@ class Dialogue:
         """Whether the command waits for a line."""
         return self._wanted is not None and not self._wanted.done()
 
-    async def ask(self, question: str) -> str | None:
+    @property
+    def asking_for_a_secret(self) -> bool:
+        """Whether it waits for one that nobody shall see."""
+        return self.asking and self._hidden
+
+    async def ask(self, question: str, *, hidden: bool = False) -> str | None:
         """Ask the person something, for a command; the next line that is typed is the answer.
+
+        Args:
+            hidden: Whether the line is a secret: it is never shown and never kept.
 
         Returns:
             The line; None if the person wants to leave it.
         """
-        self._screen.line(question)
-        self._wanted = asyncio.get_running_loop().create_future()
+        self._hidden, self._wanted = hidden, asyncio.get_running_loop().create_future()
+        # Behind that, so that nothing can be seen that is typed for it.
+        for line in question.split("\n"):
+            self._screen.line("\n".join(in_rows(line, self._screen.width)))
         self._asked.set()
+        self._has_asked()
         try:
             return await self._wanted
         finally:

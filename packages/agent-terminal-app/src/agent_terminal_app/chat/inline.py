@@ -104,7 +104,7 @@ def cut_line(line: str, width: int, *, finished: bool = True) -> tuple[str, str]
     if not finished:
         marks.append((_opening(near, marks, width), len(near)))
     fits = cut_place(near, width)
-    fitting = [place for place in range(1, min(fits + 1, len(near))) if _may_break(near, place)]
+    fitting = [place for place in range(1, min(fits + 1, len(near))) if may_break(near, place)]
     for place in reversed(fitting):
         if _is_outside(place, marks):
             return _parts(line, place)
@@ -112,7 +112,7 @@ def cut_line(line: str, width: int, *, finished: bool = True) -> tuple[str, str]
         if mark := _split_mark(near, place):
             row, rest = _parts(line, place)
             return row + mark, mark + rest
-    later = (place for place in range(fits + 1, len(near)) if _may_break(near, place))
+    later = (place for place in range(fits + 1, len(near)) if may_break(near, place))
     first = next((place for place in later if _is_outside(place, marks)), None)
     return None if first is None else _parts(line, first)
 
@@ -142,7 +142,8 @@ def _opening(line: str, marks: list[tuple[int, int]], width: int) -> int:
     return first if len(line) - first <= _PATIENCE * width else len(line)
 
 
-def _may_break(line: str, place: int) -> bool:
+def may_break(line: str, place: int) -> bool:
+    """Say whether a row may end before a place of a line: between words, or beside a wide character."""
     before, here = line[place - 1], line[place]
     if here == " ":
         return before != " "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.clipboard import InMemoryClipboard
 from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
@@ -30,11 +31,13 @@ class Line(NamedTuple):
         text: All of it.
         shown: The same with marks for large pastes.
         queue: Whether it waits until the agent has answered.
+        secret: Whether it was typed where nobody shall see it.
     """
 
     text: str
     shown: str
     queue: bool = False
+    secret: bool = False
 
 
 class InputLine:
@@ -73,7 +76,13 @@ class InputLine:
         if shown.strip() and not self._chat.asks_for_a_line:
             self.buffer.history.append_string(self._pastes.to_remember(shown))
         self.buffer.reset()
-        return Line(self._pastes.put_back(shown), shown, queue)
+        return Line(self._pastes.put_back(shown), shown, queue, self._chat.asks_for_a_secret)
+
+    def forget(self) -> None:
+        """Forget what is typed; nothing brings it back."""
+        self.buffer.reset()
+        get_app().clipboard = InMemoryClipboard()  # where what was cut would be pasted from
+        self._chat.typing("")
 
     def clear(self) -> None:
         """Forget what is typed; Up brings it back."""

@@ -6,8 +6,12 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.input.posix_utils import PosixStdinReader
 from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.keys import Keys
+
+from agent_terminal_app.chat.key_names import SHIFT_ENTER
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -16,6 +20,8 @@ LONGEST_PASTE = 4_000_000
 """How many characters of a paste are taken; more is a file to be attached."""
 
 _PIECE = 65_536
+_SHIFT_ENTER = ("\x1b[27;2;13~", "\x1b[13;2u")
+"""What terminals send for Shift+Enter, if they were told to tell it from Enter."""
 _BEGIN, _END = "\x1b[200~", "\x1b[201~"
 
 
@@ -72,6 +78,7 @@ class Keyboard(PosixStdinReader):
 
 def open_keyboard(stdin: TextIO | None = None) -> Vt100Input:
     """Return the terminal's keyboard as the prompt takes it."""
+    ANSI_SEQUENCES.update(dict.fromkeys(_SHIFT_ENTER, Keys(SHIFT_ENTER)))
     stdin = stdin or sys.stdin
     keyboard = Vt100Input(stdin)
     keyboard.stdin_reader = Keyboard(stdin.fileno(), encoding=stdin.encoding)

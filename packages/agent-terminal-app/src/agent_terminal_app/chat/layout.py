@@ -18,10 +18,17 @@ from prompt_toolkit.layout import (
     Window,
 )
 from prompt_toolkit.layout.controls import BufferControl
-from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
+from prompt_toolkit.layout.processors import (
+    ConditionalProcessor,
+    PasswordProcessor,
+    Processor,
+    Transformation,
+    TransformationInput,
+)
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
+from agent_terminal_app.chat.modes import ALLOWED
 from agent_terminal_app.chat.pane import Pane
 from agent_terminal_app.chat.text import cells, fitted, unseen_marked
 
@@ -52,24 +59,35 @@ _PROMPT, _CONTINUED = "» ", "  "
 
 
 def toolbar(chat: Chat, width: int) -> str:
-    """Return the last line: the state, then as many meters as fit."""
+    """Return the last line: the state, the mode if edits are not asked about, as many meters as fit."""
     conversation = chat.conversation
-    parts = [_state(chat), *([] if conversation is None else conversation.meters.parts())]
-    while len(parts) > 1 and cells(" · ".join(parts)) > width - 1:
+    parts, kept = [_state(chat)], 1
+    if conversation is not None:
+        mode = [ALLOWED] if conversation.edits.allowed else []
+        parts, kept = [*mode, *parts, *conversation.meters.parts()], 1 + len(mode)
+    while len(parts) > kept and cells(" · ".join(parts)) > width - 1:
         parts.pop()
     return fitted(" · ".join(parts), width - 1)
 
 
 def _state(chat: Chat) -> str:
     if chat.asks_for_a_line:
-        return "type your answer · Esc leaves it"
+        hidden = ", it is not shown" if chat.asks_for_a_secret else ""
+        return f"type your answer{hidden} · Esc leaves it"
     if chat.progress.running:
         return chat.progress.state()
     if chat.busy:
         return "working · Esc stops"
     if chat.conversation is None:
         return "starting …"
-    return "your answer? · Esc: no" if chat.asking else "ready · F1 help"
+    if chat.asking:
+        return "your answer? · Esc: no"
+    return f"ready · {chat.keys.first('help')} help" if chat.keys.first("help") else "ready · /help"
+
+
+def _hiding(chat: Chat) -> Processor:
+    """Return what shows only how long a text is, while one is asked for that nobody shall see."""
+    return ConditionalProcessor(PasswordProcessor(), Condition(lambda: chat.asks_for_a_secret))
 
 
 class ShowUnseen(Processor):
@@ -94,12 +112,12 @@ class Around:
     def __init__(self, chat: Chat, buffer: Buffer, *, color: bool) -> None:
         self._chat = chat
         self._color = color
-        self.pane = Pane()
+        self.pane = Pane(chat.keys)
         self.search = SearchToolbar()
         self.prompt = Window(
             BufferControl(
                 buffer,
-                input_processors=[ShowUnseen()],
+                input_processors=[ShowUnseen(), _hiding(chat)],
                 include_default_input_processors=True,
                 search_buffer_control=self.search.control,
                 preview_search=True,

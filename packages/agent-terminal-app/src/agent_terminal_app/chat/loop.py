@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -17,18 +18,22 @@ from agent_core import AgentError
 from agent_terminal_app.chat.conversation import Conversation
 from agent_terminal_app.chat.dialogue import Dialogue
 from agent_terminal_app.chat.gathering import gather
+from agent_terminal_app.chat.held import ask_what_then, give_back
+from agent_terminal_app.chat.keymap import KeyMap
 from agent_terminal_app.chat.own_thread import in_own_thread
 from agent_terminal_app.chat.remarks import Remarks
 from agent_terminal_app.chat.shelling import Shelling
 from agent_terminal_app.chat.text import one_line
 from agent_terminal_app.chat.work import Work
 from agent_terminal_app.chat.workspace import Workspace
+from agent_terminal_app.tables import is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from agent_app import AgentApplication
+    from agent_app import AgentApplication, SessionHeld
     from agent_terminal_app.chat.commands import Talk
+    from agent_terminal_app.chat.held import Words
     from agent_terminal_app.chat.progress import Progress
     from agent_terminal_app.chat.screen import Screen
 
@@ -42,28 +47,39 @@ class Chat:
         open_app: Opens the application; called in a thread.
         screen: Where lines go.
         session_id: The session to go on with; by default a new one.
+        keys: The keys in force.
 
     Attributes:
         screen: Where lines go.
+        keys: The keys in force.
         left: Set when the person wants to leave.
         changed: Called when there is something else to show around the prompt.
     """
 
     def __init__(
-        self, open_app: Callable[[], AgentApplication], screen: Screen, session_id: str | None = None
+        self,
+        open_app: Callable[[], AgentApplication],
+        screen: Screen,
+        session_id: str | None = None,
+        keys: KeyMap | None = None,
     ) -> None:
         self.screen = screen
+        self.keys = keys or KeyMap.usual()
         self.left = asyncio.Event()
         self.changed: Callable[[], None] = lambda: None
         self._open_app = open_app
         self._session_id = session_id
         self._opening: asyncio.Task[Conversation] | None = None
+        self._telling: asyncio.Task[None] | None = None
         self._conversation: Conversation | None = None
         self._workspace: Workspace | None = None
         self._remarks = Remarks(screen)
         self._work = Work(screen, self._remarks, self._has_changed)
-        self._shelling = Shelling(screen, self._remarks, self._has_changed)
-        self._dialogue = Dialogue(screen, self._command_ended)
+        self._shelling = Shelling(screen, self._remarks, self._has_changed, self.keys.first("take_back"))
+        self._dialogue = Dialogue(screen, self._command_ended, self._has_changed)
+        if screen.is_live or is_terminal(sys.stdin):
+            self._work.held = self._held_elsewhere
+        self._turning = asyncio.Lock()
 
     def _has_changed(self) -> None:
         self.changed()
@@ -100,12 +116,19 @@ class Chat:
         """Whether a command waits for a line."""
         return self._dialogue.asking
 
+    @property
+    def asks_for_a_secret(self) -> bool:
+        """Whether that line must neither be shown nor kept."""
+        return self._dialogue.asking_for_a_secret
+
     def waiting_lines(self) -> list[str]:
         """Return what waits, and what goes with the next message."""
         if self._conversation is None:
             return []
         attached = [one.line() for one in self._conversation.attached]
-        return [*attached, *self._conversation.waiting.lines()]
+        keys = self.keys
+        waiting = self._conversation.waiting.lines(send=keys.first("send"), take_back=keys.first("take_back"))
+        return [*attached, *waiting]
 
     def workspace(self) -> Workspace:
         """Return the files that can be mentioned; called in a thread."""
@@ -134,13 +157,32 @@ class Chat:
         app = await in_own_thread(self._open_app)
         await asyncio.to_thread(import_module, "agent_terminal_app.chat.own_commands")  # registers them
         conversation = Conversation(app)
+        conversation.keys, conversation.changed = self.keys, self._has_changed
         for problem in app.problems:
             self._remarks.note(f"! plugin {problem.plugin!r} is left out: {one_line(problem.reason)}")
         if self._session_id is not None:
             await self._resume(conversation, self._session_id)
         self._conversation = conversation
+        self._telling = asyncio.create_task(self._tell_notices(conversation))
         self.changed()
         return conversation
+
+    async def told(self) -> None:
+        """Wait until the person was told what plugins have to tell at the start."""
+        if self._telling is not None:
+            await asyncio.wait({self._telling})
+
+    async def _tell_notices(self, conversation: Conversation) -> None:
+        from agent_terminal_app.notices import in_chat, opening_notices
+
+        try:
+            found = await in_own_thread(partial(opening_notices, conversation.app, conversation.session_id))
+        except AgentError as error:
+            self._remarks.fail(error)
+            return
+        for notice in found:
+            todo = in_chat(notice)
+            self._remarks.note(f"! {one_line(notice.text)}{f': {todo}' if todo else ''}")
 
     async def _resume(self, conversation: Conversation, session_id: str) -> None:
         """Go on with a session: show how it ended, and what it waits for."""
@@ -153,7 +195,7 @@ class Chat:
 
     def typing(self, text: str) -> None:
         """Note what stands in the input, so that no line answers a question that came while it was typed."""
-        self._work.approvals.typing(text)
+        self._work.approvals.typing("" if self.asks_for_a_secret else text)
 
     def typed_before(self) -> None:
         """Note that the next line was typed before it could be known what is asked."""
@@ -173,7 +215,7 @@ class Chat:
             AgentError: If the application cannot be opened.
         """
         if self._dialogue.asking:
-            self._remarks.echo(line)
+            self._remarks.echo("(not shown)" if self.asks_for_a_secret else line)
             await self._dialogue.answer(line)
             return True
         conversation = await self.ready()
@@ -203,6 +245,24 @@ class Chat:
         conversation.attached.clear()
         await self._work.say(conversation, text, shown, gathered.attached, queue=queue)
         return True
+
+    async def _held_elsewhere(self, conversation: Conversation, words: Words, held: SessionHeld) -> None:
+        """Ask what becomes of words for a session that another process has."""
+        if self._dialogue.running:
+            self._remarks.fail(held)
+            self._remarks.note(give_back(conversation, words))
+            return
+        await self._dialogue.begin(ask_what_then(self._talk(conversation), self._work, words, held))
+
+    async def next_mode(self) -> None:
+        """Ask before edits from now on, or do not; what waits for just that goes on."""
+        conversation = await self.ready()
+        async with self._turning:  # of two presses the second turns back what the first has turned
+            try:
+                self._remarks.note(await asyncio.to_thread(conversation.turn_mode))
+            except AgentError as error:
+                self._remarks.fail(error)
+            await self._work.go_on_if_decided(conversation)
 
     async def take_back(self) -> str | None:
         """Take the last message back that waits, or what goes with the next one; return the text of it."""
@@ -234,6 +294,7 @@ class Chat:
         conversation, before = talk.conversation, talk.conversation.session_id
         await run_command(talk, line)
         conversation.forget_front_end()
+        await asyncio.to_thread(conversation.edits.look, conversation.session_id)
         if conversation.session_id != before and not self.running:
             await self._work.ask(conversation)
 
@@ -277,8 +338,9 @@ class Chat:
         if self._conversation is not None:
             self._work.stop(self._conversation)
         await self.finish()
-        if self._opening is not None:
-            self._opening.cancel()
+        for beside in (self._opening, self._telling):
+            if beside is not None:
+                beside.cancel()
         if self._conversation is not None:
             self._conversation.app.close()
 
@@ -288,6 +350,7 @@ async def talk_through(chat: Chat, next_line: Callable[[], Awaitable[str | None]
     chat.start()
     try:
         await chat.ready()
+        await chat.told()
         while not chat.left.is_set() and (line := await next_line()) is not None:
             await chat.take(line)
             await chat.finish()

@@ -12,6 +12,7 @@ import re
 from typing import NamedTuple
 
 from agent_terminal_app.chat.grid import table_lines
+from agent_terminal_app.chat.highlight import Highlighter, highlighter
 from agent_terminal_app.chat.inline import cut_line, show
 from agent_terminal_app.chat.text import cells, clean, is_wider, padded, styled
 
@@ -60,6 +61,7 @@ class LineMarkdown:
         self._enough = 0  # how long the open line must be for a look at whether it can be cut
         self._begun: Block | None = None  # of the open line, if its first rows were shown
         self._fence = ""
+        self._code: Highlighter | None = None  # of the block that is open, where styles are wanted
         self._table: list[str] = []  # rows that wait for the last one, or a line that may be the first
 
     def feed(self, piece: str) -> list[str]:
@@ -75,7 +77,7 @@ class LineMarkdown:
         rest, self._open = self._open, ""
         lines = self._finished(rest) if rest else []
         lines += self._release()
-        self._fence, self._begun = "", None
+        self._fence, self._begun, self._code = "", None, None
         return lines
 
     def _finished(self, line: str) -> list[str]:
@@ -136,12 +138,10 @@ class LineMarkdown:
 
     def _rows(self, line: str) -> list[str]:
         fence = _FENCE.match(line) if self._begun is None else None
-        if self._fence:
-            closes = fence is not None and fence[1].startswith(self._fence)
-            self._fence = "" if closes else self._fence
-            return [styled(line, "dim" if closes else "code", color=self._color)]
+        if self._fence and (fence is None or not fence[1].startswith(self._fence)):
+            return [line if self._code is None else self._code.line(line)]
         if fence is not None:
-            self._fence = fence[1]
+            self._begin_or_end_code(fence[1], line)
             return [styled(line, "dim", color=self._color)]
         if self._begun is None and _RULE.match(line):
             return [styled("─" * min(self.width or _RULE_WIDTH, _RULE_WIDTH), "dim", color=self._color)]
@@ -150,6 +150,10 @@ class LineMarkdown:
         front = block.rest if rows or self._begun is not None else block.first
         self._begun = None
         return [*rows, self._row(front, rest, block)]
+
+    def _begin_or_end_code(self, fence: str, line: str) -> None:
+        self._fence = "" if self._fence else fence
+        self._code = highlighter(line) if self._fence and self._color else None
 
     def _cut(self, block: Block, text: str, *, finished: bool) -> tuple[list[str], str]:
         """Return the full rows of a text, and what is left."""

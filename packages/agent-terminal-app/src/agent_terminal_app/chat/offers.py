@@ -51,6 +51,11 @@ class Offer:
         """Whether it serves the whole application, and not one session."""
         return self.action.owner == "application"
 
+    @property
+    def needs_session(self) -> bool:
+        """Whether something must have been said before; its plugin may say that no session matters to it."""
+        return not self.is_of_application and self.action.extra.get("without_session") is not True
+
 
 async def find_offers(conversation: Conversation) -> list[Offer]:
     """Return what can be asked for now; without a session, what its agent's plugins will offer in one."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from agent_core import AgentError
 from agent_terminal_app.chat.answering import agent_of
 from agent_terminal_app.chat.words import one_line
+from agent_terminal_app.exits import told
+from agent_terminal_app.offered import offered_models
 from agent_terminal_app.wiring import DEFAULT_MODEL, SHORT_NAMES
 
 if TYPE_CHECKING:
@@ -58,11 +60,19 @@ def offered_by(app: AgentApplication, provider: str) -> list[Mapping[str, Any]]:
     Raises:
         AgentError: If it cannot be asked.
     """
+    from agent_terminal_app.paths import Paths
+    from agent_terminal_app.told_windows import keep_windows
+
     lend_key(app, provider)
     agent = app.runtime.resolve(agent_of(app, None))
     entry = app.runtime.registries.providers.get(provider)
     settings = {} if entry is None else entry.config
-    return list(agent.core.resolve({**settings, "provider": provider}).models)
+    try:
+        offered = offered_models(agent.core, {**settings, "provider": provider})
+    except AgentError as error:
+        raise AgentError(told(error)) from error
+    keep_windows(Paths.of_this_user(), provider, str(settings.get("base_url") or ""), offered)
+    return offered
 
 
 def lend_key(app: AgentApplication, provider: str) -> None:
@@ -99,7 +109,7 @@ def _read(registries: RegistrySet, name: str) -> ModelSpec:
     short, colon, model = name.partition(":")
     provider = SHORT_NAMES.get(short, short)
     if provider not in registries.providers:
-        known = nearest(short, [*registries.models, *registries.providers])
+        known = nearest(short, dict.fromkeys([*registries.models, *registries.providers]))
         problem = "there is no such provider" if colon else "there is no such model"
         raise AgentError(f"{one_line(name, 80)!r}: {problem}: {known} /model lists the models")
     return ModelSpec(f"{provider}:{model}", provider, model)

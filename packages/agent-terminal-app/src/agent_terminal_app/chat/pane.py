@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_terminal_app.chat.folds import opened
+from agent_terminal_app.chat.keymap import KeyMap
 from agent_terminal_app.chat.text import cells, cut_place, first_style, fitted, unstyled
 
 if TYPE_CHECKING:
@@ -12,9 +13,14 @@ if TYPE_CHECKING:
 
 
 class Pane:
-    """The fold that is open, if one is."""
+    """The fold that is open, if one is.
 
-    def __init__(self) -> None:
+    Args:
+        keys: What opens, scrolls and closes it.
+    """
+
+    def __init__(self, keys: KeyMap | None = None) -> None:
+        self._keys = keys or KeyMap.usual()
         self._fold: Fold | None = None
         self._offset = 0
         self._made: tuple[tuple[int, int, int], str, list[str]] | None = None
@@ -47,7 +53,13 @@ class Pane:
         seen = rows[self._offset : self._offset + room]
         first, last = self._offset + 1, self._offset + len(seen)
         place = f"lines {first}-{last} of {len(rows)} · " if len(rows) > room else ""
-        return [title, *seen, fitted(f"{place}Ctrl+O older, PgUp PgDn scroll, Esc closes", width)]
+        return [title, *seen, fitted(f"{place}{self._how()}", width)]
+
+    def _how(self) -> str:
+        keys = self._keys
+        older = f"{keys.first('open')} older, " if keys.first("open") else ""
+        scroll = f"{keys.first('scroll_up')} {keys.first('scroll_down')}".strip()
+        return f"{older}{f'{scroll} scroll, ' if scroll else ''}{keys.first('stop')} closes"
 
     def _rows(self, fold: Fold, width: int, *, color: bool) -> tuple[str, list[str]]:
         """Return a fold as rows; they are made once, since they are drawn again and again."""

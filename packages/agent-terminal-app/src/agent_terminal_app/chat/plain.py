@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 _FAILED = 1
 _PIECE = 65_536
+_SIGN, _SIGN_OF_A_QUESTION = "> ", "your answer> "
 
 
 async def run_in_lines(chat: Chat, stream: TextIO | None = None) -> int:
@@ -50,11 +51,14 @@ class _Sitting:
         self._stream = stream
         self._lines = _Lines(stream)
         self._talking: asyncio.Task[None] | None = None
+        self._is_signed = False
 
     async def talk(self) -> None:
         self._talking = asyncio.create_task(talk_through(self._chat, self._next_line))
         with suppress(asyncio.CancelledError):
             await self._talking
+        if self._is_signed:  # nobody has ended this line by Enter
+            self._chat.screen.line()
 
     def end(self, code: int) -> None:
         """Stop what goes on, if it is only that; else end the chat."""
@@ -75,7 +79,31 @@ class _Sitting:
             self._chat.typed_before()
         elif self._chat.asking:
             drop_half_a_line(self._stream)
-        return await self._lines.next()
+        self._sign()
+        line = await (self._hidden_line() if self._chat.asks_for_a_secret else self._lines.next())
+        self._is_signed = self._is_signed and line is None
+        return line
+
+    def _sign(self) -> None:
+        """Show where to type, to somebody at a terminal whose line has not come yet."""
+        screen, stream = self._chat.screen, self._stream
+        if (
+            isinstance(screen, TextScreen)
+            and stream.isatty()
+            and not self._lines.wait
+            and not line_waits(stream)
+        ):
+            self._is_signed = screen.sign(_SIGN_OF_A_QUESTION if self._chat.asking else _SIGN)
+
+    async def _hidden_line(self) -> str | None:
+        """Read a line that a terminal does not show, nor the line break behind it."""
+        from agent_terminal_app.first_run.lines import unseen
+
+        with unseen(self._stream):
+            line = await self._lines.next()
+        if self._stream.isatty():
+            self._chat.screen.line()
+        return line
 
 
 class _Lines:
@@ -86,9 +114,14 @@ class _Lines:
         self._encoding = stream.encoding or "utf-8"
         self._rest = b""
 
+    @property
+    def wait(self) -> bool:
+        """Whether a line was read already."""
+        return b"\n" in self._rest
+
     async def next(self) -> str | None:
         """Return the next line; None at the end."""
-        while b"\n" not in self._rest:
+        while not self.wait:
             piece = await in_own_thread(self._read)
             if not piece:
                 break

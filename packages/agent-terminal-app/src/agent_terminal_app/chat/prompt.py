@@ -22,6 +22,7 @@ from agent_terminal_app.chat.bindings import chat_keys
 from agent_terminal_app.chat.input_line import InputLine, Line
 from agent_terminal_app.chat.keyboard import LONGEST_PASTE, open_keyboard
 from agent_terminal_app.chat.layout import STYLE, Around
+from agent_terminal_app.chat.paging import Paging
 from agent_terminal_app.chat.redrawing import Redrawing
 from agent_terminal_app.chat.remarks import Remarks
 from agent_terminal_app.chat.resizing import ResizingApplication
@@ -48,7 +49,7 @@ _CHORD = 1.0
 _PATIENCE = 5.0
 """For how many seconds the agent may tidy up at the end."""
 
-_HUNG_UP = 129
+_HUNG_UP, _INTERRUPTED = 129, 130
 _NOWHERE = "sqlite://"
 
 
@@ -78,15 +79,17 @@ class Prompt:
         self._taking: asyncio.Task[None] | None = None
         self._escaped = 0.0
         self._application = self._make_application()
+        self._paging = Paging(self._application, screen)
         self._redrawing = Redrawing(
             self.around.seen, self._application.invalidate, lambda: chat.progress.running
         )
+        self._application.before_render += lambda _application: self._redrawing.is_drawn()
 
     def _make_application(self) -> Application[None]:
         application = ResizingApplication(
             layout=self.around.layout(),
             style=STYLE,
-            key_bindings=chat_keys(self),
+            key_bindings=chat_keys(self, self.chat.keys),
             color_depth=ColorDepth.DEPTH_4_BIT if self._screen.color else ColorDepth.DEPTH_1_BIT,
             erase_when_done=True,
             input=open_keyboard(),
@@ -143,7 +146,10 @@ class Prompt:
 
     def send(self, *, queue: bool = False) -> None:
         """Send what is typed."""
-        self._lines.put_nowait(self.line.take(queue=queue))
+        line = self.line.take(queue=queue)
+        if line.secret:
+            self.line.forget()
+        self._lines.put_nowait(line)
 
     def run_command(self, command: str) -> None:
         """Run a command without typing it."""
@@ -153,7 +159,11 @@ class Prompt:
         """Stop what goes on, also a line that waits for the application; False if there is nothing."""
         if self.chat.conversation is None and self._taking is not None:
             return self._taking.cancel()
-        return self.chat.interrupt()
+        was_hidden = self.chat.asks_for_a_secret
+        stopped = self.chat.interrupt()
+        if was_hidden:  # what was begun would be seen now
+            self.line.forget()
+        return stopped
 
     def escape(self) -> None:
         """Close what is open, else stop what goes on; twice, with nothing typed, go back before a message."""
@@ -169,9 +179,15 @@ class Prompt:
             else:
                 self._escaped = now
 
+    def end_by_signal(self, code: int) -> None:
+        """End the prompt, unless the signal is Ctrl+C in a pager, which is for the pager."""
+        if not (self._paging.is_open and code == _INTERRUPTED):
+            self.leave(code)
+
     def leave(self, code: int = 0) -> None:
-        """End the prompt."""
+        """End the prompt, and the pager that has the terminal."""
         self.code = code
+        self._paging.stop()
         if self._is_there:
             self._application.exit()
 
@@ -183,6 +199,19 @@ class Prompt:
         if text := await self.chat.take_back():
             self.line.fill(text)
         self._application.invalidate()
+
+    def next_mode(self) -> None:
+        """Ask before edits from now on, or do not, as soon as there is anything to ask about."""
+        if self.chat.conversation is not None:
+            self._application.create_background_task(self.chat.next_mode())
+
+    def show_transcript(self) -> None:
+        """Show the whole session in a pager."""
+        conversation = self.chat.conversation
+        if conversation is None or conversation.session_id is None:
+            self._remarks.note("nothing was said yet")
+        else:
+            self._paging.show(conversation.app, conversation.session_id)
 
     def paste(self, text: str) -> None:
         """Insert a paste, or a mark for it."""
@@ -211,7 +240,9 @@ class Prompt:
             self._taking = None
 
     async def _take(self, line: Line) -> None:
-        if not await self.chat.take(line.text, queue=line.queue, shown=line.shown):
+        if line.secret and not self.chat.asks_for_a_secret:
+            self._remarks.note("nobody asks for this any more; it is forgotten")
+        elif not await self.chat.take(line.text, queue=line.queue, shown=line.shown):
             self._give_back(line)
         # Only now: until then the chat must know whether the line was begun before a question came.
         self.chat.typing(self.line.buffer.text)
@@ -244,7 +275,7 @@ async def run_prompt(chat: Chat, history: Path | None) -> int:
     screen = chat.screen
     assert isinstance(screen, PromptScreen)
     prompt = Prompt(chat, screen, history)
-    with on_signals(prompt.leave):
+    with on_signals(prompt.end_by_signal):
         try:
             with prints_as_lines(screen):
                 await prompt.run()

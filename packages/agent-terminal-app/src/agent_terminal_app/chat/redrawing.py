@@ -35,6 +35,10 @@ class Redrawing:
         """Look at once, or soon if it was looked just before."""
         self._look_in(max(0.0, self._looked + _SOON - asyncio.get_running_loop().time()))
 
+    def is_drawn(self) -> None:
+        """Note that everything is about to be drawn, whoever wants it: a key, say."""
+        self._drawn = self._seen()
+
     def stop(self) -> None:
         """Look no more."""
         if self._timer is not None:

@@ -14,6 +14,7 @@ from agent_terminal_app.chat.folds import took
 from agent_terminal_app.chat.inline import wrapped
 from agent_terminal_app.chat.markdown import LineMarkdown
 from agent_terminal_app.chat.text import cells, clean, fitted, one_line, styled
+from agent_terminal_app.exits import key_command
 
 if TYPE_CHECKING:
     from agent_terminal_app.chat.folds import Call, Folds, Thought
@@ -53,6 +54,10 @@ class Renderer:
         handle = getattr(self, f"_on_{event['type']}", None)
         if handle is not None:
             handle(event)
+
+    def has_begun(self, call_id: str) -> bool:
+        """Say whether a call has begun that has no result yet."""
+        return call_id in self._calls
 
     def end(self) -> None:
         """Show what was begun; no more events will come."""
@@ -166,7 +171,7 @@ class Renderer:
         self._progress.do(_RETRY, "… trying again", seconds=event["seconds"])
         self._note(
             f"… {clean(event['message'])}; again in {event['seconds']:.0f} s "
-            f"(attempt {event['attempt']} of {event['of']}, Esc stops){again}"
+            f"(retry {event['attempt']} of {event['of']}, Esc stops){again}"
         )
 
     def _on_fallback(self, event: Mapping[str, Any]) -> None:
@@ -227,6 +232,8 @@ def error_lines(error: Mapping[str, Any]) -> list[str]:
     step = error.get("next_step")
     if isinstance(step, str) and step not in lines[0]:
         lines.append(f"  {one_line(step)}")
+    if command := key_command(error):
+        lines.append(f"  {command}, or /setup")
     request_id = str(error.get("request_id") or "")
     return (
         [*lines, f"  request {one_line(request_id)}"] if request_id and request_id not in lines[0] else lines

@@ -56,9 +56,19 @@ class TextScreen:
     def line(self, text: str = "") -> None:
         """Write a line and let it be seen at once."""
         shown = "\n".join(only_styles(part, color=self.color) for part in text.split("\n"))
+        self._write(f"{shown}\n")
+
+    def sign(self, text: str) -> bool:
+        """Write what a person types behind, if it is a terminal; False if it is none."""
+        if not self._stream.isatty():
+            return False
+        self._write(only_styles(text, color=self.color))
+        return True
+
+    def _write(self, text: str) -> None:
         encoding = self._stream.encoding or "utf-8"
         try:
-            self._stream.write(shown.encode(encoding, "replace").decode(encoding) + "\n")
+            self._stream.write(text.encode(encoding, "replace").decode(encoding))
             self._stream.flush()
         except BrokenPipeError:
             _write_to_nobody(self._stream)

@@ -47,10 +47,11 @@ class Ran:
     seconds: float
     stopped: bool
 
-    def line(self) -> str:
-        """Return how it ended."""
+    def line(self, take_back: str = "Alt+Up") -> str:
+        """Return how it ended, and with which key the agent is not told; empty if there is none."""
         how = "stopped" if self.stopped else f"exit code {self.code}"
-        return f"{how}, {self.seconds:.1f} s; your next message tells the agent (Alt+Up: it does not)"
+        unless = f" ({take_back}: it does not)" if take_back else ""
+        return f"{how}, {self.seconds:.1f} s; your next message tells the agent{unless}"
 
     def attachment(self) -> Attachment:
         """Return what the agent is told of it."""

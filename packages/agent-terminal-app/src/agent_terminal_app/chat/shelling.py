@@ -22,12 +22,16 @@ class Shelling:
         screen: Where its output is shown.
         remarks: Says how it ended.
         changed: Called when it has.
+        take_back: The key by which the agent is not told.
     """
 
-    def __init__(self, screen: Screen, remarks: Remarks, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, screen: Screen, remarks: Remarks, changed: Callable[[], None], take_back: str = "Alt+Up"
+    ) -> None:
         self._shell = ShellLine(screen.line)
         self._remarks = remarks
         self._changed = changed
+        self._take_back = take_back
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -64,5 +68,5 @@ class Shelling:
             self._remarks.fail(error)
             return
         conversation.attached.append(ran.attachment())
-        self._remarks.note(ran.line())
+        self._remarks.note(ran.line(self._take_back))
         self._changed()

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # Controls but newline and tab; everything that turns the direction of writing (Unicode TR36); line ends that
 # are none to a terminal; characters that nobody sees, such as tags; halves of surrogate pairs.
@@ -19,7 +23,7 @@ _UNSAFE = re.compile(
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 _TAB = 4
 
-_CODES = {
+_USUAL = {
     "bold": "1",
     "dim": "2",
     "italic": "3",
@@ -29,8 +33,16 @@ _CODES = {
     "green": "32",
     "yellow": "33",
     "code": "36",
+    "keyword": "35",
     "heading": "1;34",
 }
+_CODES = dict(_USUAL)
+"""What begins a style; a theme may give some of them other colours."""
+
+
+def paint(codes: Mapping[str, str]) -> None:
+    """Begin some styles with other codes from now on, and all others as usual."""
+    _CODES.update({**_USUAL, **codes})
 
 
 def clean(text: str) -> str:
@@ -62,6 +74,12 @@ def styled(text: str, *styles: str, color: bool) -> str:
     """Return text in some of the few styles that every terminal has."""
     codes = ";".join(_CODES[style] for style in styles if style)
     return f"\x1b[{codes}m{text}\x1b[0m" if color and text and codes else text
+
+
+def style_code(style: str, *, after: str = "") -> str:
+    """Return what begins a style within a line, in as few bytes as it takes; an empty one ends all."""
+    code = _CODES.get(style, "")
+    return f"\x1b[0;{code}m" if code and after else f"\x1b[{code}m"
 
 
 def unstyled(text: str) -> str:

@@ -93,13 +93,19 @@ class WaitingLine:
         """Return the one that came last and can still be taken back."""
         return next((one for one in reversed(self._all) if one.state != "delivered"), None)
 
-    def lines(self) -> list[str]:
-        """Return what is shown of them; of many the last ones."""
+    def lines(self, *, send: str = "Enter", take_back: str = "Alt+Up") -> list[str]:
+        """Return what is shown of them; of many the last ones.
+
+        Args:
+            send: The key that sends what is held.
+            take_back: The key that takes it back; empty if there is none.
+        """
         lines = [one.line() for one in self._all]
         more = len(lines) - _MOST
         lines = [f"⧗ {more} more", *lines[-_MOST:]] if more > 0 else lines
         if self.held:
-            lines.append("  held until you press Enter; Alt+Up takes it back")
+            taken_back = f"; {take_back} takes it back" if take_back else ""
+            lines.append(f"  held until you press {send}{taken_back}")
         return lines
 
 

@@ -6,15 +6,17 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from agent_app import SessionHeld
 from agent_core import AgentError
 from agent_core.log import get_logger
 from agent_terminal_app.chat.approvals import Approvals
+from agent_terminal_app.chat.held import Words, give_back
 from agent_terminal_app.chat.progress import Progress
 from agent_terminal_app.chat.rendering import Renderer
 from agent_terminal_app.chat.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
     from agent_terminal_app.chat.attachments import Attachment
     from agent_terminal_app.chat.conversation import Conversation
@@ -39,12 +41,14 @@ class Work:
         progress: What goes on now.
         approvals: What is asked.
         last: Whether no further request shall begin by itself.
+        held: Called with words that were not said, since another process has the session.
     """
 
     def __init__(self, screen: Screen, remarks: Remarks, changed: Callable[[], None]) -> None:
         self.progress = Progress(changed)
         self.approvals = Approvals(screen)
         self.last = False
+        self.held: Callable[[Conversation, Words, SessionHeld], Awaitable[None]] = self._refuse
         self._screen = screen
         self._remarks = remarks
         self._changed = changed
@@ -60,9 +64,28 @@ class Work:
 
     # Saying something
 
-    def begin(self, conversation: Conversation, text: str, attached: Sequence[Attachment] = ()) -> None:
-        """Say something to the agent, which is at rest; without words it goes on with what waits."""
-        self._task = asyncio.create_task(self._run(conversation, text, attached))
+    def begin(
+        self,
+        conversation: Conversation,
+        text: str,
+        attached: Sequence[Attachment] = (),
+        *,
+        take_over: bool = False,
+    ) -> None:
+        """Say something to the agent, which is at rest; without words it goes on with what waits.
+
+        Args:
+            take_over: Whether the session is taken from another process that has it.
+        """
+        words = Words(text, attached)
+        saying = partial(self._say_words, conversation, words, take_over=take_over)
+        self._task = asyncio.create_task(self._run(conversation, saying, words))
+
+    def watch(self, conversation: Conversation) -> None:
+        """Show what another process does with the session, and go on here if it leaves anything."""
+        self._task = asyncio.create_task(
+            self._run(conversation, partial(self._watch, conversation), Words(""))
+        )
 
     async def say(
         self,
@@ -103,6 +126,11 @@ class Work:
         if self._ended_well and conversation.waiting and not self.running and not self.last:
             self.begin(conversation, "")
 
+    async def _refuse(self, conversation: Conversation, words: Words, held: SessionHeld) -> None:
+        """Say that another process has the session, where nobody can be asked what to do about it."""
+        self._remarks.fail(held)
+        self._remarks.note(give_back(conversation, words))
+
     # Questions
 
     def asks(self, conversation: Conversation) -> bool:
@@ -118,6 +146,7 @@ class Work:
     async def ask(self, conversation: Conversation) -> None:
         """Show what a session waits for, if it does."""
         self._set_aside = False
+        await asyncio.to_thread(conversation.edits.look, conversation.session_id)
         await self.approvals.ask(conversation)
         await self.look_at_waiting(conversation)
 
@@ -126,6 +155,12 @@ class Work:
         if await self.approvals.take(conversation, line):
             self.begin(conversation, "")
         await self.look_at_waiting(conversation)
+
+    async def go_on_if_decided(self, conversation: Conversation) -> None:
+        """Let the agent go on if its question was answered by a grant."""
+        if self.asks(conversation) and await self.approvals.was_decided(conversation):
+            self.begin(conversation, "")
+        self._changed()
 
     def leave_question(self, conversation: Conversation) -> bool:
         """Leave the question that is open: its call is not run. False if there is none."""
@@ -143,13 +178,17 @@ class Work:
 
     # The work itself
 
-    async def _run(self, conversation: Conversation, text: str, attached: Sequence[Attachment]) -> None:
+    async def _run(
+        self, conversation: Conversation, talking: Callable[[Renderer], Awaitable[None]], words: Words
+    ) -> None:
         renderer = Renderer(self._screen, conversation.folds, self.progress)
         self._set_aside = self._ended_well = False
         self.progress.begin()
+        held: SessionHeld | None = None
         try:
-            if not await conversation.say(text, partial(self._show, conversation, renderer), attached):
-                self._remarks.note("stopped before it was sent; Up brings your words back")
+            await talking(renderer)
+        except SessionHeld as error:
+            held = error
         except AgentError as error:
             self._remarks.fail(error)
         except Exception as error:  # noqa: BLE001 - a mistake in one turn must not end the whole sitting
@@ -161,14 +200,34 @@ class Work:
         await self.ask(conversation)
         conversation.waiting.answered()
         self._changed()
-        self._task, self._ended_well = None, renderer.ended_well
-        self._go_on(conversation)
+        if held is not None:
+            await self.held(conversation, words, held)
+        if self._task is asyncio.current_task():  # else the answer to that has begun something else
+            self._task, self._ended_well = None, renderer.ended_well
+            self._go_on(conversation)
+
+    async def _say_words(
+        self, conversation: Conversation, words: Words, renderer: Renderer, *, take_over: bool
+    ) -> None:
+        show = partial(self._show, conversation, renderer)
+        if not await conversation.say(words.text, show, words.attached, take_over=take_over):
+            self._remarks.note("stopped before it was sent; Up brings your words back")
+
+    async def _watch(self, conversation: Conversation, renderer: Renderer) -> None:
+        await self.look_at_waiting(conversation)
+        if await conversation.follow(partial(self._show, conversation, renderer)):
+            renderer.ended_well = True
+        elif self.progress.stopping:
+            self._remarks.note("it goes on there; what you queued is answered there")
 
     async def _show(self, conversation: Conversation, renderer: Renderer, event: Mapping[str, Any]) -> None:
         if event["type"] in _BOUNDARIES:
             renderer.end()
             if conversation.waiting:
                 await self.look_at_waiting(conversation, event.get("round", 0))
+        if event["type"] == "tool_call_result" and not renderer.has_begun(event["call_id"]):
+            arguments = await asyncio.to_thread(conversation.arguments_of, event["call_id"])
+            event = {**event, "arguments": arguments}
         renderer.show(event)
         if event["type"] == "turn_end":
             conversation.waiting.answered()

@@ -8,6 +8,7 @@ import click
 
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.opening import Opened, open_settings
+from agent_terminal_app.plugin_settings import build_problems, told_faults
 from agent_terminal_app.tables import one_line, print_json, print_lines, print_table, say
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def check_command() -> int:
         return Exit.NOT_CONFIGURED
     with opened.application(ephemeral=True) as application:
         print_lines(f"{name}: ready" for name in application.config["agents"])
-        for warning in find_warnings(application):
+        for warning in [*told_faults(opened.settings), *find_warnings(application)]:
             say(f"agent: {warning}")
     return Exit.OK
 
@@ -66,7 +67,7 @@ def find_problems(opened: Opened) -> list[str]:
         return [one_line(error)]
     except CommandError as error:
         if isinstance(error.__cause__, BuildError):
-            return [f"{problem.id}: {one_line(problem)}" for problem in error.__cause__.errors]
+            return build_problems(opened.settings, error.__cause__)
         raise
     return []
 

@@ -38,4 +38,6 @@ def command(
     """Talk to an agent. Without settings it is a small model inside of this program."""
     if session and last:
         raise click.UsageError("--session names a session, --continue takes the last one: leave one out.")
+    if demo and (model or default_agent or session or last):
+        raise click.UsageError("--demo has a model of its own and keeps nothing: leave the others out.")
     return talk(model, default_agent, session, last=last, demo=demo, plain=plain)

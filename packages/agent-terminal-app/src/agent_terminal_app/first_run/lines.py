@@ -32,7 +32,7 @@ class LineAsk:
 
     async def secret(self, prompt: str) -> str | None:
         """Read a line without showing it."""
-        with _unseen(self._source):
+        with unseen(self._source):
             typed = await self.line(prompt)
         if is_terminal(self._source):
             self.tell("")  # the line break was not shown either
@@ -87,7 +87,7 @@ async def _until_readable(file: int) -> None:
 
 
 @contextmanager
-def _unseen(source: TextIO) -> Iterator[None]:
+def unseen(source: TextIO) -> Iterator[None]:
     """Let a terminal not show what is typed while the block lasts."""
     if not is_terminal(source):
         yield

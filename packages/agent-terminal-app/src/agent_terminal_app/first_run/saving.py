@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.keys import KeyStore
 from agent_terminal_app.settings import Change
+from agent_terminal_app.told_windows import keep_windows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,6 +70,8 @@ def save(draft: Draft, opened: Opened) -> Outcome:
         file, key_at = change.save(), ""
     else:
         file, key_at = _save_both(change, KeyStore(opened.paths), name, draft.key)
+    if draft.connection is not None:
+        keep_windows(opened.paths, draft.connection.provider, draft.connection.base_url, draft.models)
     return Outcome(
         model=values["model"],
         label="The embedded model" if draft.embedded else f"{draft.model} of {draft.chosen.label}",

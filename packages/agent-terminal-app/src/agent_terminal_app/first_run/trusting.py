@@ -1,7 +1,7 @@
 """Whether the settings of a project shall count: what they would change is shown, and the person decides.
 
-What is trusted is what was shown, byte for byte. Settings that let something run, or send words or keys
-elsewhere, are marked with what they can do.
+What is trusted is what was shown, byte for byte. Settings that may let something run, be read or be sent are
+marked with what they can do; `settings.reach` knows which.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_terminal_app.errors import CommandError
-from agent_terminal_app.settings.secrets import is_secret_name
+from agent_terminal_app.settings.reach import UNKNOWN, danger
 from agent_terminal_app.settings.trust import leave_alone, read_project, trust_file
 from agent_terminal_app.settings.ways import Way, leaves, spell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from agent_terminal_app.first_run.asking import Ask
     from agent_terminal_app.opening import Opened
     from agent_terminal_app.settings.sources import ConfigFile
@@ -27,9 +25,6 @@ LONGEST_VALUE = 200
 """How many characters of a value are shown."""
 MOST_MARKED, MOST_PLAIN = 100, 30
 """How many lines of each kind are shown."""
-_ADDRESSES = {"base_url", "url", "endpoint", "proxy"}
-_RUNS = {"command", "commands", "args", "script", "shell", "exec", "hooks"}
-_LOADS = {"model_path", "plugin_path", "path"}
 
 
 async def ask_about_project(ask: Ask, opened: Opened) -> Opened:
@@ -63,9 +58,10 @@ def _decided(opened: Opened, file: ConfigFile, number: int | None) -> Opened:
 def changes(file: ConfigFile) -> list[str]:
     """Return what a file says, a line for each value; those that should be looked at first, with a mark."""
     found = [(way, value, danger(way, value)) for way, value in leaves(file.values)]
+    found.sort(key=lambda one: one[2] == UNKNOWN)  # what is known to be dangerous comes first
     marked = [f"  ! {_said(way, value)}  <- {why}" for way, value, why in found if why]
     plain = [f"    {_said(way, value)}" for way, value, why in found if not why]
-    return [*_some(marked, MOST_MARKED), *_some(plain, MOST_PLAIN)]
+    return [*_some(marked, MOST_MARKED, "  !"), *_some(plain, MOST_PLAIN)]
 
 
 def _said(way: Way, value: Any) -> str:
@@ -74,25 +70,6 @@ def _said(way: Way, value: Any) -> str:
     return f"{spell(way)} = {short}"
 
 
-def _some(lines: list[str], most: int) -> list[str]:
+def _some(lines: list[str], most: int, mark: str = "   ") -> list[str]:
     more = len(lines) - most
-    return lines if more <= 0 else [*lines[:most], f"    and {more} more, see the file"]
-
-
-def danger(way: Way, value: Any) -> str:
-    """Say what a setting can do that its author should be trusted with; empty if that is little."""
-    names = [step.lower() for step in way if isinstance(step, str)]
-    return next((told for told, is_so in _DANGERS.items() if is_so(names, value)), "")
-
-
-_DANGERS: dict[str, Callable[[list[str], Any], bool]] = {
-    "lets these run without asking you": lambda names, value: names[:2] == ["permissions", "allow"] and value,
-    "lets everything run without asking you": (
-        lambda names, value: names == ["permissions", "default"] and value == "allow"
-    ),
-    "uses a key or a file of yours": lambda names, _value: is_secret_name(names[-1]),
-    "sends what you say, and keys, to this address": lambda names, _value: names[-1] in _ADDRESSES,
-    "runs a program": lambda names, _value: not _RUNS.isdisjoint(names),
-    "opens this file": lambda names, _value: names[-1] in _LOADS,
-    "goes along with every request": lambda names, _value: "extra_headers" in names,
-}
+    return lines if more <= 0 else [*lines[:most], f"{mark} and {more} more, see the file"]

@@ -1,17 +1,21 @@
-"""What a check found. Each answers for itself: one that fails, or never comes back, is a line as well."""
+"""What a check found. Each answers for itself: one that fails, or never comes back, is a line as well.
+
+They look one after the other. What a check needs is imported by it, strangers' plugins among it, and threads
+that import the parts of one package at the same time, each from its own end, are given modules half made:
+the interpreter would rather do that than let them wait for each other for ever.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from time import monotonic
 from typing import Literal
 
 from agent_terminal_app.errors import SettingsError
 
 PATIENCE = 10.0
-"""How many seconds a check may take."""
+"""How many seconds a check may take before the next one has its turn."""
 
 CONFIGURATION = "configuration"
 """The check that tells of settings that cannot be read; the others only say that they depend on them."""
@@ -40,7 +44,7 @@ Check = Callable[[], Iterable[Finding]]
 
 
 class Look:
-    """A check under way, in a thread of its own."""
+    """A check under way, in a thread of its own, for it may never come back."""
 
     def __init__(self, name: str, check: Check) -> None:
         self._name = name
@@ -51,7 +55,7 @@ class Look:
 
     def findings(self, patience: float) -> list[Finding]:
         """Return what was found; that it is late is a finding as well."""
-        self._worker.join(max(0.0, patience))
+        self._worker.join(patience)
         if self._worker.is_alive():
             remedy = "a disk or server may hang: try again, then look at it"
             return [Finding(self._name, "FAIL", "no answer in time", remedy)]
@@ -69,10 +73,8 @@ class Look:
 
 
 def look_at_all(checks: Iterable[tuple[str, Check]], patience: float = PATIENCE) -> list[Finding]:
-    """Return what all checks find, in their order; they look at the same time, so none waits for another."""
-    looks = [Look(name, check) for name, check in checks]
-    end = monotonic() + patience
-    return [finding for look in looks for finding in look.findings(end - monotonic())]
+    """Return what all checks find, in their order; one that takes too long is left behind."""
+    return [finding for name, check in checks for finding in Look(name, check).findings(patience)]
 
 
 def _unreadable(name: str, error: SettingsError) -> Finding:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def check_configuration() -> Iterator[Finding]:
     """See whether the settings can be read."""
+    from agent_terminal_app.plugin_settings import told_faults
     from agent_terminal_app.settings.loading import user_file
 
     opened = open_quietly()
@@ -28,6 +29,8 @@ def check_configuration() -> Iterator[Finding]:
     for warning in opened.settings.warnings:
         remedy = "run `agent config trust`" if opened.settings.untrusted else f"see {file}"
         yield Finding("", "WARN", warning, remedy)
+    for fault in told_faults(opened.settings):
+        yield Finding("", "WARN", fault, "correct it, or take it out with `agent config unset`")
 
 
 def check_agents() -> Iterator[Finding]:

@@ -2,7 +2,8 @@
 
 Five layers, the later counting more: defaults, the person's file, the project's file (once somebody trusted
 it), the environment, flags. Tables are merged key by key, anything else is replaced; only the lists of
-`[permissions]` add up, so that no layer can drop a rule of another.
+permissions, those of an agent among them, add up, and a `default = "deny"` there stays, so that no layer can
+drop a rule of another.
 
 A file is strict: a key that nobody knows, a value of the wrong kind or a key of a provider in it is refused
 with its line. What is right is decided by the readers of `agent_runtime`, which are loaded only for the
@@ -16,6 +17,7 @@ sections they read; the lines are looked up only when somebody asks for them, fo
 | `secrets`  | keys that stand where anybody may read, and references   |
 | `layers`   | one over the other, and where each value came from       |
 | `trust`    | which projects may change settings                       |
+| `reach`    | what each setting can run, read or send                  |
 | `loading`  | all of it, for one start                                 |
 | `schema`   | the same rules as JSON Schema, for editors               |
 | `writing`  | values changed, everything else kept as it was           |

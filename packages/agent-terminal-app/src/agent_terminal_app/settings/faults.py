@@ -7,7 +7,7 @@ text is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,9 +151,25 @@ def _filled(values: Mapping[str, Any], section: str) -> dict[str, dict[str, Any]
 
 
 def _permissions(values: Mapping[str, Any]) -> Fault | None:
-    section = values.get("permissions")
-    if not section:
-        return None
+    """Have the rules read that hold for all, and those of single agents."""
+    for way, section in _rules(values):
+        fault = _wrong_rules(way, section)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _rules(values: Mapping[str, Any]) -> Iterator[tuple[Way, Any]]:
+    if values.get("permissions"):
+        yield ("permissions",), values["permissions"]
+    for name, agent in values.get("agents", {}).items():
+        if "permissions" in agent.get("sections", {}):
+            yield ("agents", name, "sections", "permissions"), agent["sections"]["permissions"]
+
+
+def _wrong_rules(way: Way, section: Any) -> Fault | None:
+    if not isinstance(section, Mapping):
+        return Fault(way, f"{spell(way)} must be a table, not {_kind(section)}")
     from agent_runtime import SpecError
     from agent_runtime.files.ways import follow
     from agent_runtime.permissions import Permissions
@@ -161,9 +177,10 @@ def _permissions(values: Mapping[str, Any]) -> Fault | None:
     try:
         Permissions.from_section(section)
     except SpecError as error:
-        return Fault(follow(dict(values), error.field or ""), str(error))
+        place = follow({"permissions": section}, error.field or "")
+        return Fault((*way, *place[1:]), str(error))
     if section.get("on_ask", "suspend") not in ("suspend", "deny"):
-        way = ("permissions", "on_ask")
+        way = (*way, "on_ask")
         return Fault(way, f"{spell(way)} must be suspend or deny, not {section['on_ask']!r}")
     return None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_terminal_app.settings.ways import Way, leaves, spell, value_at
 
-_ADDED_UP = {("permissions", effect) for effect in ("allow", "ask", "deny", "always_ask")}
+_LISTS = ("allow", "ask", "deny", "always_ask")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,31 @@ def _over(below: Any, above: Any, way: Way) -> Any:
     if isinstance(below, Mapping) and isinstance(above, Mapping):
         own = {key: _over(below.get(key), value, (*way, key)) for key, value in above.items()}
         return {**below, **own}
-    if way in _ADDED_UP and isinstance(below, list):
+    if _adds_up(way) and isinstance(below, list) and isinstance(above, list):
         return list(dict.fromkeys([*below, *above]))
+    if _stays(way, below):
+        return below
     return _over({}, above, way) if isinstance(above, Mapping) else above
+
+
+def _adds_up(way: Way) -> bool:
+    """Say whether a way leads to a list of rules, of which no layer can drop one of another."""
+    match way:
+        case ("agents", _, "excluded_tools"):
+            return True
+    return _is_of_permissions(way) and way[-1] in _LISTS
+
+
+def _stays(way: Way, below: Any) -> bool:
+    """Say whether no later layer changes a value: who denies everything else means that, too."""
+    return _is_of_permissions(way) and way[-1] == "default" and below == "deny"
+
+
+def _is_of_permissions(way: Way) -> bool:
+    match way:
+        case ("permissions", _) | ("agents", _, "sections", "permissions", _):
+            return True
+    return False
 
 
 class Origins(Mapping[str, str]):
@@ -63,7 +85,7 @@ class Origins(Mapping[str, str]):
                 listed = value_at(layer.values, way)
             except LookupError:
                 continue
-            earlier = found if way in _ADDED_UP else []
+            earlier = found if _adds_up(way) else []
             found = [*earlier, *((one, layer.place((*way, place))) for place, one in enumerate(listed))]
         return found
 
@@ -74,14 +96,20 @@ class Origins(Mapping[str, str]):
 
     def _places(self) -> dict[Way, list[str]]:
         found: dict[Way, list[str]] = {}
+        fixed: set[Way] = set()
         for layer in self._layers:
             for way, value in leaves(layer.values):
-                if value == {} and any(other[: len(way)] == way != other for other in found):
+                if way in fixed or (value == {} and any(_is_below(other, way) for other in found)):
                     continue  # an empty table takes nothing away
-                earlier = found.get(way, []) if way in _ADDED_UP else []
+                earlier = found.get(way, []) if _adds_up(way) else []
                 found = {other: places for other, places in found.items() if not _hides(way, other)}
                 found[way] = [*earlier, layer.place(way)]
+                fixed |= {way} if _stays(way, value) else set()
         return found
+
+
+def _is_below(other: Way, way: Way) -> bool:
+    return other[: len(way)] == way != other
 
 
 def _hides(way: Way, other: Way) -> bool:

@@ -82,7 +82,8 @@ def leave_alone(paths: Paths, file: ConfigFile) -> None:
     _note(paths, file.path, _NEVER)
 
 
-def _list(paths: Paths) -> Path:
+def trust_list(paths: Paths) -> Path:
+    """Return the file that has what the person said of projects."""
     return paths.state / "trusted.json"
 
 
@@ -95,7 +96,7 @@ def _notes(paths: Paths) -> dict[str, str]:
     import json
 
     try:
-        found = json.loads(_list(paths).read_text(encoding="utf-8"))
+        found = json.loads(trust_list(paths).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -104,7 +105,7 @@ def _notes(paths: Paths) -> dict[str, str]:
 def _note(paths: Paths, file: Path, word: str) -> None:
     import json
 
-    path = _list(paths)
+    path = trust_list(paths)
     noted = {**_notes(paths), str(file.resolve()): word}
     try:
         replace_file(path, json.dumps(noted, indent=2) + "\n", mode=0o600, folder_mode=0o700)

@@ -53,6 +53,11 @@ class Change:
         """The file that is changed."""
         return self._new.path
 
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """What the file says then."""
+        return self._new.values
+
     @classmethod
     def of(
         cls, paths: Paths, values: Mapping[str, Any], *, environment: Mapping[str, str] | None = None

@@ -5,6 +5,10 @@ another command makes it *not understood*: the reader knows a part of bash, and 
 which bash has one reading. So it never has to guess, and a doubt costs a question, not a command that
 nobody allowed.
 
+Not all words of a command are known before it runs. Such a word has a *shape*, which fits everything that it
+may turn out to be: a rule that allows must fit all of that, and one that asks or denies counts if it fits
+some of it.
+
 It is written by hand, since what there is cannot be relied upon for this. `tree-sitter-bash` (0.25.1) is
 made for editors: it reads `echo $'a\\'; id #'` as one command without an error, sees no backticks in here
 documents and in `${a:-`id`}`, and ends a here document at an indented delimiter. `bashlex` has the GPL, and
@@ -13,12 +17,17 @@ its last release is of 2023. The tests hold this reader against bash itself inst
 ::
 
     errors            NotUnderstood
-    words             a word: which characters are known, and one spelling for equal words
+    pieces            a part of a word, as it was read
+    shapes            what a word may turn out to be that is only known when it runs
+    words             a word: what is known of it, and one spelling for equal words
+    spelling          words in a row, as rules see them
+    commands          a simple command
     word_reader       quotes, escapes, expansions
     redirections      `> file`, here documents
     line_reader       lists, pipelines, loops: everything that holds commands
     wrappers          commands that run their arguments: sudo, xargs, sh -c
     builtins          builtins of bash that evaluate their arguments
+    git_options       what may stand between git and what it is to do
     line              read_line: what must be allowed, and what must be watched for
     suggestions       what to offer to a person who allows something for longer
 """

@@ -2,7 +2,8 @@
 
 The subscript of an array is evaluated wherever a name may stand, and evaluating runs commands:
 `read 'a[$(id)]'` runs `id` although it is in single quotes. What is assigned to a variable that is a number
-is evaluated as well. Other builtins expand a text once more, or change how the rest of the line is read.
+is evaluated as well, and what is assigned to `PS4` is expanded before each command that `set -x` shows.
+Other builtins expand a text once more, or change how the rest of the line is read.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ _NEVER_CLEAR = frozenset(
         *("jobs", "let", "local", "mapfile", "readarray", "shopt", "typeset", "unalias"),
     )
 )
-_NUMBERS = frozenset(("HISTCMD", "LINENO", "OPTIND", "RANDOM", "SECONDS", "SRANDOM"))
+_EVALUATED = frozenset(
+    (
+        *("HISTCMD", "LINENO", "OPTIND", "RANDOM", "SECONDS", "SRANDOM"),  # numbers
+        *("BASH_ENV", "ENV", "PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS3", "PS4"),  # texts that are expanded
+    )
+)
 # No program has such a name, so a pattern for the uses of a program does not fit what begins with one.
 _CAPITALS = re.compile(r"[A-Z_][A-Z0-9_]+")
 _SET_OPTION = re.compile(r"[-+][euxo]+|errexit|nounset|pipefail|xtrace")
@@ -53,13 +59,13 @@ def check_assignments(assignments: Sequence[Word], *, for_command: bool) -> None
 
 def check_variable(name: str) -> None:
     """Raise `NotUnderstood` if bash evaluates what is assigned to a variable."""
-    if name in _NUMBERS:
+    if name in _EVALUATED:
         raise NotUnderstood(f"the variable {name}, for which bash evaluates text")
 
 
 def _is_plain(word: Word) -> bool:
     text = word.literal
-    return text is not None and "$" not in text and "`" not in text and _assigned(text) not in _NUMBERS
+    return text is not None and "$" not in text and "`" not in text and _assigned(text) not in _EVALUATED
 
 
 def _assigned(text: str) -> str:

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 from shell_tool.parsing.builtins import check_assignments, check_builtin
 from shell_tool.parsing.commands import Command
 from shell_tool.parsing.errors import NotUnderstood
+from shell_tool.parsing.git_options import without_options
 from shell_tool.parsing.line_reader import MAX_DEPTH, LineReader
+from shell_tool.parsing.redirections import also_done
+from shell_tool.parsing.spelling import Spelling
 from shell_tool.parsing.word_reader import check_characters
 from shell_tool.parsing.wrappers import Text, run_by
 
@@ -26,22 +29,32 @@ _QUOTES = re.compile(r"[\\'\"]")
 _LEADING = re.compile(r"^(?:(?:if|then|elif|else|while|until|do|time|!) |\$ ?)+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Line:
     """A command line.
 
     Attributes:
+        text: The line.
         commands: The simple commands in it, as far as they were found.
         subjects: What must be allowed, all of it: each command, and each file that is written or read. For a
-            line that is not understood this is the line itself, in words with which no command begins.
-        watched: Other texts that asking and denying rules are held against.
+            line that is not understood this is the line itself, which may be about anything.
+        watched: What else asking and denying rules are held against.
         problem: Why it is not understood; empty if it is.
     """
 
+    text: str
     commands: tuple[Command, ...]
-    subjects: tuple[str, ...]
-    watched: tuple[str, ...]
+    subjects: tuple[Spelling, ...]
+    watched: tuple[Spelling, ...]
     problem: str = ""
+
+    def name(self, subject: Spelling) -> str:
+        """Return the text of a rule that is about a subject and nothing else.
+
+        What is only known when it runs is the same thing in the same line alone: `rm "$f"` may remove any
+        file, and which ones the rest of the line says.
+        """
+        return subject.shown if subject.is_known or self.problem else f"«{self.text}»"
 
 
 @lru_cache(maxsize=32)  # one call is looked at several times in a row
@@ -63,7 +76,7 @@ class _Findings:
 
     def __init__(self) -> None:
         self.problem = ""
-        self._subjects: list[str] = []
+        self._subjects: list[Spelling] = []
         self._commands: list[Command] = []
 
     def read(self, text: Text, depth: int) -> None:
@@ -82,16 +95,17 @@ class _Findings:
     def line(self, text: str) -> Line:
         """Return what *text* is about."""
         subjects, commands = self._subjects, tuple(self._commands)
-        watched = [other for command in commands for other in command.bare()]
+        watched = [other for command in commands for other in (*command.bare(), *without_options(command))]
+        watched += [subject for subject in subjects if self.problem or not subject.is_known]
+        watched += [other for subject in subjects for other in also_done(subject)]
+        watched = [one for one in watched if not one.is_open]  # then the line is not understood
         if self.problem:
-            watched += [*subjects, *_pieces(text[:MAX_LENGTH])]
-            subjects = [f"«{text}» is not understood"]
-        return Line(
-            commands=commands, subjects=_unique(subjects), watched=_unique(watched), problem=self.problem
-        )
+            watched += map(Spelling, _pieces(text[:MAX_LENGTH]))
+            subjects = [Spelling(f"«{text}» is not understood", ("*",), ("*",))]
+        return Line(text, commands, _unique(subjects), _unique(watched), self.problem)
 
     def _take(self, command: Command, depth: int, *, posix: bool) -> None:
-        self._subjects.append(command.shown)
+        self._subjects.append(command.spelling)
         self._commands.append(command)
         try:
             for inner in _within(command, depth, posix=posix):
@@ -119,6 +133,7 @@ def _within(command: Command, depth: int, *, posix: bool) -> list[Command | Text
 
 def _pieces(text: str) -> Iterator[str]:
     """Cut a text that is not understood, roughly, into what may be commands."""
+    text = text.replace("\\\n", "")
     for bare in (_QUOTES.sub("", text), _QUOTES.sub(";", text)):  # a quoted text may be a word, or a line
         for piece in _CUTS.split(bare, _MOST_PIECES):
             words = _LEADING.sub("", " ".join(piece.split()))
@@ -126,5 +141,5 @@ def _pieces(text: str) -> Iterator[str]:
                 yield words
 
 
-def _unique(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(texts))
+def _unique(spellings: Iterable[Spelling]) -> tuple[Spelling, ...]:
+    return tuple(dict.fromkeys(spellings))

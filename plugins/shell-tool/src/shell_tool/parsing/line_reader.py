@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from shell_tool.parsing.builtins import check_variable
 from shell_tool.parsing.commands import Command
 from shell_tool.parsing.errors import NotUnderstood
+from shell_tool.parsing.pieces import Piece
 from shell_tool.parsing.redirections import RedirectionReader
-from shell_tool.parsing.words import Piece, Word, quote
+from shell_tool.parsing.spelling import Spelling, spell
+from shell_tool.parsing.words import Word
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +53,7 @@ class LineReader(RedirectionReader):
 
     def __init__(self, text: str, *, posix: bool, depth: int) -> None:
         super().__init__(text, posix=posix)
-        self.found: list[Command | str] = []
+        self.found: list[Command | Spelling] = []
         self._depth = depth
 
     def read(self) -> None:
@@ -94,10 +96,10 @@ class LineReader(RedirectionReader):
         """Read the expansions in a here document."""
         self._nested(text, _expand)
 
-    def give(self, owner: int | None, text: str) -> None:
+    def give(self, owner: int | None, text: Word) -> None:
         """Note the text of a here document, with its command if it is for a simple one."""
         if owner is None:
-            self.found.append(f"<<< {quote(text)}")
+            self.found.append(_given(text))
             return
         command = self.found[owner]
         assert isinstance(command, Command)
@@ -199,26 +201,26 @@ class LineReader(RedirectionReader):
             raise NotUnderstood("a loop over something else than a name")
         self.at = name.end()
         check_variable(name[0])
-        header = f"for {name[0]}{self._for_words()}"
+        words = self._for_words()
         if not _HARMLESS_NAME.fullmatch(name[0]):
-            self.found.append(header)
+            self.found.append(spell([Word.sign("for"), Word.text(name[0]), *words]))
         if self._list("do", "{") == "do":
             self._list("done")
         else:
             self._list("}")
 
-    def _for_words(self) -> str:
+    def _for_words(self) -> list[Word]:
         self._lines()
         found = _IN.match(self.text, self.at)
         if found is None:
-            return ""
+            return []
         self.at = found.end()
-        words = []
+        words = [Word.sign("in")]
         self.blanks()
         while self.at_word():
-            words.append(self.word().shown)
+            words.append(self.word())
             self.blanks()
-        return " ".join([" in", *words])
+        return words
 
     def _lines(self) -> None:
         """Skip blanks and ends of lines."""
@@ -262,24 +264,27 @@ class LineReader(RedirectionReader):
         self.blanks()
         while self.at_redirection():
             redirection = self.redirection()
-            if redirection.file:
+            if redirection.file is not None:
                 self.found.append(redirection.file)
             if redirection.given is not None:
-                self.found.append(f"<<< {quote(redirection.given)}")
+                self.found.append(_given(redirection.given))
             self.blanks()
 
     def _simple(self) -> None:
-        start, words, assignments, given = self.at, list[Word](), list[Word](), list[str]()
+        start, words, assignments, given = self.at, list[Word](), list[Word](), list[Word]()
         announced = len(self.announced)
         while True:
             self.blanks()
             if self.at_redirection():
                 redirection = self.redirection()
-                self.found += [redirection.file] if redirection.file else []
+                self.found += [] if redirection.file is None else [redirection.file]
                 given += [] if redirection.given is None else [redirection.given]
             elif self.at_word():
                 word = self._argument()
-                (assignments if word.assigns and not words else words).append(word)
+                if word.assigns and not words:
+                    assignments.append(word)
+                else:
+                    words.append(word.as_argument())
             else:
                 break
         if self.starts("("):
@@ -297,6 +302,10 @@ class LineReader(RedirectionReader):
         if self.at_redirection() and _NAMED_DESCRIPTOR.fullmatch(self.text, start, self.at):
             raise NotUnderstood("a descriptor with a name")
         return word
+
+
+def _given(text: Word) -> Spelling:
+    return spell([Word.sign("<<<"), text])
 
 
 def _expand(reader: LineReader) -> None:

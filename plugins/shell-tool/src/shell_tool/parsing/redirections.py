@@ -7,23 +7,34 @@ for. Where a here document ends decides what is a command, so only delimiters th
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
 from shell_tool.parsing.errors import NotUnderstood
+from shell_tool.parsing.spelling import Spelling, spell
 from shell_tool.parsing.word_reader import WordReader
+from shell_tool.parsing.words import Word, quote
 
 _OPERATOR = re.compile(r"\d*(<<<|<<-|<<|<>|<&|<(?!\()|>>|>\||>&|>(?!\())|(&>>|&>)")
 _DELIMITER = re.compile(r"(?:'([^'\n]*)'|\"([^\"\\$`\n]*)\"|(\\?)([\w.+-]+))(?=[ \t\n;&|()<>]|\Z)", re.ASCII)
 _COPY = re.compile(r"(?:\d+-?|-)(?=[ \t\n;&|()<>]|\Z)")
 _WRITES = {">": ">", ">|": ">", "&>": ">", ">>": ">>", "&>>": ">>", "<": "<", "<>": "<>"}
+# Rules against one of them are meant for the other as well.
+_ALSO = {">> ": ("> ",), "<> ": ("> ", "< ")}
 _NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr")
+
+
+def also_done(spelling: Spelling) -> list[Spelling]:
+    """Return what else is done to a file: what is appended to it is written, for instance."""
+    begins = next((sign for sign in _ALSO if spelling.shown.startswith(sign)), None)
+    return [] if begins is None else [spelling.beginning(begins, other) for other in _ALSO[begins]]
 
 
 class Redirection(NamedTuple):
     """What a redirection is about: a file as rules see it, or a text that is given."""
 
-    file: str = ""
-    given: str | None = None
+    file: Spelling | None = None
+    given: Word | None = None
 
 
 class Document(NamedTuple):
@@ -57,7 +68,7 @@ class RedirectionReader(WordReader):
             return self._announce(indented=operator == "<<-")
         if operator == "<<<":
             word = self.word()
-            return Redirection(given=word.shown if word.literal is None else word.literal)
+            return Redirection(given=word if word.literal is not None else Word.unknown(quote(word.shown)))
         return self._file(operator)
 
     def blanks(self) -> None:
@@ -71,7 +82,7 @@ class RedirectionReader(WordReader):
         for document in announced:
             self.give(document.owner, self._document(document))
 
-    def give(self, owner: int | None, text: str) -> None:
+    def give(self, owner: int | None, text: Word) -> None:
         """Note the text of a here document."""
         raise NotImplementedError
 
@@ -83,11 +94,11 @@ class RedirectionReader(WordReader):
         if operator in (">&", "<&"):
             return self._copy(operator)
         target = self.word()
-        return (
-            Redirection()
-            if target.literal in _NOWHERE
-            else Redirection(f"{_WRITES[operator]} {target.shown}")
-        )
+        if target.literal in _NOWHERE:
+            return Redirection()
+        if target.shape is not None:  # nothing, or several words, would be a mistake here
+            target = replace(target, shape=target.shape._replace(vanishes=False))
+        return Redirection(spell([Word.sign(_WRITES[operator]), target]))
 
     def _copy(self, operator: str) -> Redirection:
         """Read the number of a descriptor; bash expands anything else twice, also in single quotes."""
@@ -107,7 +118,7 @@ class RedirectionReader(WordReader):
         self.announced.append(Document(delimiter, quoted=plain is None or bool(escape), indented=indented))
         return Redirection()
 
-    def _document(self, document: Document) -> str:
+    def _document(self, document: Document) -> Word:
         lines: list[str] = []
         while not self.ended:
             end = self.text.find("\n", self.at)
@@ -118,9 +129,10 @@ class RedirectionReader(WordReader):
             lines.append(line)
         raise NotUnderstood("a here document without an end")
 
-    def _body(self, text: str, *, quoted: bool) -> str:
-        if not quoted:
-            if "\\" in text or "`" in text:
-                raise NotUnderstood("an escape or a backtick in a here document")
-            self.expand(text)
-        return text
+    def _body(self, text: str, *, quoted: bool) -> Word:
+        if quoted or not ("$" in text or "\\" in text or "`" in text):
+            return Word.text(text)
+        if "\\" in text or "`" in text:
+            raise NotUnderstood("an escape or a backtick in a here document")
+        self.expand(text)
+        return Word.unknown(quote(text))

@@ -10,7 +10,8 @@ import re
 from typing import TYPE_CHECKING
 
 from shell_tool.parsing.errors import NotUnderstood
-from shell_tool.parsing.words import Piece, Word
+from shell_tool.parsing.pieces import Piece
+from shell_tool.parsing.words import Word
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,8 @@ _PARAMETER = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-])", re.ASCII)
 _BRACED = re.compile(
     r"\$\{(?:#?[A-Za-z_]\w*|[0-9@*#?$!-]|[A-Za-z_]\w*(?::?[-+?]|##?|%%?)[\w./@,+*?-]*)\}", re.ASCII
 )
+# As many words as there are arguments, in spite of double quotes.
+_ARGUMENTS = re.compile(r"\$\{?@")
 _ANSI_C = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _ESCAPE = re.compile(
     r"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|(.))", re.DOTALL
@@ -154,7 +157,9 @@ class WordReader:
         self.at += 1
         if all(piece.known for piece in pieces):
             return Piece("".join(piece.text for piece in pieces), quoted=True)
-        return Piece(self.text[start : self.at], known=False)
+        source = self.text[start : self.at]
+        inside = tuple(piece.text if piece.known else None for piece in pieces)
+        return Piece(source, known=False, quoted=_ARGUMENTS.search(source) is None, inside=inside)
 
     def _in_double(self) -> Piece:
         character = self.text[self.at]

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from shell_tool.parsing.commands import Command
 from shell_tool.parsing.errors import NotUnderstood
+from shell_tool.parsing.pieces import Piece
+from shell_tool.parsing.shapes import ANY_WORDS, shape_of
 from shell_tool.parsing.words import Word
 
 
@@ -64,13 +66,23 @@ _WRAPPERS = {
 # They run what they are given in ways, or with options, that are not read here.
 _OPAQUE = frozenset(
     (
-        *("ash", "at", "batch", "bwrap", "busybox", "chroot", "chrt", "csh", "entr", "expect", "fakeroot"),
-        *("firejail", "fish", "flock", "ionice", "ksh", "ltrace", "mksh", "nsenter", "numactl", "parallel"),
-        *("rlwrap", "runuser", "script", "setarch", "setpriv", "strace", "su", "systemd-run", "taskset"),
-        *("tcsh", "toybox", "unbuffer", "unshare", "watch", "zsh"),
+        *("ash", "at", "batch", "busybox", "bwrap", "capsh", "catchsegv", "choom", "chpst", "chronic"),
+        *("chroot", "chrt", "coreutils", "cpulimit", "csh", "daemonize", "dbus-run-session"),
+        *("distrobox", "dumb-init", "eatmydata", "elvish", "entr", "expect", "fakeroot", "faketime"),
+        *("firejail", "fish", "flock", "gosu", "gtimeout", "hyperfine", "i386", "ifne", "ionice"),
+        *("ksh", "lckdo", "linux32", "linux64", "ltrace", "machinectl", "mksh", "mosh", "newgrp"),
+        *("nsenter", "numactl", "parallel", "perf", "pkexec", "prlimit", "proot", "proxychains"),
+        *("proxychains4", "pwsh", "rlwrap", "rsh", "run-parts", "run0", "runcon", "runuser", "rush"),
+        *("screen", "script", "setarch", "setlock", "setpriv", "setuidgid", "sg", "socat", "softlimit"),
+        *("ssh", "ssh-agent", "start-stop-daemon", "strace", "su", "su-exec", "sudoedit"),
+        *("systemd-inhibit", "systemd-nspawn", "systemd-run", "taskset", "tcsh", "tini", "tmux"),
+        *("torify", "torsocks", "toybox", "uclampset", "unbuffer", "unshare", "valgrind", "watch"),
+        *("x86_64", "xvfb-run", "zsh"),
     )
 )
+_LOADER = re.compile(r"ld(?:-linux[\w.-]*|-musl[\w.-]*|64|)\.so[\w.]*")
 _SHELLS = ("bash", "dash", "sh")
+_SOURCES = ("source", ".")
 _SHELL_FLAGS = re.compile(r"-[aefuvxl]+")
 _SHELL_TEXT = re.compile(r"-[aefuvxl]*c[aefuvxl]*")
 _FIND_RUNS = ("-exec", "-execdir", "-ok", "-okdir")
@@ -90,9 +102,9 @@ def run_by(command: Command, *, posix: bool) -> list[Command | Text]:
     """
     words = command.words
     name = (words[0].literal or "").rpartition("/")[2]
-    if name in _OPAQUE:
+    if name in _OPAQUE or _LOADER.fullmatch(name):
         raise NotUnderstood(f"{name}, which runs other commands")
-    if name in (*_SHELLS, "source", "."):
+    if name in (*_SHELLS, *_SOURCES):
         _check_script(command)
     if name in _SHELLS:
         return _run_by_shell(name, words[1:])
@@ -113,16 +125,25 @@ def _wrapped(name: str, words: tuple[Word, ...]) -> list[Command | Text]:
     _literals(rest[:skipped], name)
     rest = rest[skipped:]
     if name == "xargs" and rest:
-        rest = _filled_in(rest, given.get("-I"))
+        rest = _filled_in(rest, _placeholder(given))
     return _command(name, rest)
 
 
+def _placeholder(given: dict[str, str]) -> str | None:
+    """Return what xargs replaces; of -I and -n or -L the last one counts, and versions differ in it."""
+    if given.get("-I") == "" or ("-I" in given and not given.keys().isdisjoint(("-L", "-n"))):
+        raise NotUnderstood("xargs with -I and another option, or with nothing to replace")
+    return given.get("-I")
+
+
 def _command(name: str, words: tuple[Word, ...]) -> list[Command | Text]:
-    """Return the command that begins here, behind assignments for env."""
+    """Return the command that begins here, behind assignments for env and sudo."""
     assignments: list[Word] = []
-    while name == "env" and words and "=" in (text := _literals(words[:1], name)[0]):
+    while name in ("env", "sudo") and words and "=" in (text := _literals(words[:1], name)[0]):
         assignments.append(Word.assigning(text))
         words = words[1:]
+    if assignments and words and (words[0].literal or "-").startswith("-"):
+        raise NotUnderstood(f"{name} with an option behind an assignment")
     return [Command(words, tuple(assignments))] if words else []
 
 
@@ -151,11 +172,20 @@ def _skip_options(name: str, words: tuple[Word, ...]) -> tuple[dict[str, str], t
 def _filled_in(words: tuple[Word, ...], placeholder: str | None) -> tuple[Word, ...]:
     """Return a command with what xargs or find puts into it, which is not known."""
     if placeholder is None:
-        return (*words, Word.unknown('"$@"'))
-    return tuple(
-        Word.unknown(word.shown) if word.literal is None or placeholder in word.literal else word
-        for word in words
-    )
+        return (*words, Word.unknown('"$@"', ANY_WORDS))
+    return tuple(_with_blanks(word, placeholder) for word in words)
+
+
+def _with_blanks(word: Word, placeholder: str) -> Word:
+    """Return a word in which the placeholder is not known."""
+    if word.literal is None:
+        return Word.unknown(word.shown, ANY_WORDS)
+    if placeholder not in word.literal:
+        return word
+    texts = [Piece(text, quoted=True) for text in word.literal.split(placeholder)]
+    unknown = Piece(placeholder, known=False, quoted=True)
+    pieces = [piece for text in texts for piece in (unknown, text)][1:]
+    return Word.unknown(word.shown, shape_of(pieces))
 
 
 def _run_by_shell(name: str, words: tuple[Word, ...]) -> list[Command | Text]:
@@ -173,6 +203,8 @@ def _run_by_shell(name: str, words: tuple[Word, ...]) -> list[Command | Text]:
 def _check_script(command: Command) -> None:
     """Raise `NotUnderstood` if a shell may read commands from something else than a script."""
     texts = [word.literal or "" for word in command.words]
+    if texts[0] in _SOURCES:
+        _literals(command.words[1:3], texts[0])
     if command.given or any(text.startswith(("/dev/", "/proc/")) for text in texts):
         raise NotUnderstood("a shell that reads commands from a descriptor")
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_core import AgentError
+from agent_terminal_app.chat.answering import who_answers
 from agent_terminal_app.chat.commands.outcomes import show_outcome
 from agent_terminal_app.chat.commands.registry import COMMANDS, Command, Talk, command, finder, suggester
 from agent_terminal_app.chat.forms import Field, fill_in, missing, read_inline
@@ -48,7 +49,7 @@ async def actions(talk: Talk, rest: str) -> None:
         return
     offers = await find_offers(talk.conversation)
     for offer in offers:
-        talk.line(f"  /{offer.name:<34} {offer.about}")
+        talk.row(f"  /{offer.name:<34}", offer.about)
     talk.note("/actions PLUGIN.ACTION runs one." if offers else "No plugin offers anything.")
 
 
@@ -132,17 +133,26 @@ async def ask_for(talk: Talk, offer: Offer, wanted: Iterable[ActionInput]) -> di
 
 async def execute(talk: Talk, offer: Offer, params: Mapping[str, Any]) -> dict[str, Any]:
     """Run an action, show what came of it, and return its result."""
-    action, app = offer.action, talk.app
-    session_id = None if offer.is_of_application else talk.need_session()
+    session_id = talk.need_session() if offer.needs_session else talk.conversation.session_id
     told = {"terminal": {"width": talk.screen.width, "color": talk.screen.color}}
     async with telling(talk.note, one_line(offer.label)):
-        if session_id is None:
-            result = await app.execute_application_action_async(action.plugin, action.id, params, told)
-        else:
-            _, result = await app.execute_session_action_async(
-                session_id, action.plugin, action.id, params, told
-            )
+        result = await _result(talk, offer, session_id, params, told)
     await show_outcome(talk, one_line(offer.label), result)
+    return result
+
+
+async def _result(
+    talk: Talk, offer: Offer, session_id: str | None, params: Mapping[str, Any], told: dict[str, Any]
+) -> dict[str, Any]:
+    action, app = offer.action, talk.app
+    if offer.is_of_application:
+        return await app.execute_application_action_async(action.plugin, action.id, params, told)
+    if session_id is None:
+        who = await who_answers(talk.conversation)
+        run = who.core.execute_session_action_async
+        _, result = await run(who.session, dict(who.config), action.plugin, action.id, dict(params), told)
+    else:
+        _, result = await app.execute_session_action_async(session_id, action.plugin, action.id, params, told)
     return result
 
 

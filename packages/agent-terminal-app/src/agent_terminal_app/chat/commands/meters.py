@@ -49,10 +49,11 @@ async def context(talk: Talk, _rest: str) -> None:
     parts = await asyncio.to_thread(parts_sent, who.agent, who.model, who.session)
     total = sum(part.tokens for part in parts)
     for part in parts:
-        talk.line(f"  {part.what:<28} {_share(part, total)}")
-    window = who.model.context_window
+        talk.row(f"  {part.what:<28}", _share(part, total))
+    windows = talk.conversation.windows
+    window = await asyncio.to_thread(windows.find, who.agent.spec.id, who.model.id)
     left = "the window of the model is not known" if window is None else f"{total / window:.0%} of {window:,}"
-    talk.line(f"  {'in all':<28} ~{total:,} tokens, {left}")
+    talk.row(f"  {'in all':<28}", f"~{total:,} tokens, {left}")
 
 
 def _share(part: Part, total: int) -> str:

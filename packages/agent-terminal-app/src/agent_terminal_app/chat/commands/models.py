@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_terminal_app.chat.answering import Answering, who_answers
 from agent_terminal_app.chat.commands.registry import Talk, command
+from agent_terminal_app.chat.commands.talk import tell_tools
 from agent_terminal_app.chat.meanwhile import telling
 from agent_terminal_app.chat.other_models import check, declare, find_provider, offered_by
 from agent_terminal_app.chat.words import one_line
@@ -49,12 +50,13 @@ async def agent(talk: Talk, rest: str) -> None:
         who = await who_answers(talk.conversation)
         kept = f" with {_shown(who.model)}; /model default takes its own model" if _whose(who) else ""
         talk.note(f"{one_line(rest)} answers from now on{kept}.")
+        await tell_tools(talk)
         return
     here = (await who_answers(talk.conversation)).agent.spec.id
     for name, spec in talk.app.config["agents"].items():
         mark = "→" if name == here else " "
         asked, about = one_line(spec.get("model", "")), one_line(spec.get("description", ""))
-        talk.line(f"{mark} {one_line(name):<16} {asked:<24} {about}".rstrip())
+        talk.row(f"{mark} {one_line(name):<16} {asked:<24}", about)
     talk.note("/agent NAME has another one answer.")
 
 
@@ -66,17 +68,18 @@ async def use_model(talk: Talk, name: str) -> None:
     """
     from agent_app.services import OVERRIDES, own_overrides
 
-    await asyncio.to_thread(talk.conversation.begin)
     who = await who_answers(talk.conversation)
     own = who.agent.model
     wanted = own if name == _DEFAULT else await asyncio.to_thread(declare, talk.app, name)
     async with telling(talk.note, f"looking whether {_shown(wanted)} can be used"):
         await asyncio.to_thread(check, talk.app, who.agent.spec.id, wanted)
-    overrides = {key: value for key, value in own_overrides(who.session).items() if key != "model"}
+    session = await talk.app.load_session_async(await asyncio.to_thread(talk.conversation.begin))
+    overrides = {key: value for key, value in own_overrides(session).items() if key != "model"}
     if (wanted.provider, wanted.model) != (own.provider, own.model):
         overrides["model"] = wanted.id
-    await talk.app.save_session_async(who.session.with_metadata({OVERRIDES: overrides}))
+    await talk.app.save_session_async(session.with_metadata({OVERRIDES: overrides}))
     talk.note(f"{_shown(wanted)} answers from your next message on.")
+    await tell_tools(talk)
 
 
 def _shown(model: ModelSpec) -> str:
@@ -90,7 +93,7 @@ async def _list(talk: Talk) -> None:
     for number, (name, spec) in enumerate(models.items(), 1):
         mark = "→" if name == who.model.id else " "
         real = f"{spec.provider} {spec.model}".rstrip()
-        talk.line(f"{mark}{number:>3}  {one_line(name):<28} {one_line(real):<36} {_terms(spec)}".rstrip())
+        talk.row(f"{mark}{number:>3}  {one_line(name):<28} {one_line(real):<36}", _terms(spec))
     talk.note(f"{_shown(who.model)} answers{_whose(who)}. /model NUMBER or PROVIDER:MODEL takes another.")
     providers = ", ".join(talk.app.runtime.registries.providers)
     talk.note(f"/model PROVIDER lists what one offers: {one_line(providers)}")
@@ -115,6 +118,6 @@ async def _list_offered(talk: Talk, provider: str) -> None:
     for number, (name, one) in enumerate(zip(talk.notes.models, offered, strict=True), 1):
         window = one.get("context_window")
         told = f"context {window:,}" if isinstance(window, int) else ""
-        talk.line(f"{number:>4}  {one_line(name):<48} {told}".rstrip())
+        talk.row(f"{number:>4}  {one_line(name):<48}", told)
     hint = "/model NUMBER takes one." if offered else "It says nothing; /model PROVIDER:MODEL takes any."
     talk.note(hint)

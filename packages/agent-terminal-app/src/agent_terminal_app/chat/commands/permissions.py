@@ -41,7 +41,7 @@ async def _list(talk: Talk) -> None:
     session_id = talk.conversation.session_id
     for row in await asyncio.to_thread(permission_rows, talk.app, settings, session_id):
         name = f"{row.effect:<10} {one_line(row.pattern):<32} {one_line(row.scope):<20}"
-        talk.line(f"  {name} {row.id[:_SHORT]:<{_SHORT}} {one_line(row.origin)}".rstrip())
+        talk.row(f"  {name} {row.id[:_SHORT]:<{_SHORT}}", one_line(row.origin))
     talk.note("/permissions revoke ID takes a grant back; [permissions] of /config has the rules.")
 
 

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 from agent_core import AgentError
 from agent_terminal_app.chat.answering import Answering, who_answers
 from agent_terminal_app.chat.commands.registry import Talk, command
+from agent_terminal_app.chat.model_tools import is_embedded
 from agent_terminal_app.chat.offers import find_offers
 from agent_terminal_app.chat.words import count, one_line
+from agent_terminal_app.left_out import left_out
+from agent_terminal_app.wiring import DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,10 +37,10 @@ async def tools(talk: Talk, _rest: str) -> None:
         on = tool.name in offered
         state = ruling(permissions, tool.name) if on else "the agent's lists of tools leave it out"
         about = one_line(tool.description.partition("\n")[0], 60)
-        talk.line(f"  {'on ' if on else 'off'} {one_line(tool.name):<22} {state:<30} {about}".rstrip())
+        talk.row(f"  {'on ' if on else 'off'} {one_line(tool.name):<22} {state:<30}", about)
     off = [one for one in await _decisions(who) if one["kind"] == "tool" and not one["enabled"]]
     for one in off:
-        talk.line(f"  off {one_line(one['plugin']):<22} the plugin: {one_line(one['detail'])}")
+        talk.row(f"  off {one_line(one['plugin']):<22}", f"the plugin: {one_line(one['detail'])}")
     if not offered and not off:
         talk.note("There are none; a plugin that brings some can be installed.")
 
@@ -55,14 +58,16 @@ async def plugins(talk: Talk, rest: str) -> None:
     """
     who = await who_answers(talk.conversation)
     decisions = await _decisions(who)
+    model = DEFAULT_MODEL if is_embedded(who.model.id) else who.model.id
+    decisions += left_out(talk.app, who.agent.spec.id, {one["plugin"] for one in decisions}, model=model)
     if rest:
         await _explain(talk, who, decisions, rest)
         return
     for one in decisions:
         state = "on " if one["enabled"] else "off"
-        talk.line(f"  {state} {one_line(one['plugin']):<24} {one['kind']:<10} {one_line(one['detail'])}")
+        talk.row(f"  {state} {one_line(one['plugin']):<24} {one['kind']:<10}", one_line(one["detail"]))
     for problem in talk.app.problems:
-        talk.line(f"  !   {one_line(problem.plugin):<24} {one_line(problem.reason)}", "red")
+        talk.row(f"  !   {one_line(problem.plugin):<24}", one_line(problem.reason), "red")
     talk.note("/plugins NAME explains one.")
 
 

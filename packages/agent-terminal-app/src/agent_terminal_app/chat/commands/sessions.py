@@ -18,6 +18,8 @@ _GROUP = "Sessions"
 _LISTED = 20
 _RECALLED = 6
 _NAME = 60
+_MARK = 2
+"""How many cells stand in front of what was said."""
 
 
 @command("new", "begin another session", group=_GROUP, idle=True)
@@ -70,7 +72,8 @@ async def open_session(talk: Talk, session_id: str) -> None:
         if message.role not in ("user", "assistant") or not message.content:
             continue
         who = "»" if message.role == "user" else " "
-        words = LineMarkdown(color=talk.screen.color)
+        width = None if talk.screen.width is None else talk.screen.width - _MARK
+        words = LineMarkdown(color=talk.screen.color, width=width)
         for line in [*words.feed(f"{message.content}\n"), *words.end()]:
             talk.screen.line(f"{who} {line}")
 
@@ -111,7 +114,7 @@ async def _list(talk: Talk, words: str) -> None:
     page = await talk.app.list_sessions_async(words or None, limit=_LISTED)
     talk.notes.sessions = tuple(info.id for info in page.sessions)
     for number, info in enumerate(page.sessions, 1):
-        talk.line(await _row(talk, number, info))
+        talk.row(_row(talk, number, info), await _name(talk, info))
         if info.match:
             talk.note(f"      … {one_line(info.match)}")
     if not page.sessions:
@@ -120,10 +123,10 @@ async def _list(talk: Talk, words: str) -> None:
         talk.note("There are more; /sessions WORDS finds any of them.")
 
 
-async def _row(talk: Talk, number: int, info: SessionInfo) -> str:
+def _row(talk: Talk, number: int, info: SessionInfo) -> str:
     here = "→" if info.id == talk.conversation.session_id else " "
     about = f"{age(info.updated):>6}  {count(info.messages, 'message'):>12}  {info.agent_id or '-'}"
-    return f"{here}{number:>3}  {info.id[:8]}  {about}  {await _name(talk, info)}"
+    return f"{here}{number:>3}  {info.id[:8]}  {about} "
 
 
 async def _name(talk: Talk, info: SessionInfo) -> str:

@@ -11,7 +11,7 @@ from agent_terminal_app.chat.commands.registry import Talk, command
 from agent_terminal_app.commands.config import find_value, literal, readings
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.opening import open_quietly
-from agent_terminal_app.settings import set_value, unset_value
+from agent_terminal_app.settings import unset_value
 from agent_terminal_app.settings.ways import leaves, read_way, spell
 
 if TYPE_CHECKING:
@@ -80,11 +80,13 @@ def _now(key: str) -> list[str]:
 
 
 def _set(key: str, value: str) -> Path:
+    from agent_terminal_app.plugin_settings import set_checked
+
     paths = open_quietly().paths
     refusals: list[CommandError] = []
     for reading in readings(value):
         try:
-            return set_value(paths, key, reading)
+            return set_checked(paths, key, reading)
         except CommandError as error:
             refusals.append(error)
     raise refusals[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -48,12 +47,8 @@ class ChatAsk:
         return await choose_by_typing(title, options, tell=self.tell, read=partial(self.line, _CHOICE))
 
     async def secret(self, prompt: str) -> str | None:
-        """Read a key where nobody sees it; the prompt of a terminal shows what is typed, and keeps it."""
-        if not sys.stdin.isatty():
-            return await self.line(prompt)
-        self.tell("A key is not typed here, where it would be seen and kept among what you typed.")
-        self.tell("Run `agent keys set NAME` in another terminal, then /setup again finds it.")
-        return None
+        """Read a key, which is neither shown nor kept among what was typed."""
+        return await self._talk.ask(prompt.rstrip(), hidden=True)
 
     async def line(self, prompt: str) -> str | None:
         """Read a line."""

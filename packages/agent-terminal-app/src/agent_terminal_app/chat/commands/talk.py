@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
 from agent_core import AgentError
+from agent_terminal_app.chat.rows import beside, in_rows
 from agent_terminal_app.chat.text import clean, styled
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from agent_app import AgentApplication
     from agent_terminal_app.chat.cards import Card
     from agent_terminal_app.chat.conversation import Conversation
     from agent_terminal_app.chat.screen import Screen
+
+
+class Asking(Protocol):
+    """Asks the person for a line."""
+
+    def __call__(self, question: str, *, hidden: bool = False) -> Awaitable[str | None]:
+        """Return the line; None if they leave it. A hidden one is never shown and never kept."""
 
 
 @dataclass(slots=True)
@@ -49,13 +58,13 @@ class Talk:
     Attributes:
         conversation: The session that is open, and the application.
         screen: Where lines go.
-        ask: Asks the person for a line; None comes back if they leave it.
+        ask: Asks the person for a line, perhaps a hidden one; None comes back if they leave it.
         send: Says something to the agent as if it were typed; nothing at all makes it go on.
     """
 
     conversation: Conversation
     screen: Screen
-    ask: Callable[[str], Awaitable[str | None]]
+    ask: Asking
     send: Callable[[str], None]
 
     @property
@@ -68,10 +77,22 @@ class Talk:
         """What the chat remembers between commands."""
         return _NOTES.setdefault(self.conversation, Notes())
 
-    def line(self, text: str = "", style: str = "") -> None:
-        """Show a line, or several; whatever it quotes, nothing in it moves the cursor."""
+    def line(self, text: str = "", style: str = "", *, hang: int | None = None) -> None:
+        """Show a line, or several, cut between words; whatever it quotes, nothing in it moves the cursor.
+
+        Args:
+            hang: How far what goes on in another row is set off.
+        """
         for line in clean(text).split("\n"):
-            self.screen.line(styled(line, style, color=self.screen.color))
+            self._show(in_rows(line, self.screen.width, hang), style)
+
+    def row(self, front: str, about: str, style: str = "") -> None:
+        """Show a row of a table: the columns before the last one, and that, in as many rows as it takes."""
+        self._show(beside(clean(front), clean(about), self.screen.width), style)
+
+    def _show(self, rows: Iterable[str], style: str) -> None:
+        for row in rows:
+            self.screen.line(styled(row, style, color=self.screen.color))
 
     def note(self, text: str) -> None:
         """Show a line that is no part of the conversation."""
@@ -100,3 +121,17 @@ class Talk:
         if session_id is not None:
             await asyncio.to_thread(self.app.store.info, session_id)
         await self.conversation.go_to(session_id)
+        with suppress(AgentError):  # an agent that cannot run says so when it is asked something
+            await tell_tools(self)
+
+
+async def tell_tools(talk: Talk) -> None:
+    """Let the agent's tools follow the model that answers now, and say so if they have changed.
+
+    Raises:
+        AgentError: If no agent is declared, or it cannot run.
+    """
+    from agent_terminal_app.chat.model_tools import follow_model
+
+    if line := await follow_model(talk.conversation):
+        talk.note(line)

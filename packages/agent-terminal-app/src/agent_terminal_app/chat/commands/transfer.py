@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from agent_core import AgentError
+from agent_terminal_app.arrivals import here, told_of_arrival
 from agent_terminal_app.chat.commands.registry import Talk, command
 from agent_terminal_app.chat.commands.sessions import open_session
 from agent_terminal_app.chat.words import one_line
@@ -41,9 +42,10 @@ async def import_(talk: Talk, rest: str) -> None:
     name = rest or (await talk.ask("Which file? (Esc leaves it)") or "").strip()
     if not name:
         return
-    info = await talk.app.import_session_async(await asyncio.to_thread(source, name))
+    file = await asyncio.to_thread(source, name)
+    info = await talk.app.import_session_async(file, metadata=here())
     await open_session(talk, info.id)
-    talk.note(f"Imported; this is {info.id[:8]} now.")
+    talk.note("\n".join([f"Imported; this is {info.id[:8]} now.", *told_of_arrival(info)]))
 
 
 def target(name: str) -> Path:

@@ -1,0 +1,62 @@
+"""What plugins have to tell a person when a session is opened.
+
+A front end that opens a session runs the lifecycle `SESSION_OPEN` on it, and shows the notices among what the
+actions return: each one line, with the action that deals with it. So a plugin whose doings wait for somebody
+need not wait until somebody looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+SESSION_OPEN: Final = "session_open"
+"""The lifecycle that front ends run when a person begins, or goes on with, a session."""
+
+MOST_NOTICES: Final = 20
+LONGEST_NOTICE: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """One thing that a person should know.
+
+    Attributes:
+        plugin: Who tells it.
+        text: One line.
+        action_id: The action of this plugin that deals with it; empty if there is none.
+        params: What to run it with.
+    """
+
+    plugin: str
+    text: str
+    action_id: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_notices(results: Sequence[Mapping[str, Any]]) -> list[Notice]:
+    """Return the notices in what the actions of a lifecycle came to; what is none is left out.
+
+    Args:
+        results: What `run_session_lifecycle` returns beside the session.
+    """
+    found: list[Notice] = []
+    for record in results:
+        told = (record.get("result") or {}).get("notices")
+        listed = told if isinstance(told, Sequence) and not isinstance(told, str) else ()
+        notices = (_notice(str(record.get("plugin")), one) for one in listed[:MOST_NOTICES])
+        found += [one for one in notices if one is not None]
+    return found
+
+
+def _notice(plugin: str, given: Any) -> Notice | None:
+    told = given if isinstance(given, Mapping) else {"text": given}
+    text, action, params = told.get("text"), told.get("action_id", ""), told.get("params", {})
+    if not isinstance(text, str) or not text.strip():
+        return None
+    line = " ".join(text.split())
+    short = line if len(line) <= LONGEST_NOTICE else f"{line[:LONGEST_NOTICE]}…"
+    if not isinstance(action, str) or not isinstance(params, Mapping):
+        return Notice(plugin=plugin, text=short)
+    return Notice(plugin=plugin, text=short, action_id=action, params=params)

@@ -1,0 +1,2 @@
+-- Format 3: the words of the newest messages come into the index later, many together. Until then they are in
+-- `content` alone, where a former version would not look for them.
