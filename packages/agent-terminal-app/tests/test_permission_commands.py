@@ -12,6 +12,7 @@ from agent_app import AgentApplication
 from agent_core.testing import ScriptedProvider
 from agent_terminal_app.cli import main
 from agent_terminal_app.permission_rows import PermissionRow, permission_rows
+from agent_terminal_app.wiring import READING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,8 +82,11 @@ def test_the_list_says_where_each_rule_comes_from(agent: Any, config: Path, home
 
     found = [(row["effect"], row["pattern"], row["scope"], row["origin"]) for row in rows(agent)]
 
+    usual = [row[1] for row in found if row[3] == "the usual"]
+    assert {row[0] for row in found if row[1] in usual} == {"allow"}
+    assert usual == list(READING)  # one's own rules add to what needs no question
     granted = re.compile(r"granted \d{4}-\d\d-\d\d \d\d:\d\d")
-    assert [(*row[:3], granted.sub("granted", row[3])) for row in found] == [
+    assert [(*row[:3], granted.sub("granted", row[3])) for row in found if row[1] not in usual] == [
         ("deny", "run(rm *)", "everywhere", place('deny = ["run(rm *)"]')),
         ("deny", "post", "always", "granted"),
         ("always_ask", "run(git push*)", "everywhere", place('always_ask = ["run(git push*)"]')),
@@ -93,13 +97,22 @@ def test_the_list_says_where_each_rule_comes_from(agent: Any, config: Path, home
     ]
 
 
+def test_who_denies_what_is_not_allowed_denies_reading_as_well(agent: Any, config: Path) -> None:
+    config.write_text(f'{MODEL}[permissions]\ndefault = "deny"\nallow = ["read_file"]\n')
+
+    assert [(row["effect"], row["pattern"]) for row in rows(agent)] == [
+        ("allow", "read_file"),
+        ("deny", "(anything else)"),
+    ]
+
+
 def test_a_person_reads_a_table(agent: Any, config: Path) -> None:
     agent("permissions", "allow", "run(make *)")
 
     heading, *lines = agent("permissions", "list")[1].splitlines()
 
     assert heading.split() == ["EFFECT", "PATTERN", "SCOPE", "ID", "FROM"]
-    assert len(lines) == 6
+    assert len(lines) == 6 + len(READING)
     [granted] = [line for line in lines if "run(make *)" in line]
     assert re.search(r"  [0-9a-f]{8}  granted ", granted)
 

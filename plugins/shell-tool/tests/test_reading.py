@@ -295,6 +295,7 @@ SHAPES: dict[str, tuple[list[str], list[str]]] = {
     "cat $x$y": (["cat *", "cat"], ["cat *", "cat"]),
     'cat "$x"/b': (["cat */b"], ["cat */b", "cat */b'"]),
     'cat "a $x"': (["cat 'a *'"], ["cat 'a *'"]),
+    'cat "a? $x"': (["cat 'a\\? *'"], ["cat 'a\\? *'"]),
     "cat 'a '$x": (["cat *"], ["cat *"]),
     'cat "it\'s $x"': (["cat *"], ["cat *"]),
     "cat .e?v": (["cat .e*v"], ["cat .e*v", "cat .e*v'", "cat '.e*v", "cat '.e*v'"]),

@@ -187,6 +187,7 @@ def test_what_is_not_understood_can_be_allowed_by_its_very_text_in_spite_of_a_de
     exact = CallPattern.exact("shell", f"«{line}» is not understood").text
 
     assert effect(line, allow=["shell(*)"], deny=["shell(rm *)"]) == "ask"
+    assert effect('"$x" y', allow=["shell(*)"], deny=["shell(rm *)"]) == "ask"
     assert effect(line, allow=[exact], deny=["shell(rm *)"]) == "allow"
     assert effect(line, allow=[exact], deny=["shell(*)"]) == "deny"
     assert effect(line, allow=[exact], always_ask=["shell(rm *)"]) == "ask"

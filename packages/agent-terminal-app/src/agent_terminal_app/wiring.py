@@ -27,9 +27,6 @@ READING = (
     "load_skill", "read_skill_file", "shell_jobs", "shell_output",
 )  # fmt: skip
 """Calls that change nothing and go nowhere, and so need no question."""
-PERMISSIONS: Mapping[str, Any] = {"default": "ask", "allow": list(READING)}
-"""What holds where nobody has written [permissions]: whatever has an effect is asked for."""
-
 _PROMPT = "You are a helpful assistant. Answer briefly and plainly. Use Markdown where it helps."
 
 
@@ -57,8 +54,17 @@ def application_config(settings: Settings, *, titles: bool = False) -> dict[str,
         "models": models,
         "default_agent": values.get("default_agent") or next(iter(agents)),
         "plugins": {name: dict(plugin) for name, plugin in values.get("plugins", {}).items()},
-        "permissions": dict(values.get("permissions") or PERMISSIONS),
+        "permissions": _permissions(values.get("permissions", {})),
     }
+
+
+def _permissions(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what holds for all agents: what has an effect is asked for, unless a setting says otherwise.
+
+    Reading needs no question, except for who denies all that is not allowed.
+    """
+    reading = () if given.get("default") == "deny" else READING
+    return {"default": "ask", **given, "allow": [*reading, *given.get("allow", ())]}
 
 
 def _tools(values: Mapping[str, Any], model: str) -> list[str]:

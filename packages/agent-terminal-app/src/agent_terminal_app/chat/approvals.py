@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from agent_app import DecisionNotAccepted
 from agent_runtime import SpecError
 from agent_terminal_app.chat.questions import Question, Unclear
+from agent_terminal_app.chat.rows import in_rows
 from agent_terminal_app.chat.text import clean, one_line, styled
 
 if TYPE_CHECKING:
@@ -111,7 +112,8 @@ class Approvals:
             self._screen.line(line)
 
     def _note(self, text: str) -> None:
-        self._screen.line(styled(clean(text), "dim", color=self._screen.color))
+        for row in in_rows(clean(text), self._screen.width):
+            self._screen.line(styled(row, "dim", color=self._screen.color))
 
 
 async def _give(conversation: Conversation, question: Question, answer: Answer) -> None:

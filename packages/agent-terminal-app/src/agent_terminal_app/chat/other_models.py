@@ -111,5 +111,6 @@ def _read(registries: RegistrySet, name: str) -> ModelSpec:
     if provider not in registries.providers:
         known = nearest(short, dict.fromkeys([*registries.models, *registries.providers]))
         problem = "there is no such provider" if colon else "there is no such model"
-        raise AgentError(f"{one_line(name, 80)!r}: {problem}: {known} /model lists the models")
+        end = "" if known.endswith("?") else "."
+        raise AgentError(f"{one_line(name, 80)!r}: {problem}: {known}{end} /model lists the models")
     return ModelSpec(f"{provider}:{model}", provider, model)
