@@ -348,6 +348,7 @@ def test_a_word_that_is_not_known_has_a_shape(line: str, shapes: tuple[list[str]
         ('git -c "$x" p', [["git *"]]),
         ("git --exec-path=x p", [["git *"]]),
         ("git -C $x log", [["git *"]]),
+        ("git -$x push", [["git *"]]),
         ("git --config-env=alias.p=x p", [["git *"]]),
         ("hit -C x push", []),
     ],
