@@ -24,7 +24,7 @@ from agent_provider_kit.testing import ScriptedServer, ToolCall, chat_reply, jso
 from agent_terminal_app.errors import Exit
 from agent_terminal_app.paths import Paths
 from agent_terminal_app.settings import load_settings
-from agent_terminal_app.wiring import PERMISSIONS, TOOLS, open_application
+from agent_terminal_app.wiring import READING, TOOLS, application_config, open_application
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -272,13 +272,12 @@ def tool_messages(app: AgentApplication, session_id: str) -> list[Any]:
 # What comes of it
 
 
-def test_most_of_the_calls_are_not_for_a_model_to_decide() -> None:
+def test_most_of_the_calls_are_not_for_a_model_to_decide(machine: Machine) -> None:
     """A change of what needs no question would make the tests below prove less."""
-    assert set(PERMISSIONS) == {"default", "allow"}
-    assert PERMISSIONS["default"] == "ask"
-    assert not {"write_file", "edit_file", "apply_patch", "shell", "shell_stop", "fetch_url"} & set(
-        PERMISSIONS["allow"]
-    )
+    settings = load_settings(machine.paths, project=machine.project, environment=machine.environment)
+    permissions = application_config(settings)["permissions"]
+    assert permissions == {"default": "ask", "allow": list(READING)}
+    assert not {"write_file", "edit_file", "apply_patch", "shell", "shell_stop", "fetch_url"} & set(READING)
 
 
 def test_in_a_script_a_captured_model_does_no_harm(machine: Machine) -> None:
@@ -310,8 +309,7 @@ def at_once(request: pytest.FixtureRequest) -> int:
 def test_where_asking_is_refusing_every_call_is_answered_without_effect(
     machine: Machine, at_once: int
 ) -> None:
-    allowed = json.dumps(PERMISSIONS["allow"])
-    machine.configure(f'[permissions]\ndefault = "ask"\non_ask = "deny"\nallow = {allowed}\n')
+    machine.configure('[permissions]\non_ask = "deny"\n')
     capture(machine, at_once)
     with machine.application() as app:
         session_id = machine.begin(app)
