@@ -104,6 +104,10 @@ class Granting(RuleBasedStateMachine):
 
     decided: set[str] = set()  # noqa: RUF012 - replaced, never changed
 
+    def place(self, approval: Approval) -> tuple[int, str]:
+        """Say where an approval stands among others, the same in every try."""
+        return self.sessions.index(approval.session_id), command_of(approval)
+
     # What people do
 
     @rule(pick=picks, words=st.lists(st.sampled_from(COMMANDS), min_size=1, max_size=3))
@@ -134,7 +138,7 @@ class Granting(RuleBasedStateMachine):
     @precondition(lambda self: self.given)
     @rule(pick=picks)
     def revoke(self, pick: int) -> None:
-        grant_id = sorted(self.given)[pick % len(self.given)]
+        grant_id = list(self.given)[pick % len(self.given)]  # not by id: another try has other ids
         assert self.app.revoke(grant_id)
         assert not self.app.revoke(grant_id)
         del self.given[grant_id]
@@ -142,7 +146,7 @@ class Granting(RuleBasedStateMachine):
     @precondition(lambda self: self.app.approvals())
     @rule(pick=picks, approved=st.booleans(), scope=st.none() | scopes)
     def decide(self, pick: int, approved: bool, scope: GrantScope | None) -> None:
-        waiting = self.app.approvals()
+        waiting = sorted(self.app.approvals(), key=self.place)
         one = waiting[pick % len(waiting)]
         decision: dict[str, Any] = {"approved": approved}
         if scope is not None:

@@ -367,7 +367,8 @@ def test_every_event_has_its_fields_and_its_place(name: str, driver: str) -> Non
 def test_every_type_of_event_occurs() -> None:
     seen = set()
     for script, helper, spec, session in RUNS.values():
-        events, _ = drive(place(script, helper, **spec), RunRequest("a", "Hello.", session))
+        request = RunRequest("a", "Hello.", session, checkpoint=lambda _checkpoint: None, pauses=True)
+        events, _ = drive(place(script, helper, **spec), request)
         seen |= {event["type"] for event in events}
 
     assert seen == set(CLASSES)

@@ -120,6 +120,17 @@ def say(terminal: Terminal, text: str, until: str) -> None:
     terminal.expect_line("(edits allowed · )?(ready|your answer)")
 
 
+def refuse(terminal: Terminal, words: str, question: str) -> None:
+    """Say something that the agent asks about, and say no; others may have been refused before."""
+    told = "The tool says: Error: the call was refused"
+    before = terminal.text.count(told)
+    say(terminal, words, question)
+    terminal.expect_line("(edits allowed · )?your answer")
+    terminal.type("n\r")
+    terminal.wait(lambda: terminal.text.count(told) > before, "the refusal")
+    terminal.expect_line("edits allowed · ready")
+
+
 def allow(terminal: Terminal) -> None:
     terminal.type(SHIFT_TAB)
     terminal.expect_line("edits allowed · ")
@@ -139,12 +150,12 @@ def test_edits_run_without_a_question_and_nothing_else_does(program: Program) ->
     terminal.expect_line("edits allowed · ready")
     say(terminal, "write second.txt", "The tool says: Created second.txt")
     say(terminal, "write secret.txt", "the call was not allowed: it falls under the rule")
-    say(terminal, "write always.txt", "yes, once")
-    say(terminal, "n", "The tool says:")
-    say(terminal, "write narrow.txt", "yes, once")
-    say(terminal, "n", "The tool says:")
-    say(terminal, "note", "? write_note()")
-    say(terminal, "n", "The tool says:")
+    for words, question in (
+        ("write always.txt", "? Write always.txt"),
+        ("write narrow.txt", "? Write narrow.txt"),
+        ("note", "? write_note()"),
+    ):
+        refuse(terminal, words, question)
 
     assert sorted(path.name for path in program.workspace.iterdir()) == ["first.txt", "second.txt"]
     assert sorted((one.pattern, one.scope, one.effect) for one in program.grants()) == [

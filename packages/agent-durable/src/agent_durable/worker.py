@@ -109,9 +109,11 @@ class Worker:
         left = list(self._running.values())
         for performance in left:
             performance.park()
-        for performance in left:
-            performance.wait_parked(max(0.0, deadline - SYSTEM_CLOCK.now()))
+        parked = [one for one in left if one.wait_parked(max(0.0, deadline - SYSTEM_CLOCK.now()))]
         self._stopped.set()
+        # The engine ends its tasks, and a run that is left ends itself: it must not write that any more.
+        for performance in parked:
+            performance.give_back()
         self._engine.stop()
         for performance in left:
             performance.give_back()
