@@ -31,8 +31,8 @@ HIGHEST_PEAK = math.pi
 class Costs:
     """What a run takes.
 
-    The costs by default are those that `bench_scale.py` measured with four worker processes on two busy
-    cores, see docs/explanation/performance.md. The wait is an assumption: three seconds for each of four
+    The costs by default are about those that `bench_scale.py` measured with one to four worker processes on
+    two cores, see docs/explanation/performance.md. The wait is an assumption: three seconds for each of four
     model calls, one for each of three tool calls.
 
     Attributes:
