@@ -76,6 +76,16 @@ def listed(terminal: Terminal) -> str:
     return "\n".join(terminal.lines)
 
 
+def ask_the_other(terminal: Terminal) -> None:
+    """Go on with another model than the embedded one, and ask it something."""
+    terminal.type(f"/model {OTHER}\r")
+    terminal.expect(GAINED)
+    terminal.expect_line("ready")
+    terminal.type("who?\r")
+    terminal.expect("I am the llama.")
+    terminal.expect_line("ready")
+
+
 @pytest.fixture
 def place(tmp_path: Path, server: ScriptedServer) -> Place:
     return Place(tmp_path, server)
@@ -83,12 +93,7 @@ def place(tmp_path: Path, server: ScriptedServer) -> Place:
 
 def test_another_model_than_the_embedded_one_has_tools_and_the_way_back_takes_them(place: Place) -> None:
     with place.chat() as terminal:
-        terminal.type(f"/model {OTHER}\r")
-        terminal.expect(GAINED)
-        terminal.expect_line("ready")
-        terminal.type("who?\r")
-        terminal.expect("I am the llama.")
-        terminal.expect_line("ready")
+        ask_the_other(terminal)
 
         assert {"read_file", "write_file", "shell"} <= place.offered("who?")
 
@@ -112,12 +117,7 @@ def test_a_chat_begun_on_another_model_loses_its_tools_with_the_embedded_one(pla
 
 def test_a_resumed_session_has_the_tools_of_its_model_and_a_new_one_has_not(place: Place) -> None:
     with place.chat() as terminal:
-        terminal.type(f"/model {OTHER}\r")
-        terminal.expect(GAINED)
-        terminal.expect_line("ready")
-        terminal.type("who?\r")
-        terminal.expect("I am the llama.")
-        terminal.expect_line("ready")
+        ask_the_other(terminal)
         terminal.type("/quit\r")
         assert terminal.end() == 0
 
