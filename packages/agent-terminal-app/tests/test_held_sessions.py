@@ -77,6 +77,13 @@ class Machine:
         with self._application() as app:
             return [info.id for info in app.list_sessions().sessions]
 
+    def asked_what_to_do(self, session: str) -> Terminal:
+        """Say something in a session that another chat has; return the chat that asks what to do with it."""
+        second = self.open(session)
+        second.type("Good day\r")
+        second.expect_line("type your answer")
+        return second
+
     def said(self, session_id: str) -> list[str]:
         """Return what people have said in a session."""
         with self._application() as app:
@@ -119,9 +126,7 @@ def test_the_second_chat_says_who_has_the_session_and_takes_it_over(machine: Mac
 
 def test_words_are_queued_and_whoever_has_the_session_answers_them(machine: Machine) -> None:
     first, session = machine.running()
-    second = machine.open(session)
-    second.type("Good day\r")
-    second.expect_line("type your answer")
+    second = machine.asked_what_to_do(session)
     second.type("\r")  # the first of them
     second.expect("queued: Good day")
     second.expect_line("working")
@@ -137,9 +142,7 @@ def test_words_are_queued_and_whoever_has_the_session_answers_them(machine: Mach
 @pytest.mark.parametrize("keys", [ESC, "keep\r"])
 def test_words_that_are_kept_are_in_the_input_line_again(machine: Machine, keys: str) -> None:
     first, session = machine.running()
-    second = machine.open(session)
-    second.type("Good day\r")
-    second.expect_line("type your answer")
+    second = machine.asked_what_to_do(session)
     second.type(keys)
 
     second.expect_line("» Good day$")
@@ -153,9 +156,7 @@ def test_words_that_are_kept_are_in_the_input_line_again(machine: Machine, keys:
 
 def test_what_was_queued_is_answered_here_if_the_other_chat_is_gone(machine: Machine) -> None:
     first, session = machine.running()
-    second = machine.open(session)
-    second.type("Good day\r")
-    second.expect_line("type your answer")
+    second = machine.asked_what_to_do(session)
     second.type("queue\r")
     second.expect("queued: Good day")
     first.close()
@@ -167,9 +168,7 @@ def test_what_was_queued_is_answered_here_if_the_other_chat_is_gone(machine: Mac
 
 def test_esc_stops_watching_and_what_was_queued_waits(machine: Machine) -> None:
     _first, session = machine.running()
-    second = machine.open(session)
-    second.type("Good day\r")
-    second.expect_line("type your answer")
+    second = machine.asked_what_to_do(session)
     second.type("queue\r")
     second.expect_line("working")
     second.expect("queued: Good day")
