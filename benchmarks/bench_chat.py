@@ -35,7 +35,7 @@ def start(folder: Path) -> Terminal:
     places = {f"XDG_{name}_HOME": str(folder / name) for name in ("CONFIG", "DATA", "STATE", "CACHE")}
     environment = {**os.environ, **places, "HOME": str(folder), "SHELL": "/bin/sh"}
     command = [sys.executable, "-m", "agent_terminal_app", "chat", "--demo"]
-    return Terminal(command, environment=environment, folder=folder)
+    return Terminal(command, environment=environment, folder=folder, fresh=True)
 
 
 def first_prompt(folder: Path) -> None:

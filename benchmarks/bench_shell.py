@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from shell_tool import ShellTool
-from shell_tool.parsing import read_line
+from shell_tool.syntax import read_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,10 @@ from _common import KEY, SYSTEM, USER, Bench, history_texts, main, make_tools
 class B(Bench):
     NAME = "ours"
     IMPORT = "from agent_core import AgentCore"
-    DIST = ("agent-core", "agent-provider-kit", "openai-compatible-provider", "agent-runtime", "agent-app")
+    DIST = (
+        *("keelwork-core", "keelwork-provider-kit", "keelwork-openai-compatible-provider"),
+        *("keelwork-runtime", "keelwork-app"),
+    )
 
     async def start(self) -> None:
         from agent_core import AgentCore, Message

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from agent_core.types import MessageRole
 
 INSTALL_SECONDS = 60
-START_ATTEMPTS = 200
+START_ATTEMPTS = 1200
 ATTEMPT_SECONDS = 0.05
-STOP_SECONDS = 5
+STOP_SECONDS = 60
 ANSWER = "Tea is an infusion of leaves in hot water, and it tastes of patience."
 ARGUMENTS = {"word": "oolong", "limit": 2}
 FIXTURES: dict[str, Any] = {
@@ -91,7 +91,7 @@ class Mock(NamedTuple):
 
     def control(self, method: str, what: str, body: Any = None) -> Any:
         """Ask the server's control interface, and return what it says."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with contextlib.closing(connection):
             sent = None if body is None else orjson.dumps(body)
             connection.request(method, f"/__aimock/{what}", sent, {"Content-Type": "application/json"})

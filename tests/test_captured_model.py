@@ -20,17 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_provider_kit.testing import ScriptedServer, ToolCall, chat_reply, json_reply
+from agent_app.defaults import READING, TOOLS
+from agent_terminal_app.application import application_config, open_application
 from agent_terminal_app.errors import Exit
 from agent_terminal_app.paths import Paths
 from agent_terminal_app.settings import load_settings
-from agent_terminal_app.wiring import READING, TOOLS, application_config, open_application
+from agent_testing import ScriptedServer, ToolCall, chat_reply, json_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agent_app import AgentApplication
-    from agent_provider_kit.testing import ReceivedRequest, ServerReply
+    from agent_testing import ReceivedRequest, ServerReply
 
 HOW_MANY = 200
 PATIENCE = 120

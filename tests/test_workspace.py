@@ -80,7 +80,7 @@ def test_the_lock_holds_what_the_dev_group_asks_for() -> None:
 @each_member
 def test_the_lock_holds_what_a_member_asks_for(member: Path) -> None:
     locked = locked_versions()
-    names = {path.parent.name for path in MEMBERS}
+    names = {read_toml(path)["project"]["name"] for path in MEMBERS}
 
     for requirement in requirements_of(read_toml(member)["project"]):
         name = canonicalize_name(requirement.name)
@@ -110,11 +110,6 @@ def test_there_is_a_member() -> None:
 
 
 @each_member
-def test_a_member_is_named_like_its_directory(member: Path) -> None:
-    assert read_toml(member)["project"]["name"] == member.parent.name
-
-
-@each_member
 def test_a_member_starts_at_the_oldest_python_we_support(member: Path) -> None:
     supported = SpecifierSet(read_toml(member)["project"]["requires-python"])
 
@@ -133,7 +128,8 @@ def test_a_member_ships_its_types_and_is_built_by_the_locked_backend(member: Pat
     build = read_toml(member)["build-system"]
 
     assert build["build-backend"] == "hatchling.build"
-    assert list(member.parent.glob("src/*/py.typed"))
+    typed = list(member.parent.glob("src/*/py.typed"))
+    assert typed or not (member.parent / "src").exists()
 
 
 def test_the_license_is_the_whole_text() -> None:

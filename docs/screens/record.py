@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from agent_provider_kit.testing import ScriptedServer, ToolCall, chat_reply
+from agent_testing import ScriptedServer, ToolCall, chat_reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable

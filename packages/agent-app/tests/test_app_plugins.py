@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_app import AgentApplication, ApplicationPlugin, SessionHeld
+from agent_app import AgentApplication, ApplicationPlugin, SessionBusy
 from agent_core import ActionInputError, Message, PluginError, Session, UnknownActionError
 from agent_core.testing import ScriptedProvider
 
@@ -170,6 +170,10 @@ def test_mutations_create_update_and_delete_sessions(make: Make) -> None:
         {"deleted": "first"},
         {"deleted": [1]},
         {"deleted": {"first": 1}},
+        {"deleted": ["first", "first"]},
+        {"updated": [Session("first"), Session("first")]},
+        {"updated": [Session("first")], "deleted": ["first"]},
+        {"deleted": ["new"]},
     ],
 )
 def test_mutations_that_are_none_are_refused_and_none_is_carried_out(make: Make, mutations: Any) -> None:
@@ -192,7 +196,7 @@ def test_a_session_that_is_running_cannot_be_changed_from_beside(make: Make) -> 
     events = app.chat("first", "hello")
     next(events)
 
-    with pytest.raises(SessionHeld):
+    with pytest.raises(SessionBusy):
         app.execute_application_action("helper", "do", {})
     assert list(events)[-1]["type"] == "final"
     assert "beside" not in app.load_session("first").metadata

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_app import AgentApplication, SessionHeld, SessionOutdated, open_store
-from agent_app.keeping import hold
+from agent_app.session_writer import LOG_SECONDS, with_writer
 from agent_core import Message, Session, tool
 from agent_core.errors import RequestCancelled
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
@@ -193,7 +194,7 @@ def test_whoever_leaves_while_a_session_is_being_opened_holds_nothing(make: Make
     def work(_keeper: Any, _active: Any) -> Any:
         raise AssertionError("nobody wants this any more")
 
-    flow = hold(app._services, session_id, work)
+    flow = with_writer(app._services, session_id, work)
     step: Any = next(flow)
     with pytest.raises(RequestCancelled):
         flow.throw(RequestCancelled())
@@ -209,11 +210,12 @@ def test_the_right_to_write_is_renewed_while_a_run_goes_on_and_not_after_it(
     alarms: list[Callable[[], None]] = []
 
     class ByHand:
-        def call_later(self, _seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
-            alarms.append(callback)
+        def call_later(self, seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
+            if seconds > LOG_SECONDS:
+                alarms.append(callback)
             return lambda: None
 
-    monkeypatch.setattr("agent_app.keeping.SYSTEM_CLOCK", ByHand())
+    monkeypatch.setattr("agent_app.session_writer.SYSTEM_CLOCK", ByHand())
     app = make(["hi"])
     session_id = app.create_session().session_id
     events = app.chat(session_id, "hello")
@@ -254,7 +256,7 @@ def test_a_second_application_in_one_process_is_somebody_else(make: Make) -> Non
     next(events)
 
     with pytest.raises(SessionHeld):
-        two.save_session(session.with_metadata({"x": 1}))
+        two.save_session(two.load_session(session.session_id).with_metadata({"x": 1}))
     assert list(events)[-1]["type"] == "final"
     assert two.save_session(two.load_session(session.session_id)).messages[0] is not None
 
@@ -314,3 +316,38 @@ def test_a_session_goes_out_as_a_file_and_comes_back_under_another_id(make: Make
     assert app.load_session(back.id).metadata["title_by"] == "person"
     assert app.load_session(back.id).metadata["workspace_roots"] == ["/here"]
     assert back.left_out == ("agent_id", "workspace_roots")
+
+
+@pytest.mark.parametrize("said", ["go on", ""])
+def test_a_call_that_a_file_leaves_open_is_not_run(make: Make, said: str) -> None:
+    ran: list[str] = []
+
+    class Tools:
+        name = "tools"
+        version = "1"
+
+        def register(self, registrar: Any) -> None:
+            @tool
+            def work(number: int) -> str:
+                """Work."""
+                ran.append(str(number))
+                return "worked"
+
+            registrar.tool("work", work)
+
+    call = {"id": "c", "type": "function", "function": {"name": "work", "arguments": '{"number": 1}'}}
+    theirs = {
+        "session_id": "s",
+        "messages": [
+            {"role": "user", "content": "hello"},
+            {"role": "assistant", "content": "", "metadata": {"tool_calls": [call]}},
+        ],
+        "metadata": {
+            "agent_run": {"run_id": "r", "waiting": [{"id": "c", "settled": ["permissions"]}], "calls": ["c"]}
+        },
+    }
+    app = make(["Done."], Tools)
+    info = app.import_session(json.dumps(theirs))
+
+    assert list(app.chat(info.id, said, run_id="r"))[-1]["type"] == "final"
+    assert ran == [] and app.load_session(info.id).messages[2].metadata["interrupted"] is True

@@ -1,4 +1,4 @@
-"""What every asset store keeps and refuses, in a folder and in PostgreSQL, and what nobody can make it do."""
+"""What every asset store keeps and refuses, in a folder and in PostgreSQL, and what no one can make it do."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from itertools import count, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from agent_app.assets import Asset, AssetNotFound, AssetRefused, AssetStore, open_assets
-from agent_app.assets.media import Sniffer, display_name
+from agent_app.assets.asset import Sniffer, display_name
 from agent_app.errors import StoreDamaged, StoreUnavailable
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from conftest import AssetHome
 
@@ -121,8 +121,8 @@ def test_an_empty_asset_is_an_asset(store: AssetStore) -> None:
 
 
 @pytest.mark.parametrize("asset_id", ["asset_" + "0" * 32, "", "../assets.db", "\ud800", "a\0b"])
-def test_an_id_that_nobody_has_is_not_found(store: AssetStore, asset_id: str) -> None:
-    with pytest.raises(AssetNotFound, match="not kept here"):
+def test_an_unknown_id_is_not_found(store: AssetStore, asset_id: str) -> None:
+    with pytest.raises(AssetNotFound, match="there is no asset"):
         store.get(asset_id)
     with pytest.raises(KeyError):
         store.open(asset_id)
@@ -130,9 +130,9 @@ def test_an_id_that_nobody_has_is_not_found(store: AssetStore, asset_id: str) ->
 
 @pytest.mark.parametrize("session_id", ["", "\ud800", "a\0b", "a" * 501, None, 7])
 def test_what_is_no_id_of_a_session_is_an_error(store: AssetStore, session_id: Any) -> None:
-    with pytest.raises(ArgumentError, match="no id of a session"):
+    with pytest.raises(ArgumentError, match="not a valid session id"):
         store.put(session_id, b"", name="a")
-    with pytest.raises(ArgumentError, match="no id of a session"):
+    with pytest.raises(ArgumentError, match="not a valid session id"):
         store.list(session_id)
 
 
@@ -223,7 +223,7 @@ def test_an_id_can_be_restored_but_not_taken(store: AssetStore) -> None:
         store.put("s3", b"other", name="a", asset_id=asset.id)
     assert store.read(asset.id) == b"x"
     assert store.list("s3") == ()
-    with pytest.raises(ArgumentError, match="no id of an asset"):
+    with pytest.raises(ArgumentError, match="not a valid asset id"):
         store.put("s3", b"x", name="a", asset_id="a\0b")
 
 
@@ -291,7 +291,7 @@ def test_many_at_once_have_only_their_quota_together(asset_home: AssetHome) -> N
 def test_a_session_has_only_its_quota(asset_home: AssetHome) -> None:
     with asset_home.open(quota=10) as store:
         first = store.put("s1", b"12345678", name="a")
-        with pytest.raises(AssetRefused, match="only 2 more"):
+        with pytest.raises(AssetRefused, match="room for 2 more"):
             store.put("s1", b"123", name="b")
         store.put("s2", b"123", name="b")
         store.remove("s1", first.id)
@@ -397,7 +397,8 @@ def test_a_hundred_names_reach_nothing_outside(
     outside.write_text("untouched")
     before = sorted(tmp_path.iterdir())
 
-    for name in TRAVERSALS:
+    is_folder = Path(asset_home.address).is_dir()
+    for name in TRAVERSALS if is_folder else TRAVERSALS[::11]:  # a database has no paths
         session_id = f"session {name}".replace("\0", "%00")[:500]
         asset = store.put(session_id, b"x", name=name, media_type=name)
         assert store.read(asset.id) == b"x"
@@ -485,7 +486,7 @@ def test_damage_is_found(store: AssetStore, asset_home: AssetHome) -> None:
         gone.id, short.id,
     ]  # fmt: skip
     assert len(deep.problems) == 3 and not any(fine.id in problem for problem in deep.problems)
-    with pytest.raises(StoreDamaged, match="not what was kept"):
+    with pytest.raises(StoreDamaged, match="was changed"):
         store.open(short.id)
 
 

@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,7 +53,7 @@ def content_of(root: Path, asset: Asset) -> Path:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "a\0b"])
 def test_a_folder_takes_no_name_that_leads_elsewhere(tmp_path: Path, name: str) -> None:
-    with folders.Folder.root(tmp_path) as folder, pytest.raises(ValueError, match="no name of a file"):
+    with folders.Folder.root(tmp_path) as folder, pytest.raises(ValueError, match="not a valid file name"):
         folder.open(name)
 
 
@@ -67,9 +67,9 @@ def test_a_link_in_the_place_of_content_is_not_followed(
     content_of(root, asset).unlink()
     content_of(root, asset).symlink_to(secret)
 
-    with pytest.raises(StoreDamaged, match="is gone"):
+    with pytest.raises(StoreDamaged, match="is missing"):
         store.read(asset.id)
-    assert "is gone" in store.check().problems[0]
+    assert "is missing" in store.check().problems[0]
 
 
 @on_posix
@@ -89,7 +89,7 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(
     store.delete_session("s1")
     report = store.collect()
 
-    assert report.problems and "no folder of ours" in report.problems[0]
+    assert report.problems and "not one of our folders" in report.problems[0]
     assert [path.name for path in elsewhere.iterdir()] == [asset.sha256]
 
 
@@ -104,7 +104,7 @@ def test_an_index_that_is_a_link_is_refused(tmp_path: Path, root: Path) -> None:
 
 
 @on_posix
-def test_swapping_folders_for_links_meanwhile_leads_nowhere(
+def test_swapping_folders_for_links_at_any_moment_leads_nowhere(
     tmp_path: Path, store: SessionAssetStore, root: Path
 ) -> None:
     trap = tmp_path / "trap"
@@ -117,7 +117,7 @@ def test_swapping_folders_for_links_meanwhile_leads_nowhere(
         swapped = 0
         for _ in range(300):
             shutil.rmtree(aside, ignore_errors=True)
-            # Any step may fail, since the store makes the folder anew where it finds none.
+            # Any step may fail, since the store makes the folder again where it finds none.
             with suppress(OSError):
                 shelf.rename(aside)
             with suppress(OSError):
@@ -253,3 +253,58 @@ def test_a_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(StoreUnavailable, match="cannot be used now"):
         SessionAssetStore(tmp_path / "file")
+
+
+# --- the index ------------------------------------------------------------------------------------------
+
+FORMER_INDEX = """
+CREATE TABLE assets (id TEXT PRIMARY KEY, name TEXT NOT NULL, media_type TEXT NOT NULL, size INTEGER NOT NULL,
+    sha256 TEXT NOT NULL, created REAL NOT NULL);
+CREATE INDEX assets_by_content ON assets (sha256);
+CREATE TABLE refs (seq INTEGER PRIMARY KEY, session TEXT NOT NULL, asset TEXT NOT NULL REFERENCES assets (id),
+    UNIQUE (session, asset));
+CREATE INDEX refs_by_asset ON refs (asset);
+PRAGMA user_version = 1;
+"""
+
+
+def test_a_wrong_letter_in_the_index_is_reported(tmp_path: Path) -> None:
+    with closing(SessionAssetStore(tmp_path / "files")) as store:
+        store.put("s", b"content", name="holiday.txt")
+    index = tmp_path / "files" / "assets.db"
+    content = index.read_bytes()
+    index.write_bytes(content.replace(b"holiday.txt", b"holidaY.txt"))
+
+    with closing(SessionAssetStore(tmp_path / "files")) as store:
+        [problem] = store.check().problems
+    assert "of assets is not what it was when it was written" in problem
+
+
+def test_an_index_of_a_former_version_is_read_and_brought_up_to_date(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    with closing(SessionAssetStore(folder)) as store:
+        asset = store.put("s", b"content", name="holiday.txt")
+        store.share("s", "t")
+    (folder / "assets.db").rename(tmp_path / "new.db")
+    with closing(sqlite3.connect(folder / "assets.db")) as former:
+        former.executescript(FORMER_INDEX)
+        former.execute("ATTACH ? AS new", (str(tmp_path / "new.db"),))
+        columns = "id, name, media_type, size, sha256, created"
+        former.execute(f"INSERT INTO assets ({columns}) SELECT {columns} FROM new.assets")
+        former.execute("INSERT INTO refs (seq, session, asset) SELECT seq, session, asset FROM new.refs")
+        former.commit()
+
+    for _ in range(2):
+        with closing(SessionAssetStore(folder)) as store:
+            assert store.check(deep=True).problems == ()
+            assert store.list("s") == (asset,)
+            assert [one.id for one in store.list("t")] == [asset.id]
+
+
+def test_the_name_of_a_deleted_asset_is_not_left_in_the_index(tmp_path: Path) -> None:
+    with closing(SessionAssetStore(tmp_path / "files")) as store:
+        store.put("s", b"content", name="holiday.txt")
+        store.delete_session("s")
+        store.collect()
+
+    assert not any(b"holiday" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())

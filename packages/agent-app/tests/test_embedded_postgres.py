@@ -5,9 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
@@ -63,6 +67,30 @@ def test_without_a_folder_nothing_stays() -> None:
     with EmbeddedPostgres() as server:
         folder = server._folder
         assert folder.exists()
+
+    assert not folder.exists()
+
+
+RUN = """
+from agent_app.testing.postgres import create_database, drop_database, shared_server
+server = shared_server()
+assert shared_server() == server
+template = create_database(server)
+drop_database(create_database(server, template=template))
+print(server)
+"""
+
+
+def test_the_shared_server_ends_with_the_run_that_asked_for_it() -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], check=True, capture_output=True, text=True, env=environment
+    )
+    folder = Path(parse_qs(urlsplit(done.stdout.strip()).query)["host"][0])
+
+    until = time.monotonic() + 60
+    while folder.exists() and time.monotonic() < until:
+        time.sleep(0.05)
 
     assert not folder.exists()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -54,22 +54,76 @@ def shown(event: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
+def whole(events: Iterable[dict[str, Any]]) -> Events:
+    """Return the events that are not pieces of a text."""
+    return [event for event in events if event["type"] != "text"]
+
+
+def said(events: Iterable[dict[str, Any]]) -> str:
+    """Return the pieces of text, added up."""
+    return "".join(event["text"] for event in events if event["type"] == "text")
+
+
 def test_what_is_shown_is_what_is_logged_with_rising_numbers(make: Make) -> None:
-    app = make(["one", RuntimeError("boom")])
+    app = make([Reply(text="abc", chunks=["a", "b", "c"]), RuntimeError("boom")])
     session_id = app.create_session().session_id
     seen = [*app.chat(session_id, "first"), *app.chat(session_id, "second")]
     logged = app.store.events(session_id)
 
-    assert [event["seq"] for event in seen] == list(range(1, len(seen) + 1))
-    assert [json.loads(json.dumps(event)) for event in logged] == [shown(event) for event in seen]
+    assert [event["seq"] for event in logged] == list(range(1, len(logged) + 1))
+    assert json.loads(json.dumps(whole(logged))) == [shown(event) for event in whole(seen)]
+    assert said(logged) == said(seen) == "abc"
     assert logged[-1]["type"] == "error"
 
 
 def test_an_event_is_in_the_log_before_it_is_shown(make: Make) -> None:
     app = make([Reply(text="abc", chunks=["a", "b", "c"])])
     session_id = app.create_session().session_id
-    for event in app.chat(session_id, "hello"):
+    for event in whole(app.chat(session_id, "hello")):
         assert app.store.events(session_id, after=event["seq"] - 1, limit=1)[0]["type"] == event["type"]
+
+
+def test_pieces_of_a_text_are_shown_at_once_and_logged_soon_after(make: Make) -> None:
+    app = make([Reply(text="abc", chunks=["a", "b", "c"])])
+    session_id = app.create_session().session_id
+    events = app.chat(session_id, "hello")
+    piece = next(event for event in events if event["type"] == "text")
+
+    assert piece == {"type": "text", "text": "a"}
+    with app.subscribe(session_id) as stream:  # nobody asks for the next piece meanwhile
+        assert next(event for event in stream if event["type"] == "text")["text"] == "a"
+    assert said(events) == "bc"
+    assert said(app.store.events(session_id)) == "abc"
+
+
+def test_a_store_that_is_slow_to_log_pieces_holds_up_neither_the_loop_nor_the_next_pieces(make: Make) -> None:
+    app = make([Reply(chunks=["word "] * 40, delay=0.01)])
+    session_id = app.create_session().session_id
+    save, logging, go_on = app.store.save, threading.Event(), threading.Event()
+    in_time: list[bool] = []
+
+    def slowly(session: Any, base: Any, **given: Any) -> Any:
+        if {event["type"] for event in given["changes"].events} == {"text"}:
+            logging.set()
+            in_time.append(go_on.wait(10))
+        return save(session, base, **given)
+
+    app.store.save = slowly  # type: ignore[method-assign]
+    behind = 0
+
+    async def read() -> None:
+        nonlocal behind
+        async for event in app.chat_async(session_id, "go"):
+            behind += logging.is_set() and event["type"] == "text"
+            if behind == 10:
+                go_on.set()
+
+    asyncio.run(read())
+
+    assert in_time
+    assert all(in_time)
+    logged = [event for event in app.store.events(session_id) if event["type"] == "text"]
+    assert "".join(event["text"] for event in logged) == "word " * 40
 
 
 def test_reading_from_any_cursor_gives_exactly_the_rest(make: Make) -> None:
@@ -158,7 +212,9 @@ def test_a_reader_who_does_not_read_holds_nobody_up(make: Make) -> None:
         events = list(app.chat(session_id, "hello"))
 
         assert events[-1]["type"] == "final"
-        assert len(until_final(iter(stream))) == len(events)
+        followed = until_final(iter(stream))
+        assert whole(followed) == [shown(event) for event in whole(events)]
+        assert said(followed) == "x" * 300
 
 
 def test_a_reader_is_woken_and_need_not_look_again_and_again(make: Make) -> None:
@@ -178,8 +234,9 @@ def test_a_reader_is_woken_and_need_not_look_again_and_again(make: Make) -> None
     thread = threading.Thread(target=lambda: found.append(next(reader)), daemon=True)
     thread.start()
     looked.wait()
-    hub.log(session_id, [{"type": "note"}])
-    thread.join(timeout=30)
+    app.store.append_events(session_id, [{"type": "note"}])
+    hub.wake(session_id)
+    thread.join(timeout=60)
 
     assert found == [[{"type": "note", "seq": 1}]]
     reader.close()  # type: ignore[attr-defined]
@@ -202,8 +259,9 @@ def test_a_reader_on_an_event_loop_is_woken_too(make: Make) -> None:
         reader = hub._follow_async(session_id, 0)
         first = asyncio.ensure_future(anext(reader))
         await looked.wait()
-        await asyncio.to_thread(hub.log, session_id, [{"type": "note"}])
-        events = await asyncio.wait_for(first, 30)
+        await asyncio.to_thread(app.store.append_events, session_id, [{"type": "note"}])
+        hub.wake(session_id)
+        events = await asyncio.wait_for(first, 60)
         await reader.aclose()  # type: ignore[attr-defined]
         return events
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_app.errors import StoreTooNew
-from agent_app.store import formats, open_store, postgres, records, sqlite
+from agent_app.store import migration, open_store, postgres, records, sqlite_file
 from agent_app.store.base import Grant
+from agent_app.store.repair import repair_store
 from agent_core import Session
 
 if TYPE_CHECKING:
@@ -73,13 +74,13 @@ def texts(former: dict[str, Any]) -> list[tuple[int, str]]:
 
 def write_sqlite(path: Path, former: dict[str, Any]) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.executescript(formats.script("sqlite", 0, former["format"]))
+        connection.executescript(migration.script("sqlite", 0, former["format"]))
         connection.execute("DELETE FROM past")
         for name, columns, rows in tables(former):
             marks = ", ".join("?" * len(columns))
             connection.executemany(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks})", rows)
         connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", texts(former))
-        connection.execute(f"PRAGMA application_id = {sqlite.APPLICATION}")
+        connection.execute(f"PRAGMA application_id = {sqlite_file.APPLICATION}")
         connection.execute(f"PRAGMA user_version = {former['format']}")
 
 
@@ -88,7 +89,7 @@ def write_postgres(url: str, former: dict[str, Any]) -> None:
 
     with psycopg.connect(url) as connection:
         connection.execute("CREATE SCHEMA agent_store; SET search_path = agent_store")
-        connection.execute(bytes(formats.script("postgres", 0, former["format"]), "utf-8"))
+        connection.execute(bytes(migration.script("postgres", 0, former["format"]), "utf-8"))
         connection.execute("DELETE FROM past")
         for name, columns, rows in tables(former):
             marks = ", ".join(["%s"] * len(columns))
@@ -182,10 +183,11 @@ def is_former(url: str, former: dict[str, Any]) -> None:
         with psycopg.connect(url) as connection:
             sql = "SELECT tablename FROM pg_tables WHERE schemaname = 'agent_store'"
             names = {row[0] for row in connection.execute(sql).fetchall()}
-    made = re.findall(r"TABLE (?:IF NOT EXISTS )?(\w+)", formats.script("sqlite", 0, former["format"]))
+    made = re.findall(r"TABLE (?:IF NOT EXISTS )?(\w+)", migration.script("sqlite", 0, former["format"]))
     assert names >= set(made)
     later = re.findall(
-        r"CREATE TABLE (?:IF NOT EXISTS )?(\w+)", formats.script("sqlite", former["format"], sqlite.FORMAT)
+        r"CREATE TABLE (?:IF NOT EXISTS )?(\w+)",
+        migration.script("sqlite", former["format"], sqlite_file.FORMAT),
     )
     assert not names & set(later)
 
@@ -242,7 +244,7 @@ def test_a_migration_that_fails_leaves_store_and_schemas_as_they_were(
 ) -> None:
     from agent_app.errors import StoreError
 
-    for module in (sqlite, postgres):
+    for module in (sqlite_file, postgres):
         step = module._script(former["format"])
         broken = f"{step}; INSERT INTO nowhere VALUES (1);"
         monkeypatch.setattr(module, "_script", lambda _found, broken=broken: broken)
@@ -258,8 +260,8 @@ def test_the_former_version_refuses_what_this_one_has_written(
     url: str, former: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_store(url).close()
-    now = sqlite.FORMAT
-    for module in (sqlite, postgres):
+    now = sqlite_file.FORMAT
+    for module in (sqlite_file, postgres):
         monkeypatch.setattr(module, "FORMAT", former["format"])
 
     with pytest.raises(StoreTooNew, match=f"has format {now}.*update the platform; nothing was changed"):
@@ -270,5 +272,28 @@ def test_the_former_version_refuses_what_this_one_has_written(
         assert contents(store) == former["expected"]
 
 
+def test_a_damaged_store_of_a_former_version_is_saved(former: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    write_sqlite(path, former)
+    with path.open("r+b") as file:
+        file.write(b"overwritten")
+    before = path.read_bytes()
+
+    report = repair_store(path, tmp_path / "new.db")
+
+    assert path.read_bytes() == before
+    assert report.problems == ()
+    assert (report.lost["messages"], report.damaged["messages"]) == (0, 0)
+    write_sqlite(tmp_path / "whole.db", former)
+    with (
+        closing(open_store(f"sqlite:///{tmp_path}/whole.db")) as old,
+        closing(open_store(f"sqlite:///{tmp_path}/new.db")) as new,
+    ):
+        assert set(old) <= set(new)
+        for name in old:
+            assert new.load(name).session.to_dict() == old.load(name).session.to_dict()
+            assert new.events(name) == old.events(name)
+
+
 def test_both_databases_are_in_the_same_format() -> None:
-    assert sqlite.FORMAT == postgres.FORMAT == max(former["format"] for former in FORMER) + 1
+    assert sqlite_file.FORMAT == postgres.FORMAT == max(former["format"] for former in FORMER) + 1

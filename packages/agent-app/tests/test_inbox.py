@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -71,14 +72,92 @@ def test_a_message_waits_for_the_next_chat_if_nothing_runs(make: Make) -> None:
     assert app.store.inputs(session_id) == []
 
 
-def test_what_waits_comes_behind_what_is_said_in_order(make: Make) -> None:
-    app = make(["all"])
+def test_what_steers_joins_what_is_said_and_what_is_queued_comes_behind_in_turns(make: Make) -> None:
+    app = make(["all", "first", "second"])
     session_id = app.create_session().session_id
-    for text, mode in (("one", "queue"), ("two", "steer"), ("three", "interrupt")):
+    for text, mode in (("one", "queue"), ("two", "steer"), ("three", "interrupt"), ("four", "queue")):
         app.enqueue(session_id, text, mode)  # type: ignore[arg-type]
-    list(app.chat(session_id, "now"))
+    events = list(app.chat(session_id, "now"))
 
-    assert texts(app.load_session(session_id)) == ["now", "one", "two", "three", "all"]
+    said = texts(app.load_session(session_id))
+    assert said == ["now", "two", "three", "all", "one", "first", "four", "second"]
+    assert [event["text"] for event in events if event["type"] == "turn_end"] == ["all", "first"]
+    assert (events[-1]["type"], events[-1]["text"], len(events[-1]["messages"])) == ("final", "second", 8)
+
+
+def test_messages_that_are_queued_together_get_a_turn_each(make: Make) -> None:
+    box: list[AgentApplication] = []
+    provider = ScriptedProvider([Reply(tool_calls=[ToolCall("do")]), "zero", "one", "two", "three"])
+
+    def queue_three() -> None:
+        for text in ("1", "2", "3"):
+            box[0].enqueue("s", text, "queue")
+
+    box.append(make(provider, Doing(queue_three)))
+    box[0].create_session(session_id="s")
+    events = list(box[0].chat("s", "go"))
+
+    said = texts(box[0].load_session("s"))
+    assert said == ["go", "", "done", "zero", "1", "one", "2", "two", "3", "three"]
+    ends = [(event["type"], event["text"]) for event in events if event["type"] in ("turn_end", "final")]
+    assert ends == [("turn_end", "zero"), ("turn_end", "one"), ("turn_end", "two"), ("final", "three")]
+    assert len(provider.requests) == 5 and box[0].store.inputs("s") == []
+
+
+def test_queued_messages_that_nobody_has_taken_yet_can_still_be_taken_back(make: Make) -> None:
+    app = make(["one", "three"])
+    session_id = app.create_session().session_id
+    seqs = [app.enqueue(session_id, text, "queue").seq for text in ("1", "2", "3")]
+    for event in app.chat(session_id):
+        if event["type"] == "text" and event["text"] == "one":
+            assert app.store.drop_input(session_id, seqs[1])
+
+    assert texts(app.load_session(session_id)) == ["1", "one", "3", "three"]
+
+
+def test_a_turn_that_fails_leaves_the_other_messages_in_the_queue_and_is_made_up_for_first(
+    make: Make,
+) -> None:
+    provider = ScriptedProvider([RuntimeError("the model is away"), "one", "two"])
+    app = make(provider)
+    session_id = app.create_session().session_id
+    for text in ("1", "2"):
+        app.enqueue(session_id, text, "queue")
+
+    assert list(app.chat(session_id))[-1]["type"] == "error"
+
+    assert [one.message["content"] for one in app.store.inputs(session_id)] == ["2"]
+    list(app.chat(session_id))
+    assert texts(app.load_session(session_id)) == ["1", "one", "2", "two"]
+
+
+def test_calls_in_the_middle_of_which_a_run_failed_are_gone_on_with_before_what_is_queued(make: Make) -> None:
+    calling = Reply(tool_calls=[ToolCall("do")])
+    provider = ScriptedProvider([calling, RuntimeError("the model is away"), "zero", "one"])
+    app = make(provider, Doing(lambda: None))
+    session_id = app.create_session().session_id
+    for event in app.chat(session_id, "go"):
+        if event["type"] == "step_start" and event["round"] == 1:
+            app.enqueue(session_id, "1", "queue")
+    assert texts(app.load_session(session_id)) == ["go", "", "done"]
+
+    list(app.chat(session_id))
+
+    assert texts(app.load_session(session_id)) == ["go", "", "done", "zero", "1", "one"]
+
+
+def test_a_question_that_was_cancelled_is_not_asked_again_for_what_is_queued_behind_it(make: Make) -> None:
+    app = make(["both"])
+    session_id = app.create_session().session_id
+    for event in app.chat(session_id, "never mind"):
+        if event["type"] == "step_start":
+            app.enqueue(session_id, "rather this", "queue")
+            app.cancel(session_id)
+    assert texts(app.load_session(session_id)) == ["never mind"]
+
+    list(app.chat(session_id))
+
+    assert texts(app.load_session(session_id)) == ["never mind", "rather this", "both"]
 
 
 def test_a_steering_message_is_read_between_two_steps(make: Make) -> None:
@@ -103,6 +182,39 @@ def test_a_steering_message_at_the_very_end_is_still_answered(make: Make) -> Non
             app.enqueue(session_id, "more")
 
     assert texts(app.load_session(session_id)) == ["go", "one", "more", "two"]
+
+
+def test_a_message_that_is_accepted_before_the_last_event_is_answered(address: str) -> None:
+    if address == "sqlite://":
+        pytest.skip("one connection is used by one thread at a time")
+    app = AgentApplication(CONFIG, store=address, plugins=[ScriptedProvider(["one", "two"])], installed=False)
+    session_id = app.create_session().session_id
+    look, late, in_time = app.store.inputs, list[threading.Thread](), list[bool]()
+    accepted = threading.Event()
+
+    def put() -> None:
+        app.enqueue(session_id, "late")
+        accepted.set()
+
+    def look_then_put(session_id: str) -> Any:
+        found = look(session_id)
+        if (
+            not late and len(app.load_session(session_id).messages) > 1
+        ):  # the last look, at the end of the request
+            late.append(threading.Thread(target=put))
+            late[0].start()
+            in_time.append(accepted.wait(0.3))
+        return found
+
+    app.store.inputs = look_then_put  # type: ignore[method-assign]
+    try:
+        assert list(app.chat(session_id, "go"))[-1]["type"] == "final"
+        late[0].join(10)
+        assert accepted.is_set()
+        # Either it has to wait for the end, and then for the next request, or this one still finds it.
+        assert in_time == [False] or texts(app.load_session(session_id))[-2:] == ["late", "two"]
+    finally:
+        app.close()
 
 
 def test_a_queued_message_waits_for_the_end_of_the_run_and_is_then_answered(make: Make) -> None:
@@ -310,6 +422,8 @@ def test_the_async_twin_keeps_a_message_too(make: Make) -> None:
     assert texts(app.load_session(session_id)) == ["hello", "hi"]
 
 
+SAVES = range(1, 8)
+IN_TURNS = [f"three {when} save {number}" for number in SAVES for when in ("before", "after")]
 MOMENTS = ["enqueued", *(f"{when} save {number}" for number in (1, 2, 3) for when in ("before", "after"))]
 
 # Each moment has a process of its own, forked off one that has everything imported already.
@@ -321,11 +435,13 @@ from agent_core.testing import ScriptedProvider
 def run(url, moment):
     die = lambda: os.kill(os.getpid(), signal.SIGKILL)
     config = {"agents": {"a": {"model": "m"}}, "models": {"m": {"provider": "scripted"}}}
-    app = AgentApplication(config, store=url, plugins=[ScriptedProvider(["hi"])], installed=False)
+    app = AgentApplication(config, store=url, plugins=[ScriptedProvider(["hi"] * 3)], installed=False)
     app.create_session(session_id="s")
-    app.enqueue("s", "hello", "queue")
+    for text in ("1", "2", "3") if moment.startswith("three") else ("hello",):
+        app.enqueue("s", text, "queue")
     if moment == "enqueued":
         die()
+    moment = moment.removeprefix("three ")
     count, save = [0], app.store.save
 
     def counted(*arguments, **more):
@@ -355,7 +471,7 @@ for moment in moments:
 def remains(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with what is left of a process for each moment at which it died."""
     folder = tmp_path_factory.mktemp("remains")
-    subprocess.run([sys.executable, "-c", CHILD, str(folder), *MOMENTS], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", CHILD, str(folder), *MOMENTS, *IN_TURNS], check=True, timeout=120)
     return folder
 
 
@@ -372,3 +488,19 @@ def test_a_message_survives_the_death_of_the_process_and_comes_once(remains: Pat
         assert texts(app.load_session("s")).count("hello") == 1
         assert app.store.inputs("s") == []
         assert app.store.check(deep=True).problems == ()
+
+
+@pytest.mark.parametrize("moment", IN_TURNS)
+def test_each_queued_message_has_its_turn_also_if_the_process_dies_between(
+    remains: Path, moment: str
+) -> None:
+    url = f"sqlite:///{remains}/{moment}/sessions.db"
+    with AgentApplication(CONFIG, store=url, plugins=[ScriptedProvider(["hi"] * 4)], installed=False) as app:
+        waiting = [str(one.message["content"]) for one in app.store.inputs("s")]
+        delivered = [str(one.content) for one in app.load_session("s").messages if one.role == "user"]
+        assert delivered + waiting == ["1", "2", "3"]
+        if waiting or app.load_session("s").messages[-1].role == "user":
+            list(app.chat("s"))
+
+        assert texts(app.load_session("s")) == ["1", "hi", "2", "hi", "3", "hi"]
+        assert app.store.inputs("s") == []

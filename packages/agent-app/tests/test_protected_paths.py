@@ -1,4 +1,4 @@
-"""Which files an application keeps from tools, and that nobody but the program that opens it says so."""
+"""Which files an application keeps from tools, and that no one but the program that opens it says so."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_an_application_in_memory_keeps_nothing_from_anybody() -> None:
     assert protected({}) == []
 
 
-def test_a_database_is_protected_with_what_lies_beside_it_and_so_are_assets_and_what_is_given(
+def test_the_files_of_the_database_the_assets_and_given_paths_are_protected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -67,7 +67,7 @@ def test_what_plugins_keep_is_protected_wherever_an_agent_says_that_it_is(tmp_pa
     assert found == [str(tmp_path.resolve() / name) for name in ("a", "b")]
 
 
-def test_a_plugin_that_cannot_tell_keeps_nobody_from_working() -> None:
+def test_a_plugin_that_fails_to_name_its_files_stops_no_one() -> None:
     assert protected({}, Keeper) == []
 
 
@@ -86,7 +86,7 @@ def test_a_plugin_that_cannot_tell_keeps_nobody_from_working() -> None:
     ids=["agent", "model"],
 )
 def test_a_configuration_does_not_say_what_is_protected(config: Mapping[str, Any], field: str) -> None:
-    with pytest.raises(ConfigError, match="not yours to set") as refused:
+    with pytest.raises(ConfigError, match="cannot be set here") as refused:
         protected(config, protected=["/srv/keys"])
 
     assert refused.value.field == field

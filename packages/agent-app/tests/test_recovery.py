@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_app import AgentApplication
-from agent_app.recovery import BRANCHED, DID_NOT_RUN, MAY_HAVE_RUN, call_ids, recover
 from agent_core import AgentCore, Message, Session
 from agent_core.testing import ScriptedProvider
+from agent_runtime.recovery import BRANCHED, DID_NOT_RUN, MAY_HAVE_RUN, call_ids, recover
 from agent_runtime.suspension import unanswered
 
 if TYPE_CHECKING:

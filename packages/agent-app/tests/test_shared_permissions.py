@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_app import AgentApplication
-from agent_app.shared_permissions import permissions_beside
+from agent_app.restrictions import combined_permissions
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import BuildError
 from agent_runtime.permissions import LISTS, Permissions
@@ -117,7 +117,7 @@ def test_a_delegate_is_restricted_as_well() -> None:
     assert events[-1]["text"] == "done" and commands.ran == []
 
 
-def test_what_is_wrong_in_a_shared_list_is_found_beside_a_section() -> None:
+def test_an_error_in_a_shared_list_is_found_for_an_agent_with_a_section() -> None:
     agent = {"model": "m", "sections": {"permissions": {"allow": ["run"]}}}
     config = {"agents": {"a": agent}, "models": MODELS, "permissions": {"deny": ["run("]}}
 
@@ -126,13 +126,13 @@ def test_what_is_wrong_in_a_shared_list_is_found_beside_a_section() -> None:
 
 
 def test_no_section_makes_anything_run_that_is_denied_or_asked_for_always() -> None:
-    """Every pair of small sections: beside the shared one, no agent is freer than the restrictions."""
+    """Every pair of small sections: next to the shared one, no agent is freer than the restrictions."""
     patterns: list[list[str]] = [[], ["run"], ["run(git *)"], ["run(git push)"]]
     call = CallView(id="", name="run", arguments={"command": "git push"}, raw={})
     for shared_name, own_name in itertools.product(("deny", "always_ask"), LISTS):
         for shared_list, own_list, default in itertools.product(patterns, patterns, ("allow", "ask", "deny")):
             shared = {shared_name: shared_list}
-            section = permissions_beside(shared, {own_name: own_list, "default": default})
+            section = combined_permissions(shared, {own_name: own_list, "default": default})
             effect = Permissions.from_section(section).decide(call).effect
             if shared_list:
                 assert effect == "deny" or (shared_name == "always_ask" and effect == "ask")

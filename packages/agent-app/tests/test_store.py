@@ -97,7 +97,7 @@ def rows(store: SqlStore, sql: str, *values: Any) -> Sequence[Sequence[Any]]:
 
 
 def change(store: SqlStore, sql: str, *values: Any) -> None:
-    """Do to the database what nobody should."""
+    """Do to the database what no one should."""
     with store._database.writing() as transaction:
         assert transaction.run(sql, *values)
 
@@ -344,7 +344,7 @@ def test_the_same_content_is_kept_once(store: SqlStore) -> None:
 
 
 def test_eight_writers_of_the_same_content_keep_it_once(store: SqlStore, eight: list[SqlStore]) -> None:
-    """Each brings the same messages in another order; nobody waits for ever, and nobody is refused."""
+    """Each brings the same messages in another order; no one waits for ever, and no one is refused."""
     lines = [f"line {n}" for n in range(40)]
 
     def write(number: int, store: SqlStore) -> Stored:
@@ -394,7 +394,7 @@ def test_many_edits_make_no_long_chain_of_lists(store: SqlStore, core: AgentCore
 
 
 @pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0, False), (0.0, -0.0), ([1], [True])])
-def test_values_that_are_equal_and_not_the_same_are_told_apart(store: SqlStore, old: Any, new: Any) -> None:
+def test_equal_values_of_different_types_are_kept_apart(store: SqlStore, old: Any, new: Any) -> None:
     assert old == new
     stored = store.create(Session("s", [Message("user", {"x": old})], {"x": old}))
 
@@ -404,17 +404,20 @@ def test_values_that_are_equal_and_not_the_same_are_told_apart(store: SqlStore, 
     assert repr((loaded.messages[0].content["x"], loaded.metadata["x"])) == repr((new, new))
 
 
-def test_metadata_may_be_added_changed_and_removed(store: SqlStore) -> None:
+def test_metadata_may_be_added_changed_and_removed(store: SqlStore, kind: str) -> None:
     stored = store.create(Session("s", (), {"stays": [1], "changes": 1, "goes": 1}))
     before = size(store)
 
     stored = store.save(Session("s", (), {"stays": [1], "changes": 2, "comes": None}), stored)
 
     assert is_kept(store, stored)
-    assert grown(store, before) == {"content": 2}
+    # Whoever writes to SQLite is alone, and takes away what was there before.
+    assert grown(store, before) == ({"content": 2} if kind == "postgres" else {})
 
 
-def test_a_save_over_somebody_elses_is_refused(store: SqlStore, open_again: Any, kind: str) -> None:
+def test_a_save_over_the_save_of_another_process_is_refused(
+    store: SqlStore, open_again: Any, kind: str
+) -> None:
     base = store.create(said("one"))
     other = store if kind == "sqlite memory" else open_again()
     theirs = other.save(said("one", "theirs"), other.load("s"))
@@ -480,10 +483,10 @@ def test_a_later_session_of_the_same_id_is_not_taken_for_the_first(store: SqlSto
 
 
 def test_revisions_do_not_run_away_when_sessions_come_and_go(store: SqlStore) -> None:
-    for _ in range(100):
+    for _ in range(10):
         store.create(said("one"))
         store.delete("s")
-    assert store.create(said("one")).revision == 101
+    assert store.create(said("one")).revision == 11
 
 
 def test_what_is_known_of_a_session_is_current_until_it_changes(
@@ -505,7 +508,7 @@ def test_what_is_known_of_a_session_is_current_until_it_changes(
     assert store.is_current(again) is False
 
 
-def test_nobody_waits_to_learn_whether_a_session_is_current(store: SqlStore) -> None:
+def test_asking_whether_a_session_is_current_never_waits(store: SqlStore) -> None:
     stored, writes, done = store.create(said("one")), threading.Event(), threading.Event()
 
     def write() -> None:
@@ -536,7 +539,7 @@ def test_a_save_is_everything_or_nothing(store: SqlStore) -> None:
     changes = Changes(
         events=[{"type": "good"}],
         take_inputs=[waiting.seq],
-        intent=("call", {"bad": object()}),
+        intents={"call": {"bad": object()}},
     )
 
     with pytest.raises(ArgumentError, match="only plain data can be stored"):
@@ -1064,7 +1067,7 @@ def test_a_session_is_renamed_and_assigned_without_becoming_another(store: SqlSt
     assert is_kept(store, ask(store, core, stored, "two"))
 
 
-def test_a_save_brings_a_title_unless_somebody_gave_another(store: SqlStore) -> None:
+def test_a_save_brings_a_title_unless_a_person_gave_one(store: SqlStore) -> None:
     stored = store.create(said("one"))
     stored = store.save(stored.session, stored, changes=Changes(title=("Über alles", "")))
     assert (store.info("s").title, found(store, "über")) == ("Über alles", ["s"])
@@ -1084,7 +1087,7 @@ def test_deleting_removes_a_session_and_all_that_belongs_to_it(store: SqlStore) 
     changes = Changes(
         events=[{"type": "x"}],
         approvals=[Approval(id="a", session_id="s", suspension={}, created=1.0)],
-        intent=("call", {}),
+        intents={"call": {}},
     )
     store.save(said("one", "two"), stored, changes=changes)
     store.put_input("s", {}, "queue")
@@ -1119,7 +1122,7 @@ def test_deleting_while_others_save_leaves_no_half(store: SqlStore, eight: list[
 # --- who may write ----------------------------------------------------------------------------------------
 
 
-def test_a_second_opener_is_told_who_has_the_session(store: SqlStore, open_again: Any, kind: str) -> None:
+def test_a_second_opener_learns_who_has_the_session(store: SqlStore, open_again: Any, kind: str) -> None:
     base = store.create(said("one"))
     other = store if kind == "sqlite memory" else open_again()
     lease = store.acquire("s", "terminal 1", seconds=60)
@@ -1176,7 +1179,7 @@ def test_a_lease_ends_by_the_stores_clock(store: SqlStore, clock: Any) -> None:
         store.save(said("one", "two"), base, lease=lease)
 
 
-def test_a_lease_that_ended_is_good_as_long_as_nobody_else_took_it(store: SqlStore, clock: Any) -> None:
+def test_a_lease_that_ended_is_good_until_another_process_takes_it(store: SqlStore, clock: Any) -> None:
     base = store.create(said("one"))
     lease = store.acquire("s", "slow", seconds=10)
     clock.now += 100
@@ -1198,7 +1201,7 @@ def test_renewing_keeps_a_lease(store: SqlStore, clock: Any) -> None:
     assert renewed.token == lease.token
 
 
-def test_whoever_takes_over_fences_the_old_owner_off(store: SqlStore, core: AgentCore) -> None:
+def test_taking_over_fences_the_old_owner_off(store: SqlStore, core: AgentCore) -> None:
     base = asked(store, core, "one")
     old = store.acquire("s", "old", seconds=60)
     new = store.acquire("s", "new", seconds=60, take_over=True)
@@ -1243,11 +1246,16 @@ def test_the_same_owner_may_ask_again(store: SqlStore) -> None:
     assert second.token > first.token
 
 
-def test_a_lease_of_a_process_that_has_ended_is_free(store: SqlStore) -> None:
+def test_a_lease_of_a_process_that_has_ended_is_free_also_if_a_former_version_took_it(
+    store: SqlStore,
+) -> None:
     base = store.create(said("one"))
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    store.acquire("s", f"agent, process {ended.pid} on {socket.gethostname()}", seconds=60)
+    store.acquire("s", "agent", seconds=60)
+    with store.writing() as transaction:  # former versions wrote no proof
+        owner = f"agent, process {ended.pid} on {socket.gethostname()}"
+        transaction.run("UPDATE leases SET owner = ?", owner)
 
     assert store.holder("s") is None
     assert is_kept(store, store.save(said("one", "two"), base))
@@ -1314,7 +1322,7 @@ def test_a_lease_lasts_for_some_time(store: SqlStore, seconds: float) -> None:
         store.renew(lease, seconds=seconds)
 
 
-def test_an_owner_must_be_somebody(store: SqlStore) -> None:
+def test_an_owner_must_have_a_name(store: SqlStore) -> None:
     store.create(said("one"))
     with pytest.raises(ArgumentError, match="owner"):
         store.acquire("s", "", seconds=1)
@@ -1616,7 +1624,7 @@ def test_a_question_that_is_not_asked_any_more_is_settled_with_the_save(store: S
 
 
 @pytest.mark.parametrize("approval_id", ["unknown", "", "a\0b", "\ud800", "x" * 10_000])
-def test_an_approval_that_nobody_asked_for_is_not_decided(store: SqlStore, approval_id: str) -> None:
+def test_an_approval_that_was_never_asked_for_is_not_decided(store: SqlStore, approval_id: str) -> None:
     with pytest.raises(DecisionNotAccepted, match="approval"):
         store.decide(approval_id, {})
 
@@ -1638,20 +1646,20 @@ def test_calls_that_have_no_result_are_known(store: SqlStore) -> None:
         ("call a", {"tool": "ls"}),
         ("call b", {"tool": "mv"}),
     ):
-        stored = store.save(stored.session, stored, changes=Changes(intent=(call_id, details)))
+        stored = store.save(stored.session, stored, changes=Changes(intents={call_id: details}))
     assert store.open_intents("s") == {"call a": {"tool": "ls"}, "call b": {"tool": "mv"}}
 
     stored = store.save(stored.session, stored, changes=Changes(results=["call b", "unknown"]))
 
     assert store.open_intents("s") == {"call a": {"tool": "ls"}}
-    stored = store.save(stored.session, stored, changes=Changes(intent=("call c", {}), results=["call c"]))
+    stored = store.save(stored.session, stored, changes=Changes(intents={"call c": {}}, results=["call c"]))
     assert list(store.open_intents("s")) == ["call a"]
 
 
 @pytest.mark.parametrize("call_id", ["", "a\0b", "\ud800", "x" * 10_000, "'; DROP TABLE intents; --"])
 def test_a_model_may_call_its_calls_what_it_likes(store: SqlStore, call_id: str) -> None:
     stored = store.create(said("one"))
-    stored = store.save(stored.session, stored, changes=Changes(intent=(call_id, {"x": call_id})))
+    stored = store.save(stored.session, stored, changes=Changes(intents={call_id: {"x": call_id}}))
     assert store.open_intents("s") == {call_id: {"x": call_id}}
     store.save(stored.session, stored, changes=Changes(results=[call_id]))
     assert store.open_intents("s") == {}
@@ -1871,7 +1879,7 @@ def test_collecting_while_others_write_removes_nothing_of_theirs(
 # --- the whole store for oneself ---------------------------------------------------------------------------
 
 
-def test_whoever_has_the_store_for_itself_may_use_it(store: SqlStore, core: AgentCore) -> None:
+def test_the_exclusive_owner_of_a_store_may_use_it(store: SqlStore, core: AgentCore) -> None:
     stored = asked(store, core, "one")
 
     with store.writing():
@@ -1893,9 +1901,7 @@ def test_what_fails_while_one_has_the_store_for_itself_is_undone_as_a_whole(stor
     assert list(store) == []
 
 
-def test_nobody_else_writes_while_one_has_the_store_for_itself(
-    store: SqlStore, eight: list[SqlStore]
-) -> None:
+def test_no_one_else_writes_while_a_process_owns_the_store(store: SqlStore, eight: list[SqlStore]) -> None:
     store.create(said("one"))
     begun = threading.Event()
     seen = list[str]()
@@ -1935,7 +1941,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_any_text_is_kept_as_it_is(store: SqlStore, text: str) -> None:
+def test_any_text_is_kept_as_it_is(store: SqlStore, text: str, kind: str) -> None:
+    if kind != "postgres":  # where alone the number of words in a text is limited
+        text = text[:100_000]
     session = Session("s", [Message("user", text, {text: text})], {text: {text: [text]}})
     stored = store.create(session)
     assert is_kept(store, stored)

@@ -51,7 +51,7 @@ def answers(name: str) -> Iterator[str]:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Uses a store; `kept` is what it should have, and `stale` what somebody still has of earlier times."""
+    """Uses a store; `kept` is what it should have, and `stale` what someone still has of earlier times."""
 
     ids = Bundle("ids")
 
@@ -297,7 +297,8 @@ class SQLiteMachine(StoreMachine):
         self.folder = tempfile.TemporaryDirectory()
 
     def open_database(self) -> SQLiteDatabase:
-        return SQLiteDatabase(f"sqlite:///{self.folder.name}/store.db", clock=lambda: self.now)
+        clock = lambda: self.now  # noqa: E731 - both clocks are this one
+        return SQLiteDatabase(f"sqlite:///{self.folder.name}/store.db", clock=clock, ticks=clock)
 
     def teardown(self) -> None:
         try:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_app.errors import SessionNotFound, StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
-from agent_app.store import open_store, sqlite
+from agent_app.store import open_store, sqlite_file, words
 from agent_app.store.sql import SqlStore
 from agent_app.store.sqlite import SQLiteDatabase
 from agent_core import ArgumentError, Message, Session
@@ -26,7 +26,7 @@ from agent_core import ArgumentError, Message, Session
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NOW = sqlite.FORMAT
+NOW = sqlite_file.FORMAT
 BACKUP = f"store.db.format-{NOW}.backup"
 NEXT_FORMAT = "ALTER TABLE sessions ADD COLUMN mood TEXT; CREATE TABLE moods (mood TEXT);"
 
@@ -152,7 +152,7 @@ def shared_folder() -> Iterator[Path]:
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """Be somebody for whom the modes of files count: they do not for root."""
+    """Be someone for whom the modes of files count: they do not for root."""
     if os.geteuid() != 0:
         yield
         return
@@ -235,7 +235,7 @@ def test_a_file_that_was_cut_off_is_called_damaged(tmp_path: Path, share: float)
             for number in range(40):
                 store.load(f"s{number}")
 
-    with pytest.raises(StoreDamaged, match=r"store\.db.*recover|lost|restore"):
+    with pytest.raises(StoreDamaged, match=r"store\.db.*repair|lost|restore"):
         load_all()
 
 
@@ -249,7 +249,7 @@ def test_a_check_reports_a_file_that_was_overwritten(path: Path) -> None:
 
     with closing(opened(path)) as store:
         assert "damaged" in store.check().problems[0] or "database reports" in store.check().problems[0]
-        with pytest.raises(StoreDamaged, match="recover"):
+        with pytest.raises(StoreDamaged, match="agent sessions repair"):
             store.load("s")
 
 
@@ -261,7 +261,7 @@ def test_a_full_disk_loses_nothing_and_is_no_end(path: Path) -> None:
         (pages,) = database._connection.execute("PRAGMA page_count").fetchone()
         database._connection.execute(f"PRAGMA max_page_count = {pages}")
 
-        with pytest.raises(StoreUnavailable, match=r"full.*nothing was written.*disk space"):
+        with pytest.raises(StoreUnavailable, match=r"full.*this change was not written.*disk space"):
             store.save(said("one", "two", "x" * 100_000), base)
 
         assert store.load("s") == base
@@ -273,7 +273,7 @@ def test_a_full_disk_loses_nothing_and_is_no_end(path: Path) -> None:
 
 
 def test_a_store_that_others_write_too_long_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(sqlite_file, "_BUSY_SECONDS", 0.0)
     with closing(opened(path)) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         base = store.load("s")
         other.execute("BEGIN IMMEDIATE")
@@ -370,7 +370,7 @@ def test_a_file_of_a_later_version_is_left_alone(path: Path) -> None:
     with pytest.raises(StoreTooNew, match=r"store\.db has format 99.*update the platform") as caught:
         opened(path)
 
-    assert (caught.value.found, caught.value.known) == (99, sqlite.FORMAT)
+    assert (caught.value.found, caught.value.known) == (99, sqlite_file.FORMAT)
     assert (files(path.parent), path.stat().st_mtime_ns) == (before, dates)
 
 
@@ -388,8 +388,10 @@ def test_a_later_version_that_has_the_file_open_is_not_disturbed(path: Path) -> 
 
 def next_version(monkeypatch: pytest.MonkeyPatch, script: str = NEXT_FORMAT) -> None:
     """From here on, we are a later version."""
-    monkeypatch.setattr(sqlite, "FORMAT", NOW + 1)
-    monkeypatch.setattr(sqlite, "_script", lambda found: script if found else pytest.fail("not a new store"))
+    monkeypatch.setattr(sqlite_file, "FORMAT", NOW + 1)
+    monkeypatch.setattr(
+        sqlite_file, "_script", lambda found: script if found else pytest.fail("not a new store")
+    )
 
 
 def test_a_migration_puts_a_copy_aside_first(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -467,3 +469,93 @@ def test_what_was_deleted_cannot_be_read_from_the_file(tmp_path: Path) -> None:
     left = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"zebra" not in left
     assert b"horse" in left
+
+
+def left_in(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in sorted(folder.iterdir()))
+
+
+def indexed(path: Path) -> set[object]:
+    """The words that the index has, as SQLite tells them."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE VIRTUAL TABLE temp.terms USING fts5vocab (main, words, row)")
+        return {row[0] for row in connection.execute("SELECT term FROM temp.terms")}
+
+
+@pytest.fixture
+def spoken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlStore]:
+    """A store, in use, whose words come into the index at once; it has words of others around them."""
+    monkeypatch.setattr(words, "_LONGEST", 0)
+    with closing(opened(tmp_path / "store.db")) as store:
+        for number in range(30):
+            store.create(said(f"the horse number {number} eats", session_id=f"horse {number}"))
+        yield store
+
+
+def test_deleted_words_leave_index_and_log_at_once(spoken: SqlStore, tmp_path: Path) -> None:
+    spoken.create(said("quagga zebra", "a zyzzyva", session_id="s"), title="Okapi")
+    spoken.append_events("s", [{"type": "text", "text": "quagga"}])
+    assert {"zebra", "quagga", "zyzzyva", "horse"} <= indexed(tmp_path / "store.db")
+
+    spoken.delete("s")
+
+    assert indexed(tmp_path / "store.db").isdisjoint({"zebra", "quagga", "zyzzyva"})
+    assert "horse" in indexed(tmp_path / "store.db")
+    assert spoken.list(query="zebra").sessions == ()
+    assert len(spoken.list(query="horse").sessions) == 30
+    left = left_in(tmp_path)
+    assert not [word for word in (b"zebra", b"quagga", b"zyzzyva", b"Okapi") if word in left]
+    assert spoken.check(deep=True).problems == ()
+
+
+def test_deleted_words_leave_an_index_that_is_rewritten_in_many_steps(
+    spoken: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words, "_PAGES", 1)
+    spoken.create(said(*(f"zebra{number} " * 40 for number in range(300)), session_id="s"))
+
+    spoken.delete("s")
+
+    assert not [word for word in indexed(tmp_path / "store.db") if str(word).startswith("zebra")]
+    assert b"zebra" not in left_in(tmp_path)
+    assert spoken.check(deep=True).problems == ()
+
+
+def test_words_that_were_edited_away_are_gone_at_once(spoken: SqlStore, tmp_path: Path) -> None:
+    stored = spoken.create(said("first", "zebra", "last", session_id="s"))
+    kept = spoken.fork("s", Session("fork", stored.session.history[:1]), 1)
+
+    spoken.save(said("first", "gnu", "last", session_id="s"), stored)
+
+    assert "zebra" not in indexed(tmp_path / "store.db")
+    assert b"zebra" not in left_in(tmp_path)
+    assert [info.id for info in spoken.list(query="gnu").sessions] == ["s"]
+    assert spoken.load("fork") == kept
+    assert spoken.check(deep=True).problems == ()
+
+
+def test_what_a_branch_still_has_is_not_edited_away(spoken: SqlStore, tmp_path: Path) -> None:
+    stored = spoken.create(said("first", "zebra", "last", session_id="s"))
+    kept = spoken.fork("s", Session("fork", stored.session.history[:2]), 2)
+
+    spoken.save(said("first", session_id="s"), stored)
+
+    assert spoken.load("fork") == kept
+    assert [info.id for info in spoken.list(query="zebra").sessions] == ["fork"]
+    assert b"zebra" in left_in(tmp_path)
+    assert spoken.check(deep=True).problems == ()
+
+
+def test_former_metadata_is_gone_at_once(spoken: SqlStore, tmp_path: Path) -> None:
+    stored = spoken.create(Session("s", [], {"note": "zebra", "same": "gnu"}))
+    spoken.create(Session("t", [], {"same": "gnu"}))
+
+    stored = spoken.save(Session("s", [], {"note": "okapi", "same": "quagga"}), stored)
+    spoken.close()
+
+    assert b"zebra" not in left_in(tmp_path)
+    with closing(opened(tmp_path / "store.db")) as store:
+        assert store.load("t").session.metadata == {"same": "gnu"}
+        assert store.load("s") == stored
+        assert store.collect().checked["content"] == 0
+        assert store.check(deep=True).problems == ()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
@@ -46,3 +47,18 @@ def drive(request: pytest.FixtureRequest) -> Drive:
     """
     driver: Drive = request.param
     return driver
+
+
+@contextmanager
+def _case(*values: object) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"The case: {', '.join(map(repr, values))}")
+        raise
+
+
+@pytest.fixture
+def case() -> Callable[..., AbstractContextManager[None]]:
+    """Name the row of a table that fails: ``with case(kind, hook):`` in the loop over the rows."""
+    return _case

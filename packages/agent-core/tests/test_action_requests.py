@@ -116,16 +116,16 @@ def test_an_action_can_prepare_its_messages_as_a_request_would(run: Run) -> None
         Preparing("late", priority=200),
         Asking(prepare),
         Preparing("early", priority=1),
-        extensions=[Preparing("beside")],
+        extensions=[Preparing("extra")],
     )
 
     _, result = run(core, conversation("hello"))
 
-    assert result["seen"] == ["echo", "beside", "early", "late"]
+    assert result["seen"] == ["echo", "extra", "early", "late"]
     assert result["prepared"] == [
         "echo first",
         "hello",
-        "beside after 1, echo",
+        "extra after 1, echo",
         "early after 2, echo",
         "late after 3, echo",
     ]
@@ -268,10 +268,10 @@ def test_an_action_can_read_a_stream_of_its_own(run: Run) -> None:
 def test_an_action_can_run_another_plugins_action() -> None:
     def delegate(session: Session, native: Dicts, context: dict[str, Any], state: State) -> dict[str, Any]:
         core: AgentCore = context["core"]
-        changed, told = core.execute_session_action(session, context["config"], "other", "ask", {})
-        return {"session_metadata": {"title": changed.metadata["title"]}, **told}
+        changed, reported = core.execute_session_action(session, context["config"], "other", "ask", {})
+        return {"session_metadata": {"title": changed.metadata["title"]}, **reported}
 
-    other = Asking(lambda *_: {"session_metadata": {"title": "t"}, "status": "told"}, "other")
+    other = Asking(lambda *_: {"session_metadata": {"title": "t"}, "status": "done"}, "other")
     core = core_with(EchoProvider, Asking(delegate), other)
 
     session, _ = core.execute_session_action(conversation("x"), {}, "asking", "ask", {})
@@ -291,7 +291,7 @@ def test_a_request_inside_an_action_has_a_state_of_its_own(run: Run) -> None:
     assert result == {"mark": "outer", "words": []}
 
 
-def test_a_request_that_fails_inside_an_action_is_told_as_what_it_is(run: Run) -> None:
+def test_a_request_that_fails_inside_an_action_keeps_its_own_error(run: Run) -> None:
     core = core_with(ScriptedProvider([ConnectionError("no network")]), Asking(summarise))
 
     with pytest.raises(ProviderError, match="no network") as raised:

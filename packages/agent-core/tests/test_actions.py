@@ -7,7 +7,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core.actions import (
     RESPONSE_FINALIZE,
@@ -132,7 +132,7 @@ def test_inputs_may_be_a_list_as_dialogs_have_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "complaint"),
     [
         ({"id": None}, "an action, field 'id': required, but missing or empty"),
         ({"id": ""}, "an action, field 'id': required, but missing or empty"),
@@ -145,7 +145,7 @@ def test_inputs_may_be_a_list_as_dialogs_have_it() -> None:
         ({"trigger": ["a", None]}, "field 'trigger': expected a name or a list of names, got ['a', None]"),
         ({"inputs": "start"}, "field 'inputs': expected array, got string"),
         ({"inputs": {"start": "integer"}}, "input 'start': expected object, got string"),
-        ({"inputs": {1: {}}}, "field 'inputs': a name of an input is no text: 1"),
+        ({"inputs": {1: {}}}, "field 'inputs': the name of an input must be text, not 1"),
         ({"inputs": ["start"]}, "field 'inputs[0]': expected object, got string"),
         ({"inputs": [{"type": "any"}]}, "field 'inputs[0]', field 'name': required, but missing or empty"),
         (
@@ -168,12 +168,14 @@ def test_inputs_may_be_a_list_as_dialogs_have_it() -> None:
         ({"inputs": {"a": {"enum": [1, 2], "default": 3}}}, "input 'a', field 'default': 3 is none of 1, 2"),
     ],
 )
-def test_a_mistake_in_a_definition_names_plugin_hook_and_field(changes: dict[str, Any], told: str) -> None:
+def test_a_mistake_in_a_definition_names_plugin_hook_and_field(
+    changes: dict[str, Any], complaint: str
+) -> None:
     with pytest.raises(PluginError) as caught:
         read(COMPACT, **changes)
 
     assert (caught.value.plugin, caught.value.hook) == ("compaction", "get_actions")
-    assert told in caught.value.problem
+    assert complaint in caught.value.problem
 
 
 @pytest.mark.parametrize("definition", [None, "compact", 3, ["id"]])
@@ -200,7 +202,7 @@ def test_an_action_matches_each_of_its_triggers_whatever_their_names() -> None:
     assert not action.matches("session")
 
 
-def test_of_several_triggers_asked_for_the_first_that_fits_is_told() -> None:
+def test_of_several_triggers_the_first_match_is_returned() -> None:
     action = read(trigger=["a", "b"])
 
     assert match_triggers(action, ["c", "b", "a"]) == "b"
@@ -337,6 +339,7 @@ JSON = st.recursive(
 NAMES = st.sampled_from(["start", "mode", "weight", "other"])
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(NAMES, JSON))
 def test_whatever_is_asked_the_answer_is_fitting_values_or_an_input_error(params: dict[str, Any]) -> None:
     action = read()
@@ -353,6 +356,7 @@ FIELDS = ["id", "label", "description", "inputs", "trigger", "idempotent", "type
 SPECS = st.dictionaries(st.sampled_from(FIELDS), JSON)
 
 
+@settings(max_examples=40)
 @given(
     SPECS, st.none() | st.lists(SPECS, max_size=3) | st.dictionaries(st.text(max_size=3), SPECS, max_size=3)
 )

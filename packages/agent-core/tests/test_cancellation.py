@@ -65,19 +65,19 @@ class TestTheToken:
 
         assert calls == [1]
 
-    def test_one_that_fails_does_not_keep_the_others_from_being_told(self) -> None:
+    def test_a_callback_that_fails_does_not_stop_the_others(self) -> None:
         token, calls = Cancellation(), list[str]()
 
         def fail() -> None:
             raise LookupError("first")
 
         token.add_callback(fail)
-        token.add_callback(lambda: calls.append("told"))
+        token.add_callback(lambda: calls.append("cancelled"))
 
         with pytest.raises(LookupError, match="first"):
             token.cancel()
 
-        assert calls == ["told"]
+        assert calls == ["cancelled"]
         assert token.cancelled
 
     def test_callbacks_may_use_the_token(self) -> None:
@@ -141,7 +141,7 @@ class Stream:
 
 
 class Hanging(Stream):
-    """Has no way to be told: its read hangs on an event."""
+    """Cannot be cancelled: its read hangs on an event."""
 
     def stream_api(self, native_messages: Dicts, state: State) -> Iterator[str]:
         yield "one "
@@ -158,7 +158,7 @@ class HangingAsync(Stream):
 
 
 class Ending(Hanging):
-    """Ends its stream quietly when it is told."""
+    """Ends its stream quietly when it is cancelled."""
 
     def stream_api(self, native_messages: Dicts, state: State) -> Iterator[str]:
         yield "one "
@@ -171,7 +171,7 @@ class Ending(Hanging):
 
 
 class Breaking(Ending):
-    """Breaks its stream off with an error when it is told, as a closed connection does."""
+    """Breaks its stream off with an error when it is cancelled, as a closed connection does."""
 
     def stream_api(self, native_messages: Dicts, state: State) -> Iterator[str]:
         yield from super().stream_api(native_messages, state)
@@ -193,7 +193,7 @@ class CallHangingAsync(Stream):
 
 
 class CallEnding(Stream):
-    """Answers with what it has when it is told."""
+    """Answers with its partial text when it is cancelled."""
 
     def call_api(self, native_messages: Dicts, state: State) -> Any:
         self.hangs.set()
@@ -229,7 +229,7 @@ def cancel_when(event: threading.Event, token: Cancellation) -> threading.Thread
     return thread
 
 
-def told(session: Session) -> list[tuple[Any, Any]]:
+def contents(session: Session) -> list[tuple[Any, Any]]:
     return [(message.content, message.metadata.get("interrupted")) for message in session.messages]
 
 
@@ -246,7 +246,7 @@ class TestFromAnotherThread:
 
         canceller.join()
         provider.release.set()
-        assert told(session) == [("hello", None), ("one ", "cancelled")]
+        assert contents(session) == [("hello", None), ("one ", "cancelled")]
         assert [message["content"] for message in messages] == ["one "]
         assert token.waiting == 0
 
@@ -259,7 +259,7 @@ class TestFromAnotherThread:
             (CallBreaking, []),
         ],
     )
-    def test_a_call_that_hangs_ends_and_keeps_what_it_has(
+    def test_a_call_that_hangs_ends_and_keeps_its_partial_answer(
         self, drive: Drive, provider_class: type[Stream], kept: list[Any]
     ) -> None:
         provider, token = provider_class(), Watched()
@@ -270,11 +270,13 @@ class TestFromAnotherThread:
 
         canceller.join()
         provider.release.set()
-        assert told(session) == [("hello", None), *kept]
+        assert contents(session) == [("hello", None), *kept]
         assert token.waiting == 0
 
     @pytest.mark.parametrize("provider_class", [Ending, Breaking, CallEnding, CallBreaking])
-    def test_the_provider_is_told_which_request(self, drive: Drive, provider_class: type[Stream]) -> None:
+    def test_the_provider_learns_which_request_was_cancelled(
+        self, drive: Drive, provider_class: type[Stream]
+    ) -> None:
         provider, token = provider_class(), Watched()
         core, session = asking(provider)
         canceller = cancel_when(provider.hangs, token)
@@ -304,7 +306,7 @@ class TestFromAnotherThread:
 
         session, _, _ = drive(core, core.add_message(session, "user", "go on", config={}), {})
 
-        assert told(session)[1:] == [("one ", "cancelled"), ("go on", None), ("one ", None)]
+        assert contents(session)[1:] == [("one ", "cancelled"), ("go on", None), ("one ", None)]
         assert "native_rebuilt" not in session.metadata
 
 
@@ -318,7 +320,7 @@ class TestFromTheSameThread:
 
         assert provider.requests == []
         assert messages == partials == []
-        assert told(session) == [("hello", None)]
+        assert contents(session) == [("hello", None)]
         assert token.waiting == 0
 
     @pytest.mark.parametrize("provider_class", [Hanging, Ending, Breaking])
@@ -334,7 +336,7 @@ class TestFromTheSameThread:
 
         provider.release.set()
         assert [event["type"] for event in events] == ["partial", "final"]
-        assert told(events[-1]["session"])[-1] == ("one ", "cancelled")
+        assert contents(events[-1]["session"])[-1] == ("one ", "cancelled")
         assert not provider.hangs.is_set()
         assert token.waiting == 0
 
@@ -355,7 +357,7 @@ class TestFromTheSameThread:
 
         provider.release.set()
         assert [event["type"] for event in events] == ["partial", "final"]
-        assert told(events[-1]["session"])[-1] == ("one ", "cancelled")
+        assert contents(events[-1]["session"])[-1] == ("one ", "cancelled")
 
     @pytest.mark.parametrize("provider_class", [HangingAsync, CallHangingAsync, Hanging, CallHanging])
     def test_another_coroutine_on_the_loop_can_cancel(self, provider_class: type[Stream]) -> None:
@@ -399,7 +401,7 @@ class TestCallbacks:
         session, _, _ = drive(*asking(provider), {}, cancellation=token)
 
         assert token.waiting == 0
-        assert told(session)[-1][1] is None
+        assert contents(session)[-1][1] is None
         assert len(session.messages) == 2
 
     @pytest.mark.parametrize(
@@ -444,7 +446,7 @@ class TestCallbacks:
         session, _, _ = drive(core, session, {}, cancellation=token)
 
         canceller.join()
-        assert told(session)[-1] == ("one ", "cancelled")
+        assert contents(session)[-1] == ("one ", "cancelled")
 
     def test_one_token_takes_back_all_its_requests(self) -> None:
         providers = [Ending(), Ending()]
@@ -465,7 +467,7 @@ class TestCallbacks:
         for thread in threads:
             thread.join()
 
-        assert [told(session)[-1] for session in sessions] == [("one ", "cancelled")] * 2
+        assert [contents(session)[-1] for session in sessions] == [("one ", "cancelled")] * 2
 
     def test_a_token_of_somebody_else_will_do(self, drive: Drive) -> None:
         """Only adding and removing callbacks is asked of it, and it is given back what it gave."""
@@ -494,5 +496,5 @@ class TestCallbacks:
         session, _, _ = drive(core, session, {}, cancellation=token)
 
         canceller.join()
-        assert told(session)[-1] == ("one ", "cancelled")
+        assert contents(session)[-1] == ("one ", "cancelled")
         assert token.callbacks == {}

@@ -1,16 +1,20 @@
-"""Reading a configuration: what is wrong in it is told with its key; what is right in it is frozen."""
+"""Reading a configuration: an error names its key; what is right in it is frozen."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core import AgentCore, ConfigError, ConfigTypeError, PluginMutationError
 from agent_core.config import config_key, names, read_config
 from agent_core.testing import EchoProvider, ScriptedProvider
+
+Case = Callable[..., AbstractContextManager[None]]
 
 CALL = {"id": "1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
 Ask = Callable[[AgentCore, Any], Any]
@@ -58,14 +62,15 @@ def echo_core() -> AgentCore:
     return core
 
 
-@pytest.mark.parametrize("method", ASKING)
-@pytest.mark.parametrize("config", [None, "text", 3, [("provider", "echo")]])
-def test_a_configuration_that_is_no_dict_is_refused_everywhere(method: str, config: object) -> None:
-    with pytest.raises(ConfigTypeError) as caught:
-        ASKING[method](echo_core(), config)
+def test_a_configuration_that_is_no_dict_is_refused_everywhere(case: Case) -> None:
+    configs: list[object] = [None, "text", 3, [("provider", "echo")]]
+    for config, method in product(configs, ASKING):
+        with case(config, method):
+            with pytest.raises(ConfigTypeError) as caught:
+                ASKING[method](echo_core(), config)
 
-    assert str(caught.value) == f"config must be a dict, not {type(config).__name__}"
-    assert isinstance(caught.value, TypeError)
+            assert str(caught.value) == f"config must be a dict, not {type(config).__name__}"
+            assert isinstance(caught.value, TypeError)
 
 
 @pytest.mark.parametrize("method", WITHOUT_PROVIDER)
@@ -83,10 +88,8 @@ NAME_LISTS = [
 ]
 
 
-@pytest.mark.parametrize("key", NAME_LISTS)
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
+def test_a_list_of_names_that_is_none_is_refused_with_its_key(case: Case) -> None:
+    rows: list[tuple[object, str]] = [
         ("compaction", "must be a list of names, not str"),
         ("", "must be a list of names, not str"),
         (3, "must be a list of names, not int"),
@@ -95,14 +98,14 @@ NAME_LISTS = [
         ([3], "must contain only names"),
         ([["compaction"]], "must contain only names"),
         ([None], "must contain only names"),
-    ],
-)
-def test_a_list_of_names_that_is_none_is_refused_with_its_key(key: str, value: object, problem: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        echo_core().resolve({key: value})
+    ]
+    for (value, problem), key in product(rows, NAME_LISTS):
+        with case(value, problem, key):
+            with pytest.raises(ConfigError) as caught:
+                echo_core().resolve({key: value})
 
-    assert caught.value.field == key
-    assert str(caught.value) == f"config[{key!r}] {problem}"
+            assert caught.value.field == key
+            assert str(caught.value) == f"config[{key!r}] {problem}"
 
 
 @pytest.mark.parametrize("key", ["provider", "model"])
@@ -179,7 +182,7 @@ def test_a_configuration_is_frozen_to_its_depth_and_the_callers_own_is_left_alon
         frozen["nested"]["list"][0]["deep"] = 2
 
 
-def test_a_plugin_that_changes_the_configuration_in_place_is_told_so() -> None:
+def test_a_plugin_that_changes_the_configuration_in_place_is_named() -> None:
     class Meddling:
         name = "meddling"
 
@@ -253,6 +256,7 @@ def exact(value: object) -> object:
     return [exact(item) for item in value] if isinstance(value, list) else (type(value), value)
 
 
+@settings(max_examples=40)
 @given(configs, configs)
 def test_keys_are_equal_exactly_where_plain_configurations_are(
     first: dict[str, Any], second: dict[str, Any]

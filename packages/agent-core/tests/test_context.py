@@ -1,4 +1,4 @@
-"""What plugins are told about where they run: layers, owned keys, and callers who may only add."""
+"""The context of plugins: layers, owned keys, and callers who may only add."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_an_action_may_hand_its_context_on(caplog: pytest.LogCaptureFixture) -> 
 KEYS = st.sampled_from(["core", "config", "trigger_source", "app", "a", "b"])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.dictionaries(KEYS, st.integers(0, 3), max_size=4), min_size=1, max_size=4))
 def test_the_lowest_layer_that_owns_a_key_has_the_say_except_about_who_began(
     layers: list[dict[str, int]],
@@ -350,7 +350,7 @@ def test_a_context_within_a_context_is_still_one() -> None:
     assert handed_on["trigger_source"] == "application"
 
 
-# What hooks of a request are told
+# What hooks of a request find in their context
 
 
 class Hooks:
@@ -401,7 +401,7 @@ def time_of_day(city: str) -> str:
     "hook",
     ["init", "to_native_messages", "initialize_request", "finalize", "from_native_messages", "get_actions"],
 )
-def test_hooks_are_told_who_takes_part_and_with_what(drive: Drive, hook: str) -> None:
+def test_hooks_find_all_plugins_and_tools_in_their_context(drive: Drive, hook: str) -> None:
     hooks = Hooks()
     core = core_with(hooks, tools=[weather, time_of_day])
     session = core.add_message(Session("s"), "user", "hello")

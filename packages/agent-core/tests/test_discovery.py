@@ -446,7 +446,7 @@ def test_only_the_kinds_that_are_asked_for_are_registered() -> None:
             "class Broken:\n    def __init__(self): raise OSError('no licence')",
             "Plugin 'Broken', hook '__init__': raised OSError: no licence",
         ),
-        ("Broken = None", "Plugin 'NoneType' cannot be registered: a plugin is a class of one's own"),
+        ("Broken = None", "Plugin 'NoneType' cannot be registered: a plugin must be a class"),
         ("class Broken:\n    name = property(lambda self: 1 / 0)", "ZeroDivisionError: division by zero"),
     ],
 )
@@ -492,11 +492,11 @@ TWO_PROVIDERS = PROVIDER.format(name="North", plugin="north") + PROVIDER.format(
 @pytest.mark.parametrize(
     ("providers", "expected"),
     [
-        ("", ["north", "beside", "south", "beside"]),
-        ("providers = ['south']", ["north", "south", "beside"]),
-        ("providers = ('north', 'south')", ["north", "beside", "south", "beside"]),
-        ("providers = 'north'", ["north", "beside", "south"]),
-        ("providers = ['west', 'north']", ["north", "beside", "south"]),
+        ("", ["north", "extra", "south", "extra"]),
+        ("providers = ['south']", ["north", "south", "extra"]),
+        ("providers = ('north', 'south')", ["north", "extra", "south", "extra"]),
+        ("providers = 'north'", ["north", "extra", "south"]),
+        ("providers = ['west', 'north']", ["north", "extra", "south"]),
     ],
 )
 def test_an_extension_goes_to_the_providers_that_it_names_or_to_all(
@@ -504,49 +504,47 @@ def test_an_extension_goes_to_the_providers_that_it_names_or_to_all(
 ) -> None:
     install(
         "sample-world",
-        f"{TWO_PROVIDERS}\nclass Beside:\n    name = 'beside'\n    {providers}\n",
+        f"{TWO_PROVIDERS}\nclass Extra:\n    name = 'extra'\n    {providers}\n",
         providers={"sample_north": "North", "sample_south": "South"},
-        extensions={"sample_beside": "Beside"},
+        extensions={"sample_extra": "Extra"},
     )
     core = AgentCore()
 
-    reports = core.register_installed(["sample_north", "sample_south", "sample_beside"])
+    reports = core.register_installed(["sample_north", "sample_south", "sample_extra"])
 
     assert {report.problem for report in reports} == {None}
     assert registered(core) == expected
 
 
 def test_an_installed_extension_also_finds_a_provider_that_was_registered_by_hand(install: Install) -> None:
-    install(
-        "sample-beside", "class Beside:\n    providers = ['echo']", extensions={"sample_beside": "Beside"}
-    )
+    install("sample-extra", "class Extra:\n    providers = ['echo']", extensions={"sample_extra": "Extra"})
     core = AgentCore()
     core.register_provider(EchoProvider)
 
-    core.register_installed(["sample_beside"])
+    core.register_installed(["sample_extra"])
 
-    assert core.get_plugins_for_config({})["extensions"] == ["Beside"]
+    assert core.get_plugins_for_config({})["extensions"] == ["Extra"]
 
 
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
         (
-            "class Beside:\n    providers = ['west']",
-            "Plugin 'Beside' cannot be registered: none of its providers ['west'] is registered",
+            "class Extra:\n    providers = ['west']",
+            "Plugin 'Extra' cannot be registered: none of its providers ['west'] is registered",
         ),
         (
-            "class Beside:\n    def process_chunk(self, chunk): ...",
+            "class Extra:\n    def process_chunk(self, chunk): ...",
             (
-                "Plugin 'Beside' cannot be registered: the hook "
+                "Plugin 'Extra' cannot be registered: the hook "
                 "process_chunk(chunk, partials, finals, native_messages, state) must take "
                 "'partials', 'finals', 'native_messages', 'state'"
             ),
         ),
         (
-            "class Beside:\n    name = 'echo'",
+            "class Extra:\n    name = 'echo'",
             (
-                "Plugin 'echo' cannot be registered: sample_beside.Beside has the name of the provider "
+                "Plugin 'echo' cannot be registered: sample_extra.Extra has the name of the provider "
                 "agent_core.testing.echo.EchoProvider"
             ),
         ),
@@ -555,22 +553,22 @@ def test_an_installed_extension_also_finds_a_provider_that_was_registered_by_han
 def test_an_extension_that_cannot_be_registered_leaves_its_provider_working(
     install: Install, source: str, problem: str
 ) -> None:
-    install("sample-beside", source, extensions={"sample_beside": "Beside"})
+    install("sample-extra", source, extensions={"sample_extra": "Extra"})
     core = AgentCore()
     core.register_provider(EchoProvider)
 
-    [report] = core.register_installed(["sample_beside"])
+    [report] = core.register_installed(["sample_extra"])
 
     assert report.problem == problem
     assert registered(core) == ["echo"]
 
 
 def test_an_extension_without_any_provider_is_reported(install: Install) -> None:
-    install("sample-beside", "class Beside: ...", extensions={"sample_beside": "Beside"})
+    install("sample-extra", "class Extra: ...", extensions={"sample_extra": "Extra"})
 
-    [report] = AgentCore().register_installed(["sample_beside"])
+    [report] = AgentCore().register_installed(["sample_extra"])
 
-    assert report.problem == "Plugin 'Beside' cannot be registered: no provider is registered"
+    assert report.problem == "Plugin 'Extra' cannot be registered: no provider is registered"
 
 
 def test_registering_twice_reports_what_is_there_already(install: Install) -> None:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core.display import DisplayReport, validate_display
-from agent_core.display.links import UrlRefusedError, plain_url
+from agent_core.display.markdown import UrlRefusedError, plain_url
+from agent_core.display.text import clean, reveal
 from agent_core.frozen import freeze
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+Case = Callable[..., AbstractContextManager[None]]
 
 KB = 1024
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f\ud800-\udfff]")
@@ -284,7 +289,7 @@ def test_unknown_fields_of_an_action_are_dropped_and_the_action_stays() -> None:
 
 
 def test_text_to_copy_is_kept_to_the_letter() -> None:
-    text = "  rm -rf <x> \t`y`\n\u2028"
+    text = "  rm -rf <x> \t`y`\n"
 
     assert shown({"body": "x", "actions": [{**COPY, "text": text}]})["actions"][0]["text"] == text
 
@@ -428,12 +433,13 @@ HOSTILE_URLS = [
 ]
 
 
-@pytest.mark.parametrize("url", HOSTILE_URLS)
-def test_a_hostile_address_takes_its_action_with_it(url: str) -> None:
-    report = with_action(url=url)
+def test_a_hostile_address_takes_its_action_with_it(case: Case) -> None:
+    for url in HOSTILE_URLS:
+        with case(url):
+            report = with_action(url=url)
 
-    assert report.display == {"format": "text", "body": "x"}
-    assert report.warnings[-1].startswith("actions[0].url: action dropped: ")
+            assert report.display == {"format": "text", "body": "x"}
+            assert report.warnings[-1].startswith("actions[0].url: action dropped: ")
 
 
 @pytest.mark.parametrize(
@@ -460,6 +466,7 @@ def test_an_honest_address_is_given_in_its_plain_spelling(given_url: str, plain:
     assert bool(report.warnings) == (given_url != plain)
 
 
+@settings(max_examples=30)
 @given(st.text() | st.text(alphabet="htps:/@[]%.\\#?aü\u3002\uff11 \t").map("https://".__add__))
 def test_an_address_is_refused_or_plain_and_plain_stays_plain(url: str) -> None:
     try:
@@ -474,9 +481,8 @@ def test_an_address_is_refused_or_plain_and_plain_stays_plain(url: str) -> None:
 # Markdown
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
+def test_markdown_keeps_its_text_and_loses_what_is_active(case: Case) -> None:
+    cases: list[tuple[str, str]] = [
         ("<script>alert(1)</script>", "&lt;script>alert(1)&lt;/script>"),
         ("a < b, <3 and 1<2", "a < b, <3 and 1<2"),
         ("<!-- x --> <?php <!DOCTYPE", "&lt;!-- x --> &lt;?php &lt;!DOCTYPE"),
@@ -517,15 +523,14 @@ def test_an_address_is_refused_or_plain_and_plain_stays_plain(url: str) -> None:
         ("Wow!![a](https://example.test)", "Wow!\\![a](https://example.test)"),
         ("Wow\\![a](https://example.test)", "Wow\\![a](https://example.test)"),
         ("a\u2028<b>", "a\n&lt;b>"),
-    ],
-)
-def test_markdown_keeps_its_text_and_loses_what_is_active(body: str, expected: str) -> None:
-    assert markdown(body) == expected
+    ]
+    for body, expected in cases:
+        with case(body, expected):
+            assert markdown(body) == expected
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_where_readers_could_disagree_it_is_not_code(case: Case) -> None:
+    cases: list[str] = [
         "`\n\n<b>`",  # a code span ends with its paragraph
         "a ` b\nc `<b>` d",  # the first backtick pairs with the second
         "\\`<b>`",  # an escaped backtick opens nothing
@@ -547,10 +552,10 @@ def test_markdown_keeps_its_text_and_loses_what_is_active(body: str, expected: s
         "[a\n```\n]: x\n```\n<b>",
         "[a `](x)` <b>",
         "[a ``[](x) <b>``",
-    ],
-)
-def test_where_readers_could_disagree_it_is_not_code(body: str) -> None:
-    assert "&lt;b>" in markdown(body)
+    ]
+    for body in cases:
+        with case(body):
+            assert "&lt;b>" in markdown(body)
 
 
 def test_a_definition_cannot_hide_its_target_between_backticks() -> None:
@@ -687,9 +692,10 @@ def active_content(body: str) -> Iterator[str]:
             yield token.attrGet("href")
 
 
-@pytest.mark.parametrize("body", HOSTILE_HTML)
-def test_a_permissive_renderer_finds_nothing_active_in_a_hostile_body(body: str) -> None:
-    assert list(active_content(markdown(body))) == []
+def test_a_permissive_renderer_finds_nothing_active_in_a_hostile_body(case: Case) -> None:
+    for body in HOSTILE_HTML:
+        with case(body):
+            assert list(active_content(markdown(body))) == []
 
 
 def test_the_permissive_renderer_is_a_fair_judge() -> None:
@@ -698,6 +704,7 @@ def test_the_permissive_renderer_is_a_fair_judge() -> None:
     assert len(fooled) > 70
 
 
+@settings(max_examples=30)
 @given(BODIES)
 def test_a_permissive_renderer_finds_nothing_active_in_any_body(body: str) -> None:
     display = validate_display({"format": "markdown", "body": body}).display
@@ -705,6 +712,7 @@ def test_a_permissive_renderer_finds_nothing_active_in_any_body(body: str) -> No
     assert display is None or list(active_content(display["body"])) == []
 
 
+@settings(max_examples=30)
 @given(st.lists(st.sampled_from(CODELESS), max_size=12).map("".join))
 def test_without_code_each_tag_link_and_definition_is_verified_or_broken_up(body: str) -> None:
     display = validate_display({"format": "markdown", "body": body}).display or {"body": ""}
@@ -714,20 +722,25 @@ def test_without_code_each_tag_link_and_definition_is_verified_or_broken_up(body
     assert not re.search(r"(?<!\\)!\[", display["body"])
 
 
-@pytest.mark.parametrize(
-    "piece",
+HOSTILE_PIECES = (
     ["<", "<a", "<a ", "<!--", "<https://a/", "\\<", "&", "!", "![", "\\", "[a](https://a.test)"]
     + ["[", "]", "](", "](a", "]((", "](<", "]()", "]:", "]: ", "](x 'a", "]( ", "> ", "1.", "- ", "|-"]
     + ["`", "` ", "`a` ", "`\n", "`[", "`]", "```\n", " ```\n", "~~~[\n", "://`", "\\`"]
-    + ["\n", "\t", "\x1b", "\u202e", "\U0001d54f"],
+    + ["\n", "\t", "\x1b", "\u202e", "\U0001d54f"]
 )
-def test_64_kb_of_hostile_repetition_take_no_more_than_a_moment(piece: str) -> None:
-    body = piece * (64 * KB // len(piece.encode())) + "x"
 
-    started = process_time()
-    validate_display({"format": "markdown", "body": body, "title": body, "actions": [{**COPY, "text": body}]})
 
-    assert process_time() - started < 3  # what is quadratic takes minutes
+@pytest.mark.slow
+def test_64_kb_of_hostile_repetition_take_no_more_than_a_moment(case: Case) -> None:
+    for piece in HOSTILE_PIECES:
+        with case(piece):
+            body = piece * (64 * KB // len(piece.encode())) + "x"
+            copied = [{**COPY, "text": body}]
+
+            started = process_time()
+            validate_display({"format": "markdown", "body": body, "title": body, "actions": copied})
+
+            assert process_time() - started < 3  # what is quadratic takes minutes
 
 
 # Properties of any payload
@@ -772,14 +785,18 @@ PAYLOADS = JSON | objects(
 )
 
 
+@settings(max_examples=30)
 @given(PAYLOADS)
 def test_whatever_comes_in_a_report_comes_out_and_says_what_it_left_out(payload: Any) -> None:
     report = validate_display(payload)
 
-    assert report.warnings or report.display == {"format": "text", **payload}
+    if not report.warnings:
+        given = {key: value for key, value in payload.items() if (key, value) != ("actions", [])}
+        assert report.display == {"format": "text", **given}
     assert not any(UNSEEN.search(warning) for warning in report.warnings)
 
 
+@settings(max_examples=30)
 @given(PAYLOADS)
 def test_validating_what_was_validated_changes_nothing_and_finds_nothing(payload: Any) -> None:
     display = validate_display(payload).display
@@ -788,6 +805,7 @@ def test_validating_what_was_validated_changes_nothing_and_finds_nothing(payload
         assert validate_display(display) == DisplayReport(display, ())
 
 
+@settings(max_examples=30)
 @given(PAYLOADS)
 def test_what_is_shown_keeps_every_limit(payload: Any) -> None:
     display = validate_display(payload).display
@@ -802,3 +820,28 @@ def test_what_is_shown_keeps_every_limit(payload: Any) -> None:
         assert 0 < len(action["label"]) <= 80
         assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", action["id"])
         assert re.match("https?://[a-z0-9]", action.get("url", "https://a"))
+
+
+def test_what_cannot_be_seen_is_marked() -> None:
+    hidden = "".join(chr(0xE0000 + ord(char)) for char in "obey")
+
+    assert reveal(f"a{hidden}b") == "a<U+E006F><U+E0062><U+E0065><U+E0079>b"
+    assert reveal("a\u200bb\u202ec\x1b[2J\r") == "a<U+200B>b<U+202E>c<U+001B>[2J<U+000D>"
+    assert reveal("plain text,\n\tÄ 日本 ع") == "plain text,\n\tÄ 日本 ع"
+
+
+def test_joiners_may_stay_as_emoji_have_them_and_not_as_a_message() -> None:
+    family = "👩\u200d❤\ufe0f\u200d👨"
+
+    assert reveal(family, joiners=True) == family
+    assert "<U+200D>" in reveal(family)
+    assert reveal("a\u200d\u200c\u200db", joiners=True) == "a<U+200D><U+200C><U+200D>b"
+
+
+@settings(max_examples=30)
+@given(st.text())
+def test_revealing_leaves_nothing_unseen_and_what_is_seen_as_it_is(text: str) -> None:
+    marked = reveal(text)
+
+    assert reveal(marked) == marked and clean(marked) == marked
+    assert "".join(char for char in text if reveal(char) == char) == re.sub("<U[+][0-9A-F]{4,6}>", "", marked)

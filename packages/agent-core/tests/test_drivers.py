@@ -394,7 +394,7 @@ class TestLeavingEarly:
         assert next(stream)["message"]["content"] == "one "
         stream.close()
 
-        assert provider.closed.wait(10)
+        assert provider.closed.wait(60)
         assert stream.result is not None
         assert stream.result.interrupted
         assert answer(stream.result.session) == ("one ", "cancelled")
@@ -409,7 +409,7 @@ class TestLeavingEarly:
             for _ in stream:
                 break
 
-        assert provider.closed.wait(10)
+        assert provider.closed.wait(60)
         assert stream.result is not None
         assert answer(stream.result.session) == ("one ", "cancelled")
 
@@ -608,7 +608,7 @@ class TestLeavingEarlyOnALoop:
 
         result = asyncio.run(leave())
 
-        assert provider.closed.wait(10)
+        assert provider.closed.wait(60)
         assert result.interrupted
         assert answer(result.session) == ("one ", "cancelled")
 
@@ -624,7 +624,7 @@ class TestLeavingEarlyOnALoop:
 
         result = asyncio.run(leave())
 
-        assert provider.closed.wait(10)
+        assert provider.closed.wait(60)
         assert answer(result.session) == ("one ", "cancelled")
 
     @both_forms
@@ -667,7 +667,7 @@ class TestLeavingEarlyOnALoop:
 
         if isinstance(provider, Stuck):
             provider.go_on.set()  # a thread that hangs is left behind; it tidies up when it can
-        assert provider.closed.wait(10)
+        assert provider.closed.wait(60)
         assert result.interrupted
         assert answer(result.session) == ("one ", "cancelled")
 

@@ -105,7 +105,7 @@ def test_no_forbidden_tag_may_be_there() -> None:
     assert why(core, "shy") == (False, "forbidden_tags", 1)
 
 
-def test_a_missing_tag_is_told_before_a_forbidden_one() -> None:
+def test_a_missing_tag_is_reported_before_a_forbidden_one() -> None:
     assert why(core_of(Plugin("both", requires="vision", forbids="streaming")), "both")[1] == "missing_tags"
 
 
@@ -168,13 +168,13 @@ def test_without_an_opinion_tags_decide() -> None:
     assert names_on(core) == ["fits"]
 
 
-def test_a_plugin_is_told_what_it_needs_for_an_opinion() -> None:
+def test_is_enabled_gets_everything_it_needs_to_decide() -> None:
     asked = Plugin("asked", gives="own")
     core = core_of(
         asked,
         Plugin("unwanted"),
         Plugin("lost", gives="gone", requires="vision"),
-        extensions=[Plugin("beside")],
+        extensions=[Plugin("extra")],
         tools=[Plugin("tools")],
     )
     config = {"disabled_plugins": ["unwanted"], "force_enabled_plugins": ["tools"], "mood": "calm"}
@@ -185,7 +185,7 @@ def test_a_plugin_is_told_what_it_needs_for_an_opinion() -> None:
     assert [call["tags"] for call in asked.seen] == [["streaming", "own", "gone"], ["streaming", "own"]]
     assert [call["context"] for call in asked.seen] == [
         {
-            "enabled_plugin_ids": {"extensions": ["beside"], "features": features, "tools": ["tools"]},
+            "enabled_plugin_ids": {"extensions": ["extra"], "features": features, "tools": ["tools"]},
             "disabled_plugins": ["unwanted"],
             "force_enabled_plugins": ["tools"],
         }
@@ -428,7 +428,7 @@ def test_every_registered_plugin_is_explained_in_the_order_of_registration() -> 
     core = core_of(
         Plugin("feature", priority=200),
         Plugin("picky", requires="vision", priority=1),
-        extensions=[Plugin("beside")],
+        extensions=[Plugin("extra")],
         tools=[Plugin("tools", forbids="streaming")],
     )
     core.register_provider(OtherProvider, [Plugin("far_off")])
@@ -443,7 +443,7 @@ def test_every_registered_plugin_is_explained_in_the_order_of_registration() -> 
             "round": 0,
         },
         {
-            "plugin": "beside",
+            "plugin": "extra",
             "kind": "extension",
             "enabled": True,
             "reason": "default",
@@ -493,7 +493,7 @@ def test_every_registered_plugin_is_explained_in_the_order_of_registration() -> 
     ]
 
 
-def test_an_extension_beside_two_providers_is_explained_for_each() -> None:
+def test_an_extension_of_two_providers_is_explained_for_each() -> None:
     class Shared:
         name = "shared"
 
@@ -535,7 +535,7 @@ def test_what_is_explained_is_what_a_request_does() -> None:
             ran.append(self.name)
             return final_messages, native_messages, state
 
-    core = core_of(Noting("on"), Noting("off", requires="vision"), extensions=[Noting("beside")])
+    core = core_of(Noting("on"), Noting("off", requires="vision"), extensions=[Noting("extra")])
     core.send_request(core.add_message(core.create_session(), "user", "hello"), {})
 
     assert ran == [d["plugin"] for d in core.explain_plugins({}) if d["enabled"] and d["kind"] != "provider"]

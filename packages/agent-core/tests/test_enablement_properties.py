@@ -12,7 +12,7 @@ from agent_core.testing import EchoProvider
 TAGS = ["streaming", "a", "b", "c"]  # the echo provider gives the first
 KINDS = ["extension", "feature", "tool"]
 
-some, many = settings(max_examples=50), settings(max_examples=150)
+some, many = settings(max_examples=25), settings(max_examples=50)
 tag_sets = st.frozensets(st.sampled_from(TAGS), max_size=2)
 # A fixed opinion, or one that depends on whether a tag is there.
 opinions = st.none() | st.booleans() | st.sampled_from(TAGS)

@@ -102,7 +102,7 @@ def test_a_write_is_a_type_error_as_for_tuples() -> None:
     assert issubclass(FrozenValueError, TypeError)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(plain_json)
 def test_freezing_reaches_every_container_and_changes_no_value(value: Any) -> None:
     frozen = freeze(value)
@@ -111,7 +111,7 @@ def test_freezing_reaches_every_container_and_changes_no_value(value: Any) -> No
     assert all(type(found) in (FrozenDict, FrozenList) for found in containers(frozen))
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(plain_json)
 def test_thawing_gives_back_plain_containers_that_share_nothing_with_the_frozen_ones(value: Any) -> None:
     frozen = freeze(value)
@@ -123,7 +123,7 @@ def test_thawing_gives_back_plain_containers_that_share_nothing_with_the_frozen_
     assert not {id(found) for found in containers(thawed)} & {id(found) for found in containers(frozen)}
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(plain_json)
 def test_frozen_values_encode_as_the_plain_ones_do(value: Any) -> None:
     frozen = freeze(value)

@@ -6,11 +6,12 @@ import copy
 import math
 import pickle
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import combinations_with_replacement
+from contextlib import AbstractContextManager
+from itertools import combinations_with_replacement, product
 from threading import Barrier
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -18,8 +19,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
 
 from agent_core.history import History
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+Case = Callable[..., AbstractContextManager[None]]
 
 BOUNDARIES = [0, 1, 31, 32, 33, 63, 64, 1023, 1024, 1025, 1055, 1056, 32767, 32768, 32769, 32800]
 SMALL_BOUNDARIES = [size for size in BOUNDARIES if size < 2000]
@@ -117,35 +117,38 @@ class HistoryMachine(RuleBasedStateMachine):
 
 
 TestHistoryMachine = HistoryMachine.TestCase
-TestHistoryMachine.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestHistoryMachine.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
 
 
-@pytest.mark.parametrize("size", BOUNDARIES)
-def test_every_way_of_building_and_reading_agrees_at_the_boundaries(size: int) -> None:
-    items = list(range(size))
-
+def test_every_way_of_building_and_reading_agrees_at_the_boundaries(case: Case) -> None:
     appended: History[int] = History()
-    for item in items:
-        appended = appended.append(item)
-    halves = History(items[: size // 2]).extend(items[size // 2 :])
+    for size in BOUNDARIES:
+        with case(size):
+            items = list(range(size))
 
-    assert appended == halves == History(items) == History([*items, -1]).prefix(size)
-    assert len(appended) == size
-    assert appended.to_list() == list(appended) == items
-    assert list(reversed(appended)) == items[::-1]
-    assert [appended[index] for index in range(size)] == items
-    assert [appended[index - size] for index in range(size)] == items
+            for item in items[len(appended) :]:
+                appended = appended.append(item)
+            halves = History(items[: size // 2]).extend(items[size // 2 :])
+
+            assert appended == halves == History(items) == History([*items, -1]).prefix(size)
+            assert len(appended) == size
+            assert appended.to_list() == list(appended) == items
+            assert list(reversed(appended)) == items[::-1]
+            assert [appended[index] for index in range(size)] == items
+            assert [appended[index - size] for index in range(size)] == items
 
 
-@pytest.mark.parametrize(("size", "cut"), list(combinations_with_replacement(BOUNDARIES[::-1], 2)))
-def test_a_prefix_can_be_cut_at_any_boundary_and_grown_again(size: int, cut: int) -> None:
-    items = list(range(size))
+def test_a_prefix_can_be_cut_at_any_boundary_and_grown_again(case: Case) -> None:
+    cases: list[tuple[int, int]] = list(combinations_with_replacement(BOUNDARIES[::-1], 2))
+    for size, cut in cases:
+        with case(size, cut):
+            items = list(range(size))
 
-    prefix = History(items).prefix(cut)
+            prefix = History(items).prefix(cut)
 
-    assert prefix == items[:cut]
-    assert prefix.append(-1) == [*items[:cut], -1]
-    assert prefix.extend(items[cut:]) == items
+            assert prefix == items[:cut]
+            assert prefix.append(-1) == [*items[:cut], -1]
+            assert prefix.extend(items[cut:]) == items
 
 
 @pytest.mark.parametrize("size", BOUNDARIES[1:])
@@ -161,6 +164,7 @@ def test_replacing_an_item_leaves_all_others_and_the_old_version_alone(size: int
     assert history == items
 
 
+@settings(max_examples=40)
 @given(size=sizes, data=st.data())
 def test_a_slice_equals_the_slice_of_a_list(size: int, data: st.DataObject) -> None:
     bound = st.none() | st.integers(-size - 40, size + 40)
@@ -337,13 +341,13 @@ def test_a_deep_copy_keeps_items_that_occur_twice_the_same_object() -> None:
     assert first is second
 
 
-@pytest.mark.parametrize("size", SMALL_BOUNDARIES)
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_a_history_survives_pickling(size: int, protocol: int) -> None:
-    restored = pickle.loads(pickle.dumps(History(range(size)), protocol))
+def test_a_history_survives_pickling(case: Case) -> None:
+    for protocol, size in product(range(pickle.HIGHEST_PROTOCOL + 1), SMALL_BOUNDARIES):
+        with case(protocol, size):
+            restored = pickle.loads(pickle.dumps(History(range(size)), protocol))
 
-    assert type(restored) is History
-    assert restored == list(range(size))
+            assert type(restored) is History
+            assert restored == list(range(size))
 
 
 def test_there_is_nothing_to_change_a_history_with() -> None:
@@ -415,13 +419,13 @@ def test_comparing_versions_does_not_look_at_what_they_share() -> None:
 
 
 def allocated(make: Callable[[], object]) -> int:
-    """Return the bytes that stay allocated while the answer of *make* is held."""
+    """Return the bytes that stay allocated while the answer of *make* is referenced."""
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        held = make()
+        kept = make()
         after, _ = tracemalloc.get_traced_memory()
-        del held
+        del kept
     finally:
         tracemalloc.stop()
     return after - before
@@ -488,6 +492,7 @@ def test_threads_that_append_to_one_base_never_see_each_other() -> None:
         assert history == shared + [(worker, number) for number in range(2000)]
 
 
+@settings(max_examples=40)
 @given(st.lists(st.integers(), max_size=200), st.lists(st.integers(), max_size=80), st.integers(0, 200))
 def test_the_shared_beginning_is_that_of_the_same_objects(
     first: list[int], added: list[int], at: int
@@ -631,6 +636,7 @@ def test_threads_that_look_at_once_see_the_same_objects() -> None:
     assert all(one is another for other in others for one, another in zip(first, other, strict=True))
 
 
+@settings(max_examples=40)
 @given(st.lists(sizes, min_size=1, max_size=4), st.data())
 def test_the_shared_length_is_that_of_lists(extensions: list[int], data: st.DataObject) -> None:
     """Versions that part at any place, with what they share read or not."""

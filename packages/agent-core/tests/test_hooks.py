@@ -4,6 +4,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ import pytest
 from agent_core import AgentCore, PluginError, PluginMutationError, RegistrationError, types
 from agent_core.frozen import FrozenDict, FrozenList
 from agent_core.plugin.base import PluginWrapper
-from agent_core.plugin.extension import ExtensionWrapper
-from agent_core.plugin.feature import FeatureWrapper
+from agent_core.plugin.feature import ExtensionWrapper, FeatureWrapper
 from agent_core.plugin.hooks import HookSpec
 from agent_core.plugin.provider import ProviderWrapper
 from agent_core.plugin.tool import ToolWrapper
 from agent_core.testing import EchoProvider
+
+Case = Callable[..., AbstractContextManager[None]]
 
 WRAPPERS: dict[str, type[PluginWrapper]] = {
     "provider": ProviderWrapper,
@@ -31,11 +33,7 @@ PROTOCOLS: dict[str, type] = {
     "feature": types.FeaturePlugin,
     "tool": types.ToolPlugin,
 }
-HOOKS = [
-    pytest.param(kind, spec, id=f"{kind}-{spec.name}")
-    for kind, wrapper in WRAPPERS.items()
-    for spec in wrapper.hooks
-]
+HOOKS = [(kind, spec) for kind, wrapper in WRAPPERS.items() for spec in wrapper.hooks]
 
 each_kind = pytest.mark.parametrize("kind", WRAPPERS)
 
@@ -193,16 +191,17 @@ def anything_at_all(must: tuple[str, ...], may: tuple[str, ...]) -> tuple[str, d
     return joined("*rest", "**named"), {"rest": values(must + may), "named": {}}
 
 
-@pytest.mark.parametrize("wanted", FORMS)
 @each_kind
-def test_a_hook_may_be_written_in_every_documented_form(kind: str, wanted: str) -> None:
-    received, expected = {}, {}
-    for spec in WRAPPERS[kind].hooks:
-        must, may = spec.arguments[: spec.least], spec.arguments[spec.least :]
-        signature, expected[spec.name] = FORMS[wanted](must, may)
-        received[spec.name] = receive(kind, spec, written(signature))
+def test_a_hook_may_be_written_in_every_documented_form(kind: str, case: Case) -> None:
+    for wanted, form in FORMS.items():
+        with case(wanted):
+            received, expected = {}, {}
+            for spec in WRAPPERS[kind].hooks:
+                must, may = spec.arguments[: spec.least], spec.arguments[spec.least :]
+                signature, expected[spec.name] = form(must, may)
+                received[spec.name] = receive(kind, spec, written(signature))
 
-    assert received == expected
+            assert received == expected
 
 
 @each_kind
@@ -281,29 +280,32 @@ def test_a_positional_only_parameter_behind_one_that_keeps_its_default_keeps_its
     }
 
 
-@pytest.mark.parametrize(("kind", "spec"), HOOKS)
-def test_a_parameter_that_nobody_fills_is_refused_with_its_name(kind: str, spec: HookSpec) -> None:
-    for signature in (joined(*spec.arguments, "surplus"), joined(*spec.arguments, "*", "surplus")):
-        with pytest.raises(RegistrationError) as caught:
-            receive(kind, spec, written(signature))
+def test_a_parameter_that_nobody_fills_is_refused_with_its_name(case: Case) -> None:
+    for kind, spec in HOOKS:
+        with case(kind, spec):
+            for signature in (joined(*spec.arguments, "surplus"), joined(*spec.arguments, "*", "surplus")):
+                with pytest.raises(RegistrationError) as caught:
+                    receive(kind, spec, written(signature))
 
-        assert caught.value.plugin == "stand_in"
-        assert str(caught.value) == (
-            "Plugin 'stand_in' cannot be registered: "
-            f"the hook {spec.name}({', '.join(spec.arguments)}) has no argument 'surplus'"
-        )
+                assert caught.value.plugin == "stand_in"
+                assert str(caught.value) == (
+                    "Plugin 'stand_in' cannot be registered: "
+                    f"the hook {spec.name}({', '.join(spec.arguments)}) has no argument 'surplus'"
+                )
 
 
-@pytest.mark.parametrize(("kind", "spec"), [hook for hook in HOOKS if hook.values[1].least])  # type: ignore[union-attr]
-def test_a_hook_that_leaves_out_what_it_must_take_is_refused_with_the_name(kind: str, spec: HookSpec) -> None:
-    must = spec.arguments[: spec.least]
-    with pytest.raises(RegistrationError) as caught:
-        receive(kind, spec, written(joined(*must[:-1])))
+def test_a_hook_that_leaves_out_what_it_must_take_is_refused_with_the_name(case: Case) -> None:
+    cases: list[tuple[str, HookSpec]] = [hook for hook in HOOKS if hook[1].least]
+    for kind, spec in cases:
+        with case(kind, spec):
+            must = spec.arguments[: spec.least]
+            with pytest.raises(RegistrationError) as caught:
+                receive(kind, spec, written(joined(*must[:-1])))
 
-    assert caught.value.plugin == "stand_in"
-    assert caught.value.problem == (
-        f"the hook {spec.name}({', '.join(spec.arguments)}) must take {must[-1]!r}"
-    )
+            assert caught.value.plugin == "stand_in"
+            assert caught.value.problem == (
+                f"the hook {spec.name}({', '.join(spec.arguments)}) must take {must[-1]!r}"
+            )
 
 
 def test_a_name_of_ones_own_in_a_place_that_another_name_has_is_refused() -> None:
@@ -315,13 +317,14 @@ def test_a_name_of_ones_own_in_a_place_that_another_name_has_is_refused() -> Non
         receive("feature", spec, written("self, config, context, mine"))
 
 
-@pytest.mark.parametrize(("kind", "spec"), HOOKS)
-def test_a_hook_that_cannot_be_called_is_refused(kind: str, spec: HookSpec) -> None:
-    with pytest.raises(RegistrationError) as caught:
-        receive(kind, spec, ["a list"])
+def test_a_hook_that_cannot_be_called_is_refused(case: Case) -> None:
+    for kind, spec in HOOKS:
+        with case(kind, spec):
+            with pytest.raises(RegistrationError) as caught:
+                receive(kind, spec, ["a list"])
 
-    assert caught.value.plugin == "stand_in"
-    assert caught.value.problem == f"{spec.name} must be a method, not list"
+            assert caught.value.plugin == "stand_in"
+            assert caught.value.problem == f"{spec.name} must be a method, not list"
 
 
 def without_self() -> list[str]:  # a mistake that plugin authors make
@@ -448,14 +451,15 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("hook", ASKED)
-def test_what_a_hook_raises_gets_the_names_of_plugin_and_hook(hook: str) -> None:
-    with pytest.raises(PluginError) as caught:
-        asking(hook, OSError("no disk"))()
+def test_what_a_hook_raises_gets_the_names_of_plugin_and_hook(case: Case) -> None:
+    for hook in ASKED:
+        with case(hook):
+            with pytest.raises(PluginError) as caught:
+                asking(hook, OSError("no disk"))()
 
-    assert (caught.value.plugin, caught.value.hook) == ("asked", hook)
-    assert str(caught.value) == f"Plugin 'asked', hook {hook!r}: raised OSError: no disk"
-    assert isinstance(caught.value.__cause__, OSError)
+            assert (caught.value.plugin, caught.value.hook) == ("asked", hook)
+            assert str(caught.value) == f"Plugin 'asked', hook {hook!r}: raised OSError: no disk"
+            assert isinstance(caught.value.__cause__, OSError)
 
 
 WRONG: dict[str, list[object]] = {
@@ -465,21 +469,21 @@ WRONG: dict[str, list[object]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("hook", "answer"), [(hook, answer) for hook, answers in WRONG.items() for answer in answers]
-)
-def test_an_answer_of_the_wrong_kind_is_refused_with_the_names_of_plugin_and_hook(
-    hook: str, answer: object
-) -> None:
-    with pytest.raises(PluginError) as caught:
-        asking(hook, answer)()
+def test_an_answer_of_the_wrong_kind_is_refused_with_the_names_of_plugin_and_hook(case: Case) -> None:
+    cases: list[tuple[str, object]] = [
+        (hook, answer) for hook, answers in WRONG.items() for answer in answers
+    ]
+    for hook, answer in cases:
+        with case(hook, answer):
+            with pytest.raises(PluginError) as caught:
+                asking(hook, answer)()
 
-    assert (caught.value.plugin, caught.value.hook) == ("asked", hook)
-    assert f"must return {ASKED[hook]}, returned " in caught.value.problem
+            assert (caught.value.plugin, caught.value.hook) == ("asked", hook)
+            assert f"must return {ASKED[hook]}, returned " in caught.value.problem
 
 
 @pytest.mark.parametrize("hook", ["get_ui_elements", "get_tags", "is_enabled", "get_models", "get_template"])
-def test_a_hook_that_changes_what_it_was_lent_is_told_so(hook: str) -> None:
+def test_a_hook_that_changes_its_arguments_in_place_is_named(hook: str) -> None:
     def change(config: dict[str, Any], *rest: Any) -> None:
         config["seen"] = True
 
@@ -519,42 +523,47 @@ def spoil(*lent: Any) -> None:
         frozen.append({})
 
 
-@pytest.mark.parametrize(("kind", "hook"), MISBEHAVING)
 def test_a_request_names_the_plugin_and_the_hook_that_answered_nothing(
-    kind: str, hook: str, drive: Callable[..., Any]
+    drive: Callable[..., Any], case: Case
 ) -> None:
-    core = core_with_one_that(kind, hook, lambda *arguments: None)
-    session = core.add_message(core.create_session(), "user", "hello")
-    with pytest.raises(PluginError) as caught:
-        drive(core, session, {})
+    for kind, hook in MISBEHAVING:
+        with case(kind, hook):
+            core = core_with_one_that(kind, hook, lambda *arguments: None)
+            session = core.add_message(core.create_session(), "user", "hello")
+            with pytest.raises(PluginError) as caught:
+                drive(core, session, {})
 
-    assert (caught.value.plugin, caught.value.hook) == ("broken", hook)
-
-
-@pytest.mark.parametrize(("kind", "hook"), MISBEHAVING)
-def test_a_request_names_the_plugin_and_the_hook_that_raised(kind: str, hook: str) -> None:
-    def fail(*arguments: Any) -> None:
-        raise OSError("no disk")
-
-    core = core_with_one_that(kind, hook, fail)
-    session = core.add_message(core.create_session(), "user", "hello")
-    with pytest.raises(PluginError) as caught:
-        core.send_request(session, {})
-
-    assert (caught.value.plugin, caught.value.hook) == ("broken", hook)
-    assert caught.value.problem == "raised OSError: no disk"
+            assert (caught.value.plugin, caught.value.hook) == ("broken", hook)
 
 
-@pytest.mark.parametrize(("kind", "hook"), [pair for pair in MISBEHAVING if pair[1] != "get_actions"])
-def test_a_request_names_the_plugin_and_the_hook_that_changed_what_it_was_lent(kind: str, hook: str) -> None:
-    core = core_with_one_that(kind, hook, spoil)
-    session = core.add_message(core.create_session(), "user", "hello")
-    before = session.to_dict()
-    with pytest.raises(PluginMutationError) as caught:
-        core.send_request(session, {"depth": {"of": ["it"]}})
+def test_a_request_names_the_plugin_and_the_hook_that_raised(case: Case) -> None:
+    for kind, hook in MISBEHAVING:
+        with case(kind, hook):
 
-    assert (caught.value.plugin, caught.value.hook) == ("broken", hook)
-    assert session.to_dict() == before
+            def fail(*arguments: Any) -> None:
+                raise OSError("no disk")
+
+            core = core_with_one_that(kind, hook, fail)
+            session = core.add_message(core.create_session(), "user", "hello")
+            with pytest.raises(PluginError) as caught:
+                core.send_request(session, {})
+
+            assert (caught.value.plugin, caught.value.hook) == ("broken", hook)
+            assert caught.value.problem == "raised OSError: no disk"
+
+
+def test_a_request_names_the_plugin_and_the_hook_that_changed_what_it_was_lent(case: Case) -> None:
+    cases: list[tuple[str, str]] = [pair for pair in MISBEHAVING if pair[1] != "get_actions"]
+    for kind, hook in cases:
+        with case(kind, hook):
+            core = core_with_one_that(kind, hook, spoil)
+            session = core.add_message(core.create_session(), "user", "hello")
+            before = session.to_dict()
+            with pytest.raises(PluginMutationError) as caught:
+                core.send_request(session, {"depth": {"of": ["it"]}})
+
+            assert (caught.value.plugin, caught.value.hook) == ("broken", hook)
+            assert session.to_dict() == before
 
 
 class Lean:
@@ -588,7 +597,7 @@ class Lean:
 
 
 class Full(Lean):
-    """Does the same, takes everything, and remembers what came beside it."""
+    """Does the same, takes everything, and remembers the other arguments."""
 
     def __init__(self) -> None:
         self.contexts: dict[str, Any] = {}

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import agent_core.io.pumps
+import agent_core.io.background
 from agent_core import Batch, Cancellation, RequestCancelled
-from agent_core.io import AsyncIO, SyncIO, run_awaitable
+from agent_core.io import SyncIO, run_awaitable
+from agent_core.io.async_io import AsyncIO
 from agent_core.steps import CloseStream, OpenStream, Run, Step, Work
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ class TestReading:
 
         caller.perform(CloseStream(reader))
 
-        assert source.closed.wait(10)
+        assert source.closed.wait(60)
 
     @forms
     @watched
@@ -248,10 +249,10 @@ class TestReading:
 
         caller.close()
 
-        assert all(source.closed.wait(10) for source in sources)
+        assert all(source.closed.wait(60) for source in sources)
 
     @watched
-    def test_a_blocking_form_that_gives_no_iterator_is_told_so(
+    def test_a_blocking_form_that_gives_no_iterator_is_an_error(
         self, caller: Caller, watching: dict[str, Any]
     ) -> None:
         work: Work[Any] = Work(blocking=lambda: None)
@@ -260,7 +261,7 @@ class TestReading:
             read_all(caller, OpenStream(work, **watching))
 
     @watched
-    def test_an_awaitable_form_that_gives_no_async_iterator_is_told_so(
+    def test_an_awaitable_form_that_gives_no_async_iterator_is_an_error(
         self, caller: Caller, watching: dict[str, Any]
     ) -> None:
         async def forgot_to_yield() -> list[int]:
@@ -301,10 +302,12 @@ class TestGivingUp:
         with pytest.raises(TimeoutError):
             caller.read(reader)
 
-        assert form == "awaitable" or source.hangs.wait(10)
+        assert form == "awaitable" or source.hangs.wait(60)
+        # A busy machine may not have come to that; then there is nothing to close.
+        begun = source.hangs.is_set()
         caller.perform(CloseStream(reader))
         never.set()
-        assert source.closed.wait(10)
+        assert not begun or source.closed.wait(60)
 
     @forms
     def test_the_time_is_that_of_the_whole_stream(self, caller: Caller, form: str) -> None:
@@ -332,7 +335,7 @@ class TestGivingUp:
 
         caller.perform(CloseStream(reader))
         never.set()
-        assert source.closed.wait(10)
+        assert source.closed.wait(60)
 
     @forms
     def test_one_that_was_cancelled_before_it_began_does_not_hang(
@@ -389,7 +392,7 @@ class TestGivingUp:
 
         caller.perform(CloseStream(reader))
 
-        assert closed.wait(10)
+        assert closed.wait(60)
         assert all(record.message.startswith("stream_not_closed") for record in caplog.records)
 
     @forms
@@ -442,11 +445,11 @@ class TestGivingUp:
         io.close()
 
         assert source.closed.is_set()
-        reading.join(10)
+        reading.join(60)
         assert left
 
     def test_a_stream_that_refuses_to_end_is_left_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(agent_core.io.pumps, "PATIENCE", 0.01)
+        monkeypatch.setattr(agent_core.io.background, "PATIENCE", 0.01)
         started, let_go, ended = threading.Event(), threading.Event(), threading.Event()
 
         async def stubborn() -> AsyncIterator[str]:
@@ -463,13 +466,13 @@ class TestGivingUp:
         reader: Any = io.perform(OpenStream(Work(awaitable=stubborn), timeout=0.0))
         with pytest.raises(TimeoutError):
             reader.read()
-        assert started.wait(10)
+        assert started.wait(60)
 
         io.close()
 
         assert not ended.is_set()
         let_go.set()
-        assert ended.wait(10)
+        assert ended.wait(60)
 
     def test_a_loop_can_end_while_a_thread_still_hangs(self, never: threading.Event) -> None:
         source = Source(never)
@@ -485,4 +488,4 @@ class TestGivingUp:
         asyncio.run(leave())
 
         never.set()
-        assert source.closed.wait(10)
+        assert source.closed.wait(60)

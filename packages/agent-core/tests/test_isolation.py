@@ -118,7 +118,7 @@ def test_interleaved_streams_on_one_core_do_not_mix(provider: type) -> None:
         assert is_the_answer_to(number, mine[-1]["session"], words=number)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(order=st.lists(st.integers(0, 2), max_size=40), close=st.sets(st.integers(0, 2)))
 def test_in_whatever_order_streams_are_read_or_closed_each_has_its_own(
     order: list[int], close: set[int]

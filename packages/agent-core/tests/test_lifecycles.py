@@ -144,12 +144,12 @@ def test_extensions_run_before_features_by_priority_and_each_in_the_order_of_its
         Tracing("late", {"b": "x", "a": ["y", "x"], "no": "y"}, priority=200),
         Tracing("usual", {"c": "x"}),
         Tracing("early", {"d": "x"}, priority=1),
-        extensions=[Tracing("beside", {"z": "x"}), Tracing("besides", {"e": "x"})],
+        extensions=[Tracing("first", {"z": "x"}), Tracing("second", {"e": "x"})],
     )
 
     session, results = run(core, Session("s"), {}, "x")
 
-    trace = ["beside.z", "besides.e", "early.d", "usual.c", "late.b", "late.a"]
+    trace = ["first.z", "second.e", "early.d", "usual.c", "late.b", "late.a"]
     assert session.metadata["trace"] == trace
     assert [f"{found['plugin']}.{found['action_id']}" for found in results] == trace
     owners = [found["action_owner"] for found in results]
@@ -365,7 +365,7 @@ def test_an_action_that_fails_ends_the_lifecycle_with_its_name(
 
 
 @pytest.mark.parametrize("function", [_raise, lambda *_: None, lambda *_: {"native_messages": "none"}])
-def test_beside_an_action_that_fails_the_others_are_kept_if_its_error_is_wanted(
+def test_if_errors_are_described_a_failing_action_does_not_undo_the_others(
     function: Callable[..., Any],
 ) -> None:
     core = core_with(Tracing("before", {"on": "point"}), acting(function), Tracing("after", {"on": "point"}))
@@ -398,7 +398,7 @@ def test_a_slow_action_does_not_block_the_event_loop() -> None:
 
         def wait(*_: Any) -> dict[str, Any]:
             loop.call_soon_threadsafe(started.set)
-            return {"released": released.wait(timeout=10)}
+            return {"released": released.wait(timeout=60)}
 
         async def release() -> None:
             await started.wait()
@@ -453,7 +453,7 @@ class Ensuring:
         return {"native_messages": [{"role": "system", "content": "Be kind."}, *native_messages]}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     messages=st.lists(
         st.tuples(st.sampled_from(["system", "user", "assistant"]), st.text(max_size=3)), max_size=4

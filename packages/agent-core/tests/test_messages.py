@@ -125,7 +125,7 @@ def test_the_frozen_dict_form_says_the_same_and_is_made_once() -> None:
         message.frozen_dict()["metadata"]["seen"] = True
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(message_dicts)
 def test_a_message_comes_back_from_its_dict_form(data: dict[str, Any]) -> None:
     message = Message.from_dict(data)
@@ -201,7 +201,7 @@ def test_moving_a_message_changes_only_its_indices() -> None:
     assert message.with_native_indices((3,)) is message
 
 
-def test_a_message_without_indices_stays_itself_when_told_so() -> None:
+def test_removing_indices_from_a_message_without_any_returns_the_message_itself() -> None:
     message = Message("user", "a")
 
     assert message.with_native_indices(None) is message

@@ -345,7 +345,7 @@ class Wandering(RuleBasedStateMachine):
             self.core.register_provider(provider)
         self.numbers = count()
         self.session = self.core.create_session("s")
-        self.told: list[tuple[str, str]] = []
+        self.transcript: list[tuple[str, str]] = []
         # How many messages at the beginning are as they were when each provider last answered.
         self.untouched = {"a": 0, "b": 0}
         self.signed: dict[str, list[bool]] = {"a": [], "b": []}
@@ -356,21 +356,21 @@ class Wandering(RuleBasedStateMachine):
     @rule(words=st.sampled_from("xyz"))
     def append(self, words: str) -> None:
         self.session = self.core.add_message(self.session, "user", words)
-        self.told = [*self.told, ("user", words)]
+        self.transcript = [*self.transcript, ("user", words)]
 
     @rule(name=st.sampled_from("ab"), index=st.integers(0, 9))
     def modify(self, name: str, index: int) -> None:
-        if index >= len(self.told):
+        if index >= len(self.transcript):
             return
         words = f"changed {next(self.numbers)}"
         self.session = self.core.modify_message(self.session, index, words, {"provider": name})
-        self.told[index] = (self.told[index][0], words)
+        self.transcript[index] = (self.transcript[index][0], words)
         self.touch(index)
 
     @rule(name=st.sampled_from("ab"), length=st.integers(3, 9))
     def cut(self, name: str, length: int) -> None:
         self.session = self.core.slice_session(self.session, {"provider": name}, end=length)
-        self.told = self.told[:length]
+        self.transcript = self.transcript[:length]
         self.touch(length)
 
     @rule()
@@ -384,11 +384,11 @@ class Wandering(RuleBasedStateMachine):
         provider = self.providers[name]
         asked = provider.requests[-1].native_messages
         read = provider.from_native_messages(asked)
-        assert [(message["role"], message["content"]) for message in read] == self.told
+        assert [(message["role"], message["content"]) for message in read] == self.transcript
         for known, item in list(zip(self.signed[name], asked, strict=False))[: self.untouched[name]]:
             assert ("signature" in item) is known
-        self.told = [*self.told, *((message["role"], message["content"]) for message in said)]
-        self.untouched[name] = len(self.told)
+        self.transcript = [*self.transcript, *((message["role"], message["content"]) for message in said)]
+        self.untouched[name] = len(self.transcript)
         self.signed[name] = ["signature" in item for item in self.session.metadata["native_messages"]]
 
     def touch(self, index: int) -> None:
@@ -396,4 +396,4 @@ class Wandering(RuleBasedStateMachine):
 
 
 def test_whoever_is_asked_sees_the_transcript_and_the_items_that_it_made() -> None:
-    run_state_machine_as_test(Wandering, settings=settings(max_examples=40, stateful_step_count=20))
+    run_state_machine_as_test(Wandering, settings=settings(max_examples=15, stateful_step_count=20))

@@ -3,6 +3,7 @@
 import ast
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 
 import agent_core
 from agent_core import AgentCore, types
+
+Case = Callable[..., AbstractContextManager[None]]
 
 NAMES = [
     "RESPONSE_FINALIZE",
@@ -179,10 +182,11 @@ def test_the_package_offers_these_names_and_no_others() -> None:
     assert sorted(types.__all__) == sorted(TYPES)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_name_can_be_used(name: str) -> None:
-    assert name in dir(agent_core)
-    assert getattr(agent_core, name) is not None
+def test_every_name_can_be_used(case: Case) -> None:
+    for name in NAMES:
+        with case(name):
+            assert name in dir(agent_core)
+            assert getattr(agent_core, name) is not None
 
 
 def test_names_have_one_home_for_type_checkers_and_for_python() -> None:
@@ -221,16 +225,18 @@ def test_an_async_twin_takes_what_its_sibling_takes(name: str) -> None:
     assert ADDITIONS[name] == (CONTRACT | ADDITIONS)[name[:-6]]
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in NAMES if callable(getattr(agent_core, name)) and name != "MessageRole"]
-)
-def test_every_public_name_has_a_docstring_and_so_have_its_methods(name: str) -> None:
-    value = getattr(agent_core, name)
-    members = {f"{name}.{member}": found for member, found in public_members(value).items()}
-    described = {
-        member: bool(inspect.getdoc(found))
-        for member, found in {name: value, **members}.items()
-        if inspect.isroutine(found) or isinstance(found, (type, property))
-    }
+def test_every_public_name_has_a_docstring_and_so_have_its_methods(case: Case) -> None:
+    cases: list[str] = [
+        name for name in NAMES if callable(getattr(agent_core, name)) and name != "MessageRole"
+    ]
+    for name in cases:
+        with case(name):
+            value = getattr(agent_core, name)
+            members = {f"{name}.{member}": found for member, found in public_members(value).items()}
+            described = {
+                member: bool(inspect.getdoc(found))
+                for member, found in {name: value, **members}.items()
+                if inspect.isroutine(found) or isinstance(found, (type, property))
+            }
 
-    assert [member for member, has in described.items() if not has] == []
+            assert [member for member, has in described.items() if not has] == []

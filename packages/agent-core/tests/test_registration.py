@@ -21,12 +21,12 @@ Attempt = Callable[[], None]
 
 
 class Extension:
-    name = "beside"
+    name = "extra"
     version = "1"
 
 
 class OtherExtension:
-    name = "other_beside"
+    name = "other_extra"
     version = "1"
 
 
@@ -66,10 +66,10 @@ def full_core() -> AgentCore:
 def test_classes_of_every_kind_can_be_registered() -> None:
     core = full_core()
 
-    assert registered(core) == ["echo", "beside", "feature", "tools"]
+    assert registered(core) == ["echo", "extra", "feature", "tools"]
     assert core.get_plugins_for_config({}) == {
         "providers": ["echo"],
-        "extensions": ["beside"],
+        "extensions": ["extra"],
         "features": ["feature"],
         "tools": ["tools"],
     }
@@ -156,7 +156,7 @@ def test_a_plugin_without_a_name_is_called_like_its_class() -> None:
     assert registered(core) == ["Nameless"]
 
 
-@pytest.mark.parametrize("taken", ["echo", "beside", "feature", "tools"])
+@pytest.mark.parametrize("taken", ["echo", "extra", "feature", "tools"])
 def test_a_name_is_taken_whatever_kind_has_it(taken: str) -> None:
     core = full_core()
     before = registered(core)
@@ -175,7 +175,7 @@ def test_a_name_is_taken_whatever_kind_has_it(taken: str) -> None:
     assert registered(core) == before
 
 
-def test_a_duplicate_is_told_with_both_classes() -> None:
+def test_the_error_about_a_duplicate_names_both_classes() -> None:
     core = full_core()
 
     with pytest.raises(DuplicatePluginError) as caught:
@@ -187,7 +187,7 @@ def test_a_duplicate_is_told_with_both_classes() -> None:
     )
 
 
-def test_two_functions_with_one_name_are_told_with_their_modules() -> None:
+def test_the_error_about_two_functions_with_one_name_has_their_modules() -> None:
     def add(first: int) -> int:
         return first
 
@@ -199,15 +199,15 @@ def test_two_functions_with_one_name_are_told_with_their_modules() -> None:
     assert caught.value.problem == f"builtins.len has the name of the tool {__name__}.{add.__qualname__}"
 
 
-def test_one_extension_class_may_stand_beside_several_providers() -> None:
+def test_one_extension_class_may_serve_several_providers() -> None:
     core = AgentCore()
     core.register_provider(EchoProvider, [Extension])
     core.register_provider(SecondProvider, [Extension, OtherExtension])
 
-    assert registered(core) == ["echo", "beside", "second", "beside", "other_beside"]
+    assert registered(core) == ["echo", "extra", "second", "extra", "other_extra"]
     first, second = (core.resolve({"provider": name}).provider for name in ("echo", "second"))
-    assert [e.name for e in first.extensions] == ["beside"]
-    assert [e.name for e in second.extensions] == ["beside", "other_beside"]
+    assert [e.name for e in first.extensions] == ["extra"]
+    assert [e.name for e in second.extensions] == ["extra", "other_extra"]
     assert first.extensions[0].plugin is not second.extensions[0].plugin
 
 
@@ -215,7 +215,7 @@ def test_one_extension_class_may_stand_beside_several_providers() -> None:
     "family",
     [
         (EchoProvider, [Extension, Extension]),
-        (EchoProvider, [Extension, type("Rival", (), {"name": "beside"})]),
+        (EchoProvider, [Extension, type("Rival", (), {"name": "extra"})]),
         (EchoProvider, [type("Rival", (), {"name": "echo"})]),
     ],
 )
@@ -331,7 +331,7 @@ def test_what_is_no_plugin_at_all_is_refused(nonsense: object) -> None:
     core = AgentCore()
 
     for register in (core.register_provider, core.register_feature):
-        with pytest.raises(RegistrationError, match="a plugin is a class of one's own"):
+        with pytest.raises(RegistrationError, match="a plugin must be a class"):
             register(nonsense)
     assert registered(core) == []
 
@@ -389,7 +389,7 @@ def test_threads_that_register_at_the_same_time_lose_nothing() -> None:
 
     class Slow:
         def __init__(self) -> None:
-            all_there.wait(timeout=10)
+            all_there.wait(timeout=60)
 
     plugins = [type(f"Slow{number}", (Slow,), {}) for number in range(2)]
     threads = [threading.Thread(target=core.register_feature, args=(plugin,)) for plugin in plugins]

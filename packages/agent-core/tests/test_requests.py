@@ -214,7 +214,7 @@ def test_a_request_that_can_be_cancelled_gets_an_id_of_its_own(drive: Drive) -> 
     assert first != second
 
 
-def test_plugins_are_told_what_the_request_is_about(drive: Drive) -> None:
+def test_plugins_find_the_request_in_their_context(drive: Drive) -> None:
     seen: list[dict[str, Any]] = []
 
     class Curious:
@@ -242,7 +242,7 @@ def test_plugins_are_told_what_the_request_is_about(drive: Drive) -> None:
     assert context["mine"] == {"x": [1]}
 
 
-def test_a_tool_is_told_as_well_even_if_nobody_else_asks(drive: Drive) -> None:
+def test_a_tool_gets_its_context_even_if_no_other_plugin_takes_one(drive: Drive) -> None:
     seen: list[Any] = []
 
     class CuriousTool:
@@ -624,11 +624,11 @@ class TestFinals:
 class TestSeveralMessagesAtOnce:
     """A session may come with many messages that no provider has seen yet."""
 
-    told = (("system", "be brief"), ("assistant", "welcome"), ("user", "hello"))
+    transcript = (("system", "be brief"), ("assistant", "welcome"), ("user", "hello"))
 
     def ask(self, drive: Drive, provider: object, *features: object) -> Session:
         core, _ = asking(provider, *features)
-        session, _, _ = drive(core, Session("s", [Message(*line) for line in self.told]), {})
+        session, _, _ = drive(core, Session("s", [Message(*line) for line in self.transcript]), {})
         return session
 
     def test_each_knows_its_item(self, drive: Drive) -> None:

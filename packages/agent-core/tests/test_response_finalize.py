@@ -191,11 +191,11 @@ def test_plugins_that_look_at_no_context_can_act_as_well(drive: Drive) -> None:
     assert session.metadata["items"] == 2
 
 
-def test_an_action_is_told_about_the_turn(drive: Drive) -> None:
-    told: list[dict[str, Any]] = []
+def test_an_action_finds_the_turn_in_its_context(drive: Drive) -> None:
+    contexts: list[dict[str, Any]] = []
 
     def note(call: Call) -> dict[str, Any]:
-        told.append(dict(call.context))
+        contexts.append(dict(call.context))
         return {}
 
     core = adjusting(note)
@@ -203,7 +203,7 @@ def test_an_action_is_told_about_the_turn(drive: Drive) -> None:
 
     _, messages, partials = drive(core, before, {}, request_id="r1", context={"mine": 1})
 
-    [context] = told
+    [context] = contexts
     assert context["lifecycle"] == "response_finalize"
     assert context["trigger_source"] == "core"
     assert context["core"] is core
@@ -231,7 +231,10 @@ def test_an_action_is_told_about_the_turn(drive: Drive) -> None:
         ({"final_messages": None}, "final_messages must be a list of dicts"),
         ({"final_messages": "better"}, "final_messages must be a list of dicts"),
         ({"final_messages": ["better"]}, "final_messages must be a list of dicts"),
-        ({"final_messages": [{"content": "by nobody"}]}, "final_messages has one that is no message.*'role'"),
+        (
+            {"final_messages": [{"content": "by nobody"}]},
+            "final_messages has an item that is not a message.*'role'",
+        ),
         ({"native_messages": {}}, "native_messages must be a list of dicts"),
         ({"native_messages": [None]}, "native_messages must be a list of dicts"),
         ({"session_metadata": "title"}, "session_metadata must be a dict, not str"),

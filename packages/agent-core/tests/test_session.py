@@ -152,7 +152,7 @@ def test_what_is_lent_to_plugins_has_real_lists_and_cannot_be_changed(answered: 
         lent["metadata"]["native_messages"].append({})
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(sessions)
 def test_a_session_comes_back_from_its_dict_form_and_from_its_exported_form(session: Session) -> None:
     core = AgentCore()

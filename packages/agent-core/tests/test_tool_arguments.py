@@ -1,4 +1,4 @@
-"""Arguments that do not fit are told to the model, and never repaired and run."""
+"""Arguments that do not fit are reported to the model, and never repaired and run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core import AgentCore, PluginError
 
@@ -20,13 +20,13 @@ Dicts = list[dict[str, Any]]
 
 
 class Recorder:
-    """A tool with a schema of the test's choice; `told` has the arguments of each run."""
+    """A tool with a schema of the test's choice; `received` has the arguments of each run."""
 
     name = "recorder"
     version = "1"
 
     def __init__(self, parameters: Any = None) -> None:
-        self.told: list[Any] = []
+        self.received: list[Any] = []
         self._parameters = parameters
 
     def get_tool_schemas(self) -> Dicts:
@@ -36,7 +36,7 @@ class Recorder:
         return [{"type": "function", "function": described}, {"type": "custom", "name": "text"}]
 
     def execute_tool(self, tool_name: str, arguments: Any) -> str:
-        self.told.append(arguments)
+        self.received.append(arguments)
         return "ran"
 
 
@@ -56,11 +56,11 @@ def ran(parameters: Any, arguments: Any) -> bool:
 
 
 def problem(parameters: Any, arguments: Any) -> str:
-    """Return what the model is told, after checking that nothing was run."""
+    """Return what the model is complaint, after checking that nothing was run."""
     plugin = Recorder(parameters)
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     message = answer(plugin, call(text))
-    assert plugin.told == []
+    assert plugin.received == []
     assert message["metadata"]["error"] == {"type": "invalid_arguments"}
     return str(message["content"])
 
@@ -87,11 +87,11 @@ def test_the_answer_to_arguments_that_do_not_fit_in_full() -> None:
         },
         "tool_result": {"type": "tool_result", "text": text, "is_error": True},
     }
-    assert plugin.told == []
+    assert plugin.received == []
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "complaint"),
     [
         ('{"a": }', "not valid JSON: Expecting value: line 1 column 7"),
         ('{"a": 1', "not valid JSON"),
@@ -108,8 +108,8 @@ def test_the_answer_to_arguments_that_do_not_fit_in_full() -> None:
         ('{"a":' * 100_000, ""),
     ],
 )
-def test_text_that_is_no_json_object_is_not_run(arguments: str, told: str) -> None:
-    assert told in problem(None, arguments)
+def test_text_that_is_no_json_object_is_not_run(arguments: str, complaint: str) -> None:
+    assert complaint in problem(None, arguments)
 
 
 @pytest.mark.parametrize("arguments", ["", "  ", None, "{}", {}])
@@ -118,7 +118,7 @@ def test_no_arguments_are_an_empty_object(arguments: Any) -> None:
 
     answer(plugin, call(arguments))
 
-    assert plugin.told == [{}]
+    assert plugin.received == [{}]
 
 
 json_values = st.recursive(
@@ -128,15 +128,17 @@ json_values = st.recursive(
 )
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.text(), json_values, max_size=4))
 def test_any_json_object_arrives_as_it_was_written(arguments: dict[str, Any]) -> None:
     plugin = Recorder()
 
     answer(plugin, call(json.dumps(arguments)))
 
-    assert plugin.told == [arguments]
+    assert plugin.received == [arguments]
 
 
+@settings(max_examples=30)
 @given(st.text() | json_values.map(json.dumps) | st.text(alphabet='{}[]":,1a '))
 def test_whatever_a_model_writes_the_tool_runs_only_on_an_object(text: str) -> None:
     plugin = Recorder()
@@ -147,11 +149,11 @@ def test_whatever_a_model_writes_the_tool_runs_only_on_an_object(text: str) -> N
 
     message = answer(plugin, call(text))
 
-    assert len(plugin.told) == ("error" not in message["metadata"])
-    assert is_object or plugin.told == []
+    assert len(plugin.received) == ("error" not in message["metadata"])
+    assert is_object or plugin.received == []
 
 
-def test_several_problems_are_told_at_once_each_with_its_place() -> None:
+def test_several_problems_are_reported_at_once_each_with_its_place() -> None:
     guest = {**object_of(name={"type": "string"}), "required": ["name"]}
     schema = {
         **object_of(day={"type": "string"}, guests={"type": "array", "items": guest}),
@@ -159,7 +161,7 @@ def test_several_problems_are_told_at_once_each_with_its_place() -> None:
         "additionalProperties": False,
     }
 
-    told = problem(schema, {"day": 1, "guests": [{"name": "Ada"}, {"name": 2}, {}], "wine": "red"})
+    complaint = problem(schema, {"day": 1, "guests": [{"name": "Ada"}, {"name": 2}, {}], "wine": "red"})
 
     for part in (
         'day: 1 is not of type "string"',
@@ -168,20 +170,20 @@ def test_several_problems_are_told_at_once_each_with_its_place() -> None:
         'arguments: "meal" is a required property',
         "'wine' was unexpected",
     ):
-        assert part in told
+        assert part in complaint
 
 
-def test_of_very_many_problems_some_are_told() -> None:
-    told = problem({"additionalProperties": {"type": "string"}}, {f"key{n}": n for n in range(500)})
+def test_of_very_many_problems_some_are_reported() -> None:
+    complaint = problem({"additionalProperties": {"type": "string"}}, {f"key{n}": n for n in range(500)})
 
-    assert told.count("is not of type") == 5
+    assert complaint.count("is not of type") == 5
 
 
 def test_a_long_value_is_not_sent_back_to_the_model_whole() -> None:
-    told = problem(object_of(a={"type": "integer"}), {"a": "x" * 100_000})
+    complaint = problem(object_of(a={"type": "integer"}), {"a": "x" * 100_000})
 
-    assert 'a: "xxx' in told
-    assert len(told) < 1_000
+    assert 'a: "xxx' in complaint
+    assert len(complaint) < 1_000
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_half_a_surrogate_pair_is_as_good_as_other_text_and_breaks_no_message() 
 
     answer(plugin, call('{"a": "\\ud800"}'))
 
-    assert plugin.told == [{"a": "\ud800"}]
+    assert plugin.received == [{"a": "\ud800"}]
     assert "they cannot be checked" in problem(object_of(a={"type": "integer"}), '{"a": "\\ud800"}')
 
 
@@ -224,7 +226,7 @@ def test_arguments_that_are_objects_of_this_program_never_raise(argument: Any) -
     message = answer(plugin, {"type": "tool_use", "id": "1", "name": "f", "input": {"a": argument}})
 
     assert message["metadata"]["error"] == {"type": "invalid_arguments"}
-    assert plugin.told == []
+    assert plugin.received == []
 
 
 def test_a_json_tool_takes_no_freeform_text() -> None:
@@ -234,7 +236,7 @@ def test_a_json_tool_takes_no_freeform_text() -> None:
 
     assert "the tool takes a JSON object, not plain text" in message["content"]
     assert message["metadata"]["error"] == {"type": "invalid_arguments"}
-    assert plugin.told == []
+    assert plugin.received == []
 
 
 @pytest.mark.parametrize("arguments", ['{"text": "x"}', '{"input": 5}', '{"input": "x", "more": 1}', "{}"])
@@ -244,7 +246,7 @@ def test_a_text_tool_takes_nothing_but_text(arguments: str) -> None:
     message = answer(plugin, call(arguments, "text"))
 
     assert 'the tool takes plain text, as text or as {"input": "…"}' in message["content"]
-    assert plugin.told == []
+    assert plugin.received == []
 
 
 @pytest.mark.parametrize(
@@ -258,14 +260,14 @@ def test_a_text_tool_takes_nothing_but_text(arguments: str) -> None:
         {"minimum": "three"},
     ],
 )
-def test_a_schema_that_is_broken_itself_is_told_and_nothing_is_run(schema: dict[str, Any]) -> None:
+def test_a_broken_schema_is_reported_and_nothing_is_run(schema: dict[str, Any]) -> None:
     plugin = Recorder(schema)
 
     message = answer(plugin, call("{}"))
 
     assert message["metadata"]["error"] == {"type": "invalid_schema"}
     assert "the call was not run, the tool's own schema is not valid: " in message["content"]
-    assert plugin.told == []
+    assert plugin.received == []
 
 
 def test_a_broken_schema_leaves_the_plugins_other_tools_working() -> None:
@@ -385,9 +387,9 @@ def test_a_schema_of_endless_depth_is_an_error_of_its_plugin() -> None:
     "pattern", ["^(a+)+$", "^(a|a)*$", "(a*)*b", "^(?=(a+)+$)a", r"^(a+)+\1$", r"^(a|aa)+$(?<!a)"]
 )
 def test_a_pattern_made_to_never_end_ends(pattern: str) -> None:
-    told = problem(object_of(a={"type": "string", "pattern": pattern}), {"a": "a" * 200 + "!"})
+    complaint = problem(object_of(a={"type": "string", "pattern": pattern}), {"a": "a" * 200 + "!"})
 
-    assert "does not match" in told or "Max limit for backtracking" in told
+    assert "does not match" in complaint or "Max limit for backtracking" in complaint
 
 
 def test_a_schema_of_a_megabyte_works() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,8 @@ from agent_core import (
 from agent_core.context import Context
 from agent_core.frozen import FrozenDict
 from agent_core.testing import EchoProvider, Reply, ScriptedProvider, ToolCall
+
+Case = Callable[..., AbstractContextManager[None]]
 
 Dicts = list[dict[str, Any]]
 Drive = Callable[..., Dicts]
@@ -98,19 +101,19 @@ def call(name: str = "look_up", arguments: str = "{}", call_id: str | None = "ca
 
 
 class Words:
-    """Its tools repeat what they were given; `told` has the arguments of each run."""
+    """Its tools repeat what they were given; `calls` has the arguments of each run."""
 
     name = "words"
     version = "1"
 
     def __init__(self) -> None:
-        self.told: Dicts = []
+        self.calls: Dicts = []
 
     def get_tool_schemas(self) -> Dicts:
         return [LOOK_UP, PATCH]
 
     def execute_tool(self, tool_name: str, arguments: Any, **more: Any) -> str:
-        self.told.append({"tool_name": tool_name, "arguments": arguments, **more})
+        self.calls.append({"tool_name": tool_name, "arguments": arguments, **more})
         return f"{tool_name}: {arguments}"
 
 
@@ -163,7 +166,7 @@ def test_calls_are_answered_one_by_one_in_their_order(run: Drive) -> None:
     messages = run(core_with(words), calls, {})
 
     assert [message["metadata"]["tool_call_id"] for message in messages] == ["c", "a", "b"]
-    assert [told["arguments"]["word"] for told in words.told] == ["c", "a", "b"]
+    assert [received["arguments"]["word"] for received in words.calls] == ["c", "a", "b"]
 
 
 @pytest.mark.parametrize("call_id", ["same", "", None])
@@ -178,7 +181,7 @@ def test_calls_with_the_same_id_or_none_are_each_run_once(run: Drive, call_id: s
         "look_up: {'word': 'b'}",
     ]
     assert [message["metadata"]["tool_call_id"] for message in messages] == [call_id or None] * 2
-    assert [told["arguments"] for told in words.told] == [{"word": "a"}, {"word": "b"}]
+    assert [received["arguments"] for received in words.calls] == [{"word": "a"}, {"word": "b"}]
 
 
 def test_no_calls_are_no_work(run: Drive) -> None:
@@ -207,7 +210,7 @@ def test_what_is_wrong_with_the_request_itself_is_raised(
 
     with pytest.raises(error):
         run(core_with(words), [call()], config, **options)
-    assert words.told == []
+    assert words.calls == []
 
 
 @pytest.mark.parametrize("calls", [call(), "look_up", 5])
@@ -261,7 +264,7 @@ def test_a_call_reaches_its_tool_over_every_wire(wire: str) -> None:
 
     assert message["content"] == "look_up: {'word': 'heron'}"
     assert message["metadata"]["tool_call_id"] == "7"
-    assert (words.told[0]["payload_kind"], words.told[0]["payload_format"]) == ("json", "json_object")
+    assert (words.calls[0]["payload_kind"], words.calls[0]["payload_format"]) == ("json", "json_object")
 
 
 @pytest.mark.parametrize("wire", TEXT_CALLS)
@@ -272,7 +275,7 @@ def test_a_freeform_call_gives_its_tool_text(wire: str) -> None:
 
     assert message["content"] == "patch: - a\n+ b"
     assert message["metadata"]["tool_call_id"] == "7"
-    assert (words.told[0]["payload_kind"], words.told[0]["payload_format"]) == ("text", "text")
+    assert (words.calls[0]["payload_kind"], words.calls[0]["payload_format"]) == ("text", "text")
 
 
 @pytest.mark.parametrize("wire", WRAPPED_CALLS)
@@ -282,18 +285,18 @@ def test_a_text_tool_gets_its_text_over_a_wire_that_knows_only_json(wire: str) -
     [message] = core_with(words).execute_tool_calls([WRAPPED_CALLS[wire]], {})
 
     assert message["content"] == "patch: - a\n+ b"
-    assert (words.told[0]["payload_kind"], words.told[0]["payload_format"]) == ("text", "text")
+    assert (words.calls[0]["payload_kind"], words.calls[0]["payload_format"]) == ("text", "text")
 
 
-def test_a_tool_is_told_everything_about_its_call(run: Drive) -> None:
+def test_a_tool_gets_everything_about_its_call(run: Drive) -> None:
     words = Words()
     core = core_with(words)
     made = {**call(arguments='{"word": "heron"}'), "index": 0}
 
     run(core, [made], {"depth": 3})
 
-    [told] = words.told
-    assert set(told) == {
+    [received] = words.calls
+    assert set(received) == {
         "tool_name",
         "arguments",
         "state",
@@ -305,11 +308,11 @@ def test_a_tool_is_told_everything_about_its_call(run: Drive) -> None:
         "context",
         "prepared",
     }
-    assert told["tool_call"] == made
-    assert told["payload_metadata"] == {"extra": {"index": 0}}
-    assert told["state"]["config"]["depth"] == 3
-    assert told["prepared"] == {}
-    assert told["cancellation"].cancelled is False
+    assert received["tool_call"] == made
+    assert received["payload_metadata"] == {"extra": {"index": 0}}
+    assert received["state"]["config"]["depth"] == 3
+    assert received["prepared"] == {}
+    assert received["cancellation"].cancelled is False
 
 
 def test_what_a_tool_is_lent_it_cannot_change_and_what_it_is_given_it_can(run: Drive) -> None:
@@ -378,8 +381,8 @@ def test_a_feature_leaves_something_for_the_tool(run: Drive) -> None:
 
     run(core, [call()], {})
 
-    assert words.told[0]["prepared"] == {"limit": 10}
-    assert isinstance(words.told[0]["prepared"], FrozenDict)
+    assert words.calls[0]["prepared"] == {"limit": 10}
+    assert isinstance(words.calls[0]["prepared"], FrozenDict)
 
 
 def test_the_context_tells_a_tool_where_it_runs(run: Drive) -> None:
@@ -388,7 +391,7 @@ def test_the_context_tells_a_tool_where_it_runs(run: Drive) -> None:
 
     run(core, [call()], {"depth": 3})
 
-    context = words.told[0]["context"]
+    context = words.calls[0]["context"]
     assert context == {"core": core, "config": {"depth": 3}, "trigger_source": "core"}
     assert isinstance(context, Context)
 
@@ -399,7 +402,7 @@ def test_the_context_completes_what_layers_above_said_and_overwrites_none_of_it(
 
     run(core, [call()], {}, context={"trigger_source": "application", "user": "Ada", "core": "richer"})
 
-    context = words.told[0]["context"]
+    context = words.calls[0]["context"]
     assert context == {"trigger_source": "application", "user": "Ada", "core": "richer", "config": {}}
 
 
@@ -408,8 +411,8 @@ def test_the_context_reaches_a_streamed_call_too(stream: Drive) -> None:
 
     stream(core_with(words), call(), {"depth": 3}, context={"user": "Ada"})
 
-    assert words.told[0]["context"]["user"] == "Ada"
-    assert words.told[0]["context"]["config"] == {"depth": 3}
+    assert words.calls[0]["context"]["user"] == "Ada"
+    assert words.calls[0]["context"]["config"] == {"depth": 3}
 
 
 class Opaque:
@@ -417,9 +420,8 @@ class Opaque:
         return "<opaque>"
 
 
-@pytest.mark.parametrize(
-    ("answer", "content"),
-    [
+def test_any_value_is_a_result(run: Drive, case: Case) -> None:
+    cases: list[tuple[Any, str]] = [
         ("a text", "a text"),
         ("", ""),
         (5, "5"),
@@ -433,14 +435,14 @@ class Opaque:
         ({"success": True, "result": {"a": 1}}, '{\n  "a": 1\n}'),
         ({"success": True, "result": "said", "error": "but slowly"}, "but slowly\nsaid"),
         ({"success": True, "lines": 3, "words": 9}, '{\n  "lines": 3,\n  "success": true,\n  "words": 9\n}'),
-    ],
-)
-def test_any_value_is_a_result(run: Drive, answer: Any, content: str) -> None:
-    [message] = run(core_with(Answering(answer)), [call()], {})
+    ]
+    for answer, content in cases:
+        with case(answer, content):
+            [message] = run(core_with(Answering(answer)), [call()], {})
 
-    assert message["content"] == content
-    assert message["tool_result"] == {"type": "tool_result", "text": content}
-    assert "error" not in message["metadata"]
+            assert message["content"] == content
+            assert message["tool_result"] == {"type": "tool_result", "text": content}
+            assert "error" not in message["metadata"]
 
 
 def test_an_object_that_is_no_json_is_described() -> None:
@@ -551,7 +553,7 @@ def test_a_structured_failure_is_a_failure(run: Drive) -> None:
     assert message["tool_result"] == block
 
 
-def test_parts_of_a_plain_result_are_kept_beside_its_text(run: Drive) -> None:
+def test_parts_of_a_plain_result_are_kept_along_with_its_text(run: Drive) -> None:
     parts = [{"type": "text", "text": "a picture:"}, PICTURE]
 
     [message] = run(core_with(Answering({"success": True, "content": parts})), [call()], {})
@@ -692,7 +694,7 @@ def test_a_streamed_call_that_cannot_be_run_yields_nothing(stream: Drive, unfit:
     words = Words()
 
     assert stream(core_with(words), unfit, {}) == []
-    assert words.told == []
+    assert words.calls == []
 
 
 class Bilingual:
@@ -738,7 +740,7 @@ def test_an_event_loop_goes_on_while_a_tool_blocks() -> None:
 
     class Blocking(Answering):
         def execute_tool(self, tool_name: str, arguments: Any) -> str:
-            return "released" if released.wait(timeout=10) else "stuck"
+            return "released" if released.wait(timeout=60) else "stuck"
 
     async def release_meanwhile() -> Dicts:
         running = asyncio.ensure_future(core_with(Blocking()).execute_tool_calls_async([call()], {}))
@@ -764,7 +766,7 @@ def test_interleaved_batches_on_one_core_do_not_mix() -> None:
 
 
 def test_batches_in_several_threads_do_not_mix() -> None:
-    together = threading.Barrier(4, timeout=10)
+    together = threading.Barrier(4, timeout=60)
 
     class Meeting(Answering):
         def execute_tool(  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""Whatever goes wrong with a call is told in its message, and the other calls go on."""
+"""Whatever goes wrong with a call is reported in its message, and the other calls go on."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, closing
+from contextlib import AbstractContextManager, aclosing, closing
+from itertools import product
 from typing import Any
 
 import pytest
 
 from agent_core import AgentCore, Cancellation, RegistrationError, RequestCancelled, ToolError
 from agent_core.testing import EchoProvider
+
+Case = Callable[..., AbstractContextManager[None]]
 
 Dicts = list[dict[str, Any]]
 Drive = Callable[..., Dicts]
@@ -59,7 +62,7 @@ def watch(request: pytest.FixtureRequest) -> Drive:
 class Executing:
     """Its tool `bad` does what the test says; `good` and `better` always answer.
 
-    `started` is set by a `bad` that hangs, and `told` when that one learns that nobody waits for it.
+    `started` is set by a `bad` that hangs, and `notified` when that one learns that nobody waits for it.
     """
 
     name = "mixed"
@@ -71,7 +74,7 @@ class Executing:
         self.timeout = timeout
         self.ran: list[str] = []
         self.started = threading.Event()
-        self.told = threading.Event()
+        self.notified = threading.Event()
 
     def get_tool_schemas(self) -> Dicts:
         return [{"type": "function", "function": {"name": name}} for name in ("bad", "good", "better")]
@@ -123,17 +126,17 @@ def unused(*_: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "complaint"),
     [
-        ("god", "Tool 'god': there is no such tool, did you mean 'good'?"),
-        ("GOOD", "there is no such tool, there are bad, good, better"),
-        ("search", "there is no such tool, there are bad, good, better"),
+        ("god", "Tool 'god': there is no such tool; did you mean 'good'?"),
+        ("GOOD", "there is no such tool; known are bad, good, better"),
+        ("search", "there is no such tool; known are bad, good, better"),
     ],
 )
-def test_a_tool_that_does_not_exist_is_told_with_the_nearest_one(run: Drive, name: str, told: str) -> None:
+def test_the_error_about_an_unknown_tool_names_the_nearest_one(run: Drive, name: str, complaint: str) -> None:
     message, fine = run(core_with(Executing(unused)), [call(name), call("good")], {})
 
-    assert told in message["content"]
+    assert complaint in message["content"]
     assert message["metadata"] == {
         "tool_call_id": name,
         "tool_name": name,
@@ -143,10 +146,10 @@ def test_a_tool_that_does_not_exist_is_told_with_the_nearest_one(run: Drive, nam
     assert fine["content"] == "fine"
 
 
-def test_where_there_are_no_tools_the_model_is_told_so(run: Drive) -> None:
+def test_where_there_are_no_tools_the_error_says_so(run: Drive) -> None:
     [message] = run(core_with(), [call("search")], {})
 
-    assert "there is no such tool, there are none" in message["content"]
+    assert "there is no such tool; known are none" in message["content"]
 
 
 @pytest.mark.parametrize(
@@ -204,22 +207,24 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("timeout", [None, 60.0], ids=["unwatched", "watched"])
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("error", "told"), ERRORS, ids=lambda value: type(value).__name__)
-def test_what_a_tool_raises_is_told_and_the_other_calls_go_on(
-    run: Drive, form: type[Executing], error: BaseException, told: str, timeout: float | None
-) -> None:
+def raising(error: BaseException) -> Callable[[Any], Any]:
     def fail(_: Any) -> Any:
         raise error
 
-    message, fine = run(core_with(form(fail, timeout)), [call(), call("good")], {})
+    return fail
 
-    assert kind(message) == "exception"
-    assert told in message["content"]
-    assert message["tool_result"]["is_error"] is True
-    assert message["metadata"]["tool_plugin"] == "mixed"
-    assert fine["content"] == "fine"
+
+def test_what_a_tool_raises_is_reported_and_the_other_calls_go_on(run: Drive, case: Case) -> None:
+    timeouts: list[float | None] = [None, 60.0]
+    for (error, complaint), form, timeout in product(ERRORS, FORMS, timeouts):
+        with case(error, complaint, form, timeout):
+            message, fine = run(core_with(form(raising(error), timeout)), [call(), call("good")], {})
+
+            assert kind(message) == "exception"
+            assert complaint in message["content"]
+            assert message["tool_result"]["is_error"] is True
+            assert message["metadata"]["tool_plugin"] == "mixed"
+            assert fine["content"] == "fine"
 
 
 @pytest.mark.parametrize("form", FORMS[:2])
@@ -280,19 +285,19 @@ RESULT = {"success": True, "result": "said"}
 
 @pytest.mark.parametrize("form", [Yielding, YieldingAsync])
 @pytest.mark.parametrize(
-    ("items", "told"),
+    ("items", "complaint"),
     [
         ([], "Error: the tool ended without a result"),
         ([{"part": "a"}, {"half": "done"}], "Error: the tool ended without a result"),
         (["text", 5, None], "Error: the tool yielded 3 items that are not dicts, and no result"),
     ],
 )
-def test_a_tool_that_gives_no_result_is_told_so(
-    run: Drive, form: type[Yielding], items: list[Any], told: str
+def test_a_tool_that_gives_no_result_is_reported(
+    run: Drive, form: type[Yielding], items: list[Any], complaint: str
 ) -> None:
     [message] = run(core_with(form(*items)), [call()], {})
 
-    assert (kind(message), message["content"]) == ("no_result", told)
+    assert (kind(message), message["content"]) == ("no_result", complaint)
 
 
 @pytest.mark.parametrize("form", [Yielding, YieldingAsync])
@@ -332,7 +337,7 @@ async def _async_generator() -> AsyncIterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("make", [_coroutine, _async_generator])
-def test_a_plain_tool_that_returns_something_to_await_is_told_what_to_write(
+def test_a_plain_tool_that_returns_something_to_await_learns_what_to_write(
     run: Drive, make: Callable[[], Any]
 ) -> None:
     plugin = Executing(lambda _: make())
@@ -368,7 +373,7 @@ class Unspeakable:
 
 
 @pytest.mark.parametrize("answer", [_endless([]), Unspeakable()], ids=["endless", "unspeakable"])
-def test_a_result_that_cannot_be_put_into_words_is_told(run: Drive, answer: Any) -> None:
+def test_a_result_that_cannot_be_put_into_words_is_reported(run: Drive, answer: Any) -> None:
     [message] = run(core_with(Executing(lambda _: answer)), [call()], {})
 
     assert kind(message) == "unreadable_result"
@@ -393,15 +398,15 @@ def _raise(value: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("formatted", "told"),
+    ("formatted", "complaint"),
     [
         (ValueError("no words"), "hook 'format_tool_result': raised ValueError: no words"),
         ({"functionResponse": {"response": 5}}, "'functionResponse.response' must be an object"),
         ({"role": "tool", "tool_call_id": 5, "content": "x"}, "'tool_call_id' must be text"),
     ],
 )
-def test_a_plugin_that_cannot_word_its_result_is_told_as_having_run(
-    run: Drive, formatted: Any, told: str
+def test_if_a_plugin_cannot_word_its_result_the_model_learns_that_the_tool_ran(
+    run: Drive, formatted: Any, complaint: str
 ) -> None:
     plugin = Formatting(lambda _: "done")
     plugin.formatted = formatted
@@ -410,7 +415,7 @@ def test_a_plugin_that_cannot_word_its_result_is_told_as_having_run(
 
     assert kind(message) == "unreadable_result"
     assert "the tool ran, but its result cannot be read" in message["content"]
-    assert told in message["content"]
+    assert complaint in message["content"]
     assert kind(fine) == "unknown_tool"
 
 
@@ -441,7 +446,7 @@ def hanging(form: type[Executing], release: threading.Event, timeout: Any = None
         await asyncio.Event().wait()
 
     def hang(cancellation: Any) -> Any:
-        cancellation.add_callback(plugin.told.set)
+        cancellation.add_callback(plugin.notified.set)
         plugin.started.set()
         return hang_async() if isinstance(plugin, ExecutingAsync) else release.wait()
 
@@ -465,7 +470,7 @@ SOON = 0.02
         ({"good": 1000}, {"tool_timeout": SOON}),
     ],
 )
-def test_a_tool_that_hangs_is_given_up_in_time_and_told(
+def test_a_tool_that_hangs_is_given_up_in_time_and_notified(
     run: Drive, release: threading.Event, form: type[Executing], own: Any, config: dict[str, Any]
 ) -> None:
     plugin = hanging(form, release, own)
@@ -479,7 +484,7 @@ def test_a_tool_that_hangs_is_given_up_in_time_and_told(
         "Error: it gave no result within 0.02 seconds and was given up; it may have run in part"
     )
     assert "interrupted" not in message["metadata"]
-    assert not plugin.started.is_set() or plugin.told.wait(timeout=10)  # it may be late even to begin
+    assert not plugin.started.is_set() or plugin.notified.wait(timeout=60)  # it may be late even to begin
     assert (before["content"], after["content"]) == ("fine", "fine")
 
 
@@ -516,7 +521,7 @@ def test_a_streamed_call_raises_what_went_wrong(release: threading.Event) -> Non
 
 def cancel_when_started(plugin: Executing, token: Cancellation) -> threading.Thread:
     def cancel() -> None:
-        assert plugin.started.wait(timeout=10)
+        assert plugin.started.wait(timeout=60)
         token.cancel()
 
     thread = threading.Thread(target=cancel)
@@ -541,7 +546,7 @@ def test_cancelling_from_another_thread_ends_a_tool_that_hangs(
     assert [message["metadata"].get("interrupted") for message in messages] == [None, True, True]
     assert [message["metadata"]["tool_call_id"] for message in messages] == ["good", "bad", "better"]
     assert plugin.ran == ["good", "bad"]
-    assert plugin.told.is_set()
+    assert plugin.notified.is_set()
     assert token._callbacks == {}
 
 
@@ -656,7 +661,7 @@ def test_who_leaves_early_finds_every_call_answered_and_no_more_of_them_run(
         "Error: it was cancelled before it ran",
     ]
     assert plugin.ran == ["bad"]
-    assert plugin.ended.wait(timeout=10)
+    assert plugin.ended.wait(timeout=60)
 
 
 @pytest.mark.parametrize("form", PARTING)
@@ -675,7 +680,7 @@ def test_who_leaves_early_on_an_event_loop_finds_the_same(
     assert result is not None
     assert [kind(message) for message in result] == ["cancelled", "cancelled"]
     assert plugin.ran == ["bad"]
-    assert plugin.ended.wait(timeout=10)
+    assert plugin.ended.wait(timeout=60)
 
 
 def test_who_leaves_at_a_message_keeps_it_and_no_more_calls_are_run() -> None:
@@ -706,14 +711,14 @@ def test_a_cancelled_task_tells_the_tool_and_runs_no_more_calls(
         asyncio.run(cancel_when_started())
 
     assert plugin.ran == ["bad"]
-    assert plugin.told.is_set()
+    assert plugin.notified.is_set()
 
 
 def test_a_tool_may_end_itself_when_it_is_cancelled(watch: Drive) -> None:
     def wait(cancellation: Any) -> None:
-        cancellation.add_callback(plugin.told.set)
+        cancellation.add_callback(plugin.notified.set)
         plugin.started.set()
-        assert plugin.told.wait(timeout=10)
+        assert plugin.notified.wait(timeout=60)
         raise RequestCancelled
 
     plugin, token = Executing(wait), Cancellation()

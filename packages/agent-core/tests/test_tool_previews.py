@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core import AgentCore, ProviderNotFoundError
 from agent_core.testing import EchoProvider
@@ -31,14 +31,14 @@ class Files:
 
 
 class Talkative(Files):
-    """Has a line of its own; `told` has what the hook was given."""
+    """Has a line of its own; `calls` has what the hook was given."""
 
     def __init__(self, line: Any = "reads a file") -> None:
         self.line = line
-        self.told: Dicts = []
+        self.calls: Dicts = []
 
     def format_tool_call_preview(self, tool_name: str, arguments: Any, **more: Any) -> Any:
-        self.told.append({"tool_name": tool_name, "arguments": arguments, **more})
+        self.calls.append({"tool_name": tool_name, "arguments": arguments, **more})
         if isinstance(self.line, Exception):
             raise self.line
         return self.line
@@ -79,6 +79,7 @@ def test_without_a_hook_a_preview_looks_like_a_call(tool_call: dict[str, Any], l
     assert preview(tool_call) == {"id": "7", "preview": expected}
 
 
+@settings(max_examples=40)
 @given(
     st.dictionaries(
         st.text(), st.text() | st.integers() | st.none() | st.lists(st.text(), max_size=3), max_size=4
@@ -97,8 +98,8 @@ def test_a_plugin_words_its_own_previews() -> None:
     made = {**call(), "index": 0}
 
     assert preview(made, plugin, {"depth": 3}) == {"id": "7", "preview": "reads a.txt"}
-    [told] = plugin.told
-    assert told == {
+    [received] = plugin.calls
+    assert received == {
         "tool_name": "read",
         "arguments": {"path": "a.txt"},
         "state": {"config": {"depth": 3}},
@@ -115,14 +116,14 @@ def test_a_preview_hook_gets_text_for_a_text_tool_over_any_wire() -> None:
 
     preview(call({"input": "- a"}, "patch"), plugin)
 
-    assert (plugin.told[0]["arguments"], plugin.told[0]["payload_kind"]) == ("- a", "text")
+    assert (plugin.calls[0]["arguments"], plugin.calls[0]["payload_kind"]) == ("- a", "text")
 
 
 def test_arguments_that_cannot_be_read_are_shown_as_they_are_and_to_no_hook() -> None:
     plugin = Talkative()
 
     assert preview(call('{"path": a.txt}'), plugin)["preview"] == 'read({"path": a.txt})'
-    assert plugin.told == []
+    assert plugin.calls == []
 
 
 def test_a_call_that_will_be_refused_still_has_a_preview() -> None:

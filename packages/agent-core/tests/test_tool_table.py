@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core import (
     AgentCore,
@@ -166,6 +166,7 @@ def test_the_model_is_shown_what_is_allowed_and_not_excluded(config: dict[str, A
 patterns = st.lists(st.sampled_from([*NAMES, "*", "read_*", "*_file", "[rw]*", "nothing"]), max_size=3)
 
 
+@settings(max_examples=40)
 @given(allowed=st.none() | patterns, excluded=patterns, more=patterns)
 def test_lists_only_take_away_and_excluding_more_never_shows_more(
     allowed: list[str] | None, excluded: list[str], more: list[str]
@@ -180,7 +181,7 @@ def test_lists_only_take_away_and_excluding_more_never_shows_more(
     assert not set(more) & set(fewer)
 
 
-def test_two_plugins_with_one_tool_name_are_told_apart_by_name() -> None:
+def test_a_conflict_of_tool_names_names_both_plugins() -> None:
     core = core_with(Toolbox("files", function("read")), Toolbox("mail", function("read")))
 
     with pytest.raises(ToolIdConflictError) as caught:
@@ -337,7 +338,7 @@ def test_a_feature_may_give_a_tool_another_schema() -> None:
     ],
     ids=["chat", "chat custom", "responses", "responses custom", "anthropic", "gemini"],
 )
-def test_the_model_is_told_a_description_that_a_feature_changed(
+def test_the_model_reads_the_description_that_a_feature_changed(
     schema: dict[str, Any], expected: dict[str, Any] | None
 ) -> None:
     feature = Preparing(lambda tools: [replace(tool, description="new") for tool in tools])

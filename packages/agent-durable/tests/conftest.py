@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_app.errors import StoreUnavailable
-from agent_app.testing.postgres import EmbeddedPostgres
+from agent_app.testing.postgres import EmbeddedPostgres, create_database, drop_database, shared_server
 from agent_durable import DurableRuns, open_engine
 
 sys.path.insert(0, str(Path(__file__).parent))
-from program import application
+from program import application, work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
+    from multiprocessing.connection import Connection
 
     Opening = Callable[..., AbstractContextManager["Site"]]
 
@@ -36,57 +37,78 @@ SILENT_SECONDS = "3"
 Limits = dict[str, tuple[int, float]]
 
 
-class WorkerProcess:
-    """A worker that can be killed, and says what it does."""
+# Forked from a process that has imported everything: importing takes longer than most of what workers do
+# here.
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(
+    ["agent_app.store.postgres", "agent_core.testing", "agent_durable.dbos_engine", "agent_durable.workers"]
+)
 
-    def __init__(self, url: str, folder: Path, *arguments: str, **environment: str) -> None:
+
+class WorkerProcess:
+    """A worker that can be killed, and reports what it does."""
+
+    def __init__(self, url: str, folder: Path, version: str = "1", **environment: str) -> None:
         self.lines: list[str] = []
         self._changed = threading.Condition()
-        program = Path(__file__).parent / "program.py"
-        with (folder / "errors").open("ab") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, str(program), url, str(folder), *arguments],
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                env={**os.environ, **environment},
-            )
-        threading.Thread(target=self._read, daemon=True).start()
+        reader, writer = _processes.Pipe(duplex=False)
+        self.process = _processes.Process(
+            target=work, args=(url, folder, version, environment, writer), daemon=True
+        )
+        self.process.start()
+        writer.close()
+        threading.Thread(target=self._read, args=(reader,), daemon=True).start()
 
     def wait_for(self, word: str) -> str:
-        """Wait until it says something that begins with a word, and return the line."""
+        """Wait until it reports something that begins with a word, and return the line."""
         with self._changed:
-            self._changed.wait_for(lambda: self._saying(word) or self.process.poll() is not None, PATIENCE)
-            line = self._saying(word)
-        assert line is not None, f"the worker did not say {word!r}"
+            self._changed.wait_for(lambda: self._line(word) or self.has_ended, PATIENCE)
+            line = self._line(word)
+        assert line is not None, f"the worker did not report {word!r}"
         return line
 
     @property
+    def id(self) -> str:
+        return self.wait_for("ready").split()[1]
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process.exitcode is not None
+
+    @property
     def is_ready(self) -> bool:
-        """Whether it is at work."""
-        return self._saying("ready") is not None
+        return self._line("ready") is not None
 
     def kill(self) -> None:
-        """Let it die at once."""
         self.process.kill()
-        self.process.wait()
+        self.process.join()
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+
+    def wait(self) -> int | None:
+        """Wait until it has ended, and return its exit code."""
+        self.process.join(PATIENCE)
+        return self.process.exitcode
 
     def stop(self) -> str:
-        """Ask it to stop, and return what it says about that."""
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(PATIENCE)
+        """Ask it to stop, and return the line about what it handed over."""
+        self.signal(signal.SIGTERM)
+        self.wait()
         return self.wait_for("handed over")
 
-    def _saying(self, word: str) -> str | None:
+    def _line(self, word: str) -> str | None:
         return next((line for line in self.lines if line.startswith(word)), None)
 
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as lines:
-            for line in lines:
+    def _read(self, reader: Connection) -> None:
+        with reader, suppress(EOFError):
+            while True:
+                line = reader.recv()
                 with self._changed:
-                    self.lines.append(line.rstrip())
+                    self.lines.append(line)
                     self._changed.notify_all()
+        self.process.join()
         with self._changed:
             self._changed.notify_all()
 
@@ -100,7 +122,7 @@ class Site:
         self.limits = limits or {}
         self.app: AgentApplication = application(url, **sections)
         self.engine, self.workers = open_engine(url)
-        self.runs = DurableRuns(self.app, self.engine)
+        self.runs = DurableRuns(self.app, self.engine, self.workers)
         self._processes: list[WorkerProcess] = []
 
     def worker(self, *arguments: str, **environment: str) -> WorkerProcess:
@@ -138,7 +160,7 @@ class Site:
         """Wait until something is so."""
         until = time.monotonic() + seconds
         while not what():
-            assert time.monotonic() < until, f"waited in vain: {self.state()}"
+            assert time.monotonic() < until, f"it did not happen: {self.state()}"
             threading.Event().wait(0.1)
 
     def wait_over(self, *run_ids: str, seconds: float = PATIENCE) -> list[str]:
@@ -151,15 +173,15 @@ class Site:
         return statuses()
 
     def state(self) -> list[object]:
-        """Return what is known of everything, for whoever must find out why something did not happen."""
-        held = {job.job.session_id: None for job in self.runs.jobs()}
-        holders = {session_id: self.app.store.holder(session_id) for session_id in held}
+        """Return what is known of everything, to find out why something did not happen."""
+        sessions = dict.fromkeys(job.job.session_id for job in self.runs.jobs())
+        holders = {session_id: self.app.store.holder(session_id) for session_id in sessions}
         return [*self.workers.all(), *self.runs.jobs(), holders, (self.folder / "errors").read_text()[-2000:]]
 
     def close(self) -> None:
         """End everything."""
         for process in self._processes:
-            if process.process.poll() is None:
+            if not process.has_ended:
                 process.kill()
         self.engine.stop()
         self.workers.close()
@@ -167,49 +189,70 @@ class Site:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[EmbeddedPostgres]:
-    """A running server."""
+def server() -> str:
+    """The URL of the server that all tests share."""
     try:
-        server = EmbeddedPostgres()
-        server.start()
+        return shared_server()
     except StoreUnavailable as error:
         pytest.skip(str(error))
-    try:
-        yield server
-    finally:
-        server.remove()
+
+
+@pytest.fixture(scope="session")
+def template(server: str) -> str:
+    """A database with all tables: copying it is much faster than creating them again."""
+    url = create_database(server)
+    with closing(Site(url, Path())) as site:
+        site.runs.queue()
+        site.workers.all()
+    return url
 
 
 @pytest.fixture
-def site(postgres: EmbeddedPostgres, tmp_path: Path) -> Iterator[Site]:
-    """An empty database with nobody at work."""
-    yield from open_site(postgres, tmp_path)
+def opening(server: str, template: str, tmp_path: Path) -> Opening:
+    """Give the function that opens an empty database, for a ``with`` statement."""
+
+    @contextmanager
+    def open_site(**settings: Any) -> Iterator[Site]:
+        with open_copy(server, template, tmp_path, **settings) as site:
+            yield site
+
+    return open_site
+
+
+@pytest.fixture
+def site(opening: Opening) -> Iterator[Site]:
+    """An empty database without workers."""
+    with opening() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
-def shop(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def shop(server: str, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A database with one worker, for all tests of a module that leave it alive."""
-    with contextmanager(open_site)(postgres, tmp_path_factory.mktemp("shop")) as place:
+    with open_copy(server, template, tmp_path_factory.mktemp("shop")) as place:
         place.worker(TOOL_SECONDS="0.1")
         yield place
 
 
-@pytest.fixture
-def opening() -> Opening:
-    """Give the function that opens an empty database with other limits, for a ``with`` statement."""
-    return contextmanager(open_site)
-
-
-def open_site(postgres: EmbeddedPostgres, folder: Path, limits: Limits | None = None) -> Iterator[Site]:
-    """Yield an empty database, and end everything on it afterwards."""
-    import psycopg
-
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS agent_store CASCADE")
-        connection.execute("DROP SCHEMA IF EXISTS dbos CASCADE")
-        connection.execute("DROP TABLE IF EXISTS agent_workers")
-    first = Site(postgres.url, folder, limits=limits)
+@contextmanager
+def open_copy(server: str, template: str, folder: Path, **settings: Any) -> Iterator[Site]:
+    url = create_database(server, template=template)
     try:
-        yield first
+        with closing(Site(url, folder, **settings)) as site:
+            yield site
     finally:
-        first.close()
+        drop_database(url)
+
+
+@pytest.fixture(scope="session")
+def postgres(server: str) -> Iterator[EmbeddedPostgres]:
+    """A server that tests may stop and start, since no other test uses it."""
+    with EmbeddedPostgres() as own:
+        yield own
+
+
+@pytest.fixture
+def own_site(postgres: EmbeddedPostgres, tmp_path: Path) -> Iterator[Site]:
+    """An empty database on that server."""
+    with closing(Site(create_database(postgres.url), tmp_path)) as site:
+        yield site

@@ -1,7 +1,8 @@
-"""A worker of a small application, as a process of its own: ``python program.py URL FOLDER [VERSION]``.
+"""A worker of a small application, as a process of its own.
 
-The agent of a session "Count to N" calls its tools N times. `note` may run twice, `pay` must not. Every
-effect is a line in FOLDER/effects, written before the tool returns; that is the world outside.
+The agent of a session "Count to N" calls its tools N times. `note` may run twice, `pay` must not. For
+"Die N" it calls `crash` instead, which kills the process. Every effect is a line in FOLDER/effects, written
+before the tool returns; that is the world outside.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ import itertools
 import json
 import os
 import signal
-import sys
 import threading
 import time
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_app import AgentApplication
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_durable import Worker, open_engine, worker as worker_module
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from pathlib import Path
 
 
 def answer(messages: list[dict[str, Any]]) -> Reply:
@@ -28,6 +31,7 @@ def answer(messages: list[dict[str, Any]]) -> Reply:
     done = [message["content"] for message in messages[asked:] if message["role"] == "tool"]
     if len(done) < wanted:
         name = "pay" if len(done) % 2 else "note"
+        name = "crash" if str(messages[asked]["content"]).startswith("Die") else name
         return Reply(tool_calls=[ToolCall(name, {"number": len(done)}, f"q{asked}c{len(done)}")])
     return Reply(text=" | ".join(done) or "nothing")
 
@@ -44,11 +48,11 @@ class Tools:
         self._seconds = seconds
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """Return both tools."""
+        """Return the tools."""
         parameters = {"type": "object", "properties": {"number": {"type": "integer"}}}
         return [
             {"type": "function", "function": {"name": name, "parameters": parameters}}
-            for name in ("note", "pay")
+            for name in ("note", "pay", "crash")
         ]
 
     def execute_tool(self, tool_name: str, arguments: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -59,6 +63,8 @@ class Tools:
             descriptor = os.open(self._folder / "effects", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             os.write(descriptor, line)
             os.close(descriptor)
+        if tool_name == "crash":
+            os.kill(os.getpid(), signal.SIGKILL)
         return {"success": True, "result": f"{tool_name} {arguments['number']}"}
 
 
@@ -74,16 +80,13 @@ def application(
     return AgentApplication(config, store=url, plugins=plugins, installed=False)
 
 
-def say(*words: str) -> None:
-    """Tell whoever started this process."""
-    sys.stdout.write(" ".join(words) + "\n")
-    sys.stdout.flush()
-
-
-def main() -> None:
-    """Work until SIGTERM."""
-    url, folder = sys.argv[1], Path(sys.argv[2])
-    version = sys.argv[3] if len(sys.argv) > 3 else "1"
+def work(
+    url: str, folder: Path, version: str, environment: dict[str, str], lines: Connection
+) -> None:  # pragma: no cover - in another process
+    """Run a worker until SIGTERM, and send a line about each thing that a test waits for."""
+    os.environ.update(environment)
+    with (folder / "errors").open("ab") as errors:
+        os.dup2(errors.fileno(), 2)
     seconds = float(os.environ.get("TOOL_SECONDS", "0.05"))
     asks = {"permissions": {"ask": ["pay"], "allow": ["note"]}} if os.environ.get("ASKS") else {}
     limits = {whom: (count, period) for whom, count, period in json.loads(os.environ.get("LIMITS", "[]"))}
@@ -91,15 +94,17 @@ def main() -> None:
     worker_module.FORGOTTEN_SECONDS = 0.0
     app = application(url, folder, version=version, seconds=seconds, **asks)
     engine, workers = open_engine(url, limits=limits)
-    concurrency = int(os.environ.get("CONCURRENCY", "4"))
-    worker = Worker(app, engine, workers, concurrency=concurrency, given_up=lambda: os._exit(75))
-    told = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_given: told.set())
+    worker = Worker(
+        app,
+        engine,
+        workers,
+        concurrency=int(os.environ.get("CONCURRENCY", "4")),
+        recoveries=int(os.environ.get("RECOVERIES", str(worker_module.RECOVERIES))),
+        given_up=lambda: os._exit(75),
+    )
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_given: stopped.set())
     worker.start()
-    say("ready", worker.id)
-    told.wait()
-    say("handed over", *worker.drain(seconds=20))
-
-
-if __name__ == "__main__":
-    main()
+    lines.send(f"ready {worker.id}")
+    stopped.wait()
+    lines.send(" ".join(["handed over", *worker.drain(seconds=20)]))

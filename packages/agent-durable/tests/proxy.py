@@ -24,7 +24,7 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """Close everything and let nobody through."""
+        """Close all connections and refuse new ones."""
         with self._lock:
             self._cut = True
             ends, self._ends = self._ends, []

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
-from agent_app.store import open_store
-from agent_core import Session
-from agent_durable import end_of_log
 from agent_durable.jobs import run_id_for
 
 if TYPE_CHECKING:
@@ -129,17 +125,6 @@ def test_a_new_worker_answers_what_was_forgotten(shop: Site) -> None:
 
     shop.wait(lambda: shop.runs.job(run_id_for(session_id, waiting.seq)) is not None)
     assert shop.wait_over(run_id_for(session_id, waiting.seq)) == ["done"]
-
-
-@given(count=st.integers(0, 300))
-@settings(max_examples=40, deadline=None)
-def test_the_end_of_a_log_is_found(count: int) -> None:
-    store = open_store("sqlite://")
-    store.create(Session("s"))
-    store.append_events("s", [{"type": "note"}] * count)
-
-    assert end_of_log(store, "s") == count
-    store.close()
 
 
 @pytest.mark.parametrize(("one", "other"), [(("a", 11), ("a1", 1)), (("customer-1", 1), ("customer-2", 1))])

@@ -10,8 +10,10 @@ import random
 import threading
 from typing import TYPE_CHECKING, NamedTuple
 
+import pytest
+
 from agent_app.errors import StoreUnavailable
-from agent_app.recovery import MAY_HAVE_RUN
+from agent_runtime.recovery import MAY_HAVE_RUN
 
 if TYPE_CHECKING:
     from conftest import Site, WorkerProcess
@@ -23,6 +25,7 @@ RUNS = 500 if LONG else 16
 CALLS = 4
 KILL_SECONDS = 1.0
 RESTARTS = 2 if LONG else 1
+SETTINGS = {"TOOL_SECONDS": "0.2", "RECOVERIES": "99"}  # it is not the runs that kill them here
 PATIENCE = 1500.0 if LONG else 240.0
 
 
@@ -39,12 +42,12 @@ class Count(NamedTuple):
 
 
 class Killer:
-    """Kills a worker now and then, and starts another; restarts the database meanwhile."""
+    """Kills a worker now and then, starts another, and restarts the database."""
 
     def __init__(self, site: Site, postgres: EmbeddedPostgres) -> None:
         self._site = site
         self._postgres = postgres
-        self._workers: list[WorkerProcess] = [site.worker(TOOL_SECONDS="0.2") for _ in range(3)]
+        self._workers: list[WorkerProcess] = [site.worker(**SETTINGS) for _ in range(3)]
         self._random = random.Random(20)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -62,7 +65,7 @@ class Killer:
         while not self._stopped.wait(KILL_SECONDS):
             self._replace_fallen()
             ready = [place for place, worker in enumerate(self._workers) if worker.is_ready]
-            if len(ready) < 2:  # a slow machine: somebody must be there to be killed, and somebody to go on
+            if len(ready) < 2:  # a slow machine: one worker to kill and one to continue
                 continue
             place = self._random.choice(ready)
             self._workers[place].kill()
@@ -74,10 +77,10 @@ class Killer:
             self._replace_fallen()
 
     def _replace_fallen(self) -> None:
-        """Start anew whoever is dead: killed, or begun while the database was away."""
+        """Replace the workers that have ended: killed, or started while the database was away."""
         for place, worker in enumerate(self._workers):
-            if worker.process.poll() is not None:
-                self._workers[place] = self._site.worker_soon(TOOL_SECONDS="0.2")
+            if worker.has_ended:
+                self._workers[place] = self._site.worker_soon(**SETTINGS)
 
 
 def send(site: Site) -> list[tuple[str, str]]:
@@ -120,7 +123,9 @@ def check_events(site: Site, session_id: str) -> None:
     assert texts[-1].count("|") == CALLS - 1
 
 
-def test_everything_ends_and_nothing_happens_twice(site: Site, postgres: EmbeddedPostgres) -> None:
+@pytest.mark.slow
+def test_everything_ends_and_nothing_happens_twice(own_site: Site, postgres: EmbeddedPostgres) -> None:
+    site = own_site
     killer = Killer(site, postgres)
     killer.start()
     try:

@@ -6,20 +6,17 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Opening, Site
 
-    from agent_app.testing.postgres import EmbeddedPostgres
 
 AN_HOUR = 3600.0
 
 
 def test_no_more_runs_begin_than_tenant_and_provider_may(
-    opening: Opening, postgres: EmbeddedPostgres, tmp_path: Path
+    opening: Opening,
 ) -> None:
     limits = {"tenant:slow": (2, AN_HOUR), "provider:scripted": (4, AN_HOUR)}
-    with opening(postgres, tmp_path, limits) as site:
+    with opening(limits=limits) as site:
         site.worker()
         slow = [site.say("Count to 0", tenant="slow")[1] for _ in range(5)]
         site.wait(lambda: statuses(site, slow)["done"] == 2)

@@ -1,4 +1,4 @@
-"""The database is away for a moment, or for good: whoever asks the queue waits, or is told."""
+"""The database is away for a moment, or for good: a question to the queue waits, or fails with a reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def restarted_soon(postgres: EmbeddedPostgres) -> Iterator[None]:
-    """Stop the database, and start it when whoever asks has met with its absence."""
+    """Stop the database, and start it after a question has met with its absence."""
     postgres.stop()
     again = threading.Timer(1.0, postgres.start)
     again.start()
@@ -32,50 +32,50 @@ def restarted_soon(postgres: EmbeddedPostgres) -> Iterator[None]:
         again.join()
 
 
-def test_whoever_asks_for_a_run_sits_out_a_restart(site: Site, postgres: EmbeddedPostgres) -> None:
-    _session, run_id = site.say("Count to 1")
+def test_a_question_about_a_run_waits_for_a_restart(own_site: Site, postgres: EmbeddedPostgres) -> None:
+    _session, run_id = own_site.say("Count to 1")
 
     with restarted_soon(postgres):
-        found = site.runs.job(run_id)
+        found = own_site.runs.job(run_id)
 
     assert found is not None
     assert found.status == "waiting"
 
 
-def test_a_run_is_submitted_and_cancelled_over_a_restart(site: Site, postgres: EmbeddedPostgres) -> None:
-    _session, first = site.say("Count to 1")
-    job = replace(site.info(first).job, run_id="run-second")
+def test_a_run_is_submitted_and_cancelled_over_a_restart(own_site: Site, postgres: EmbeddedPostgres) -> None:
+    _session, first = own_site.say("Count to 1")
+    job = replace(own_site.info(first).job, run_id="run-second")
 
     with restarted_soon(postgres):
-        site.engine.submit(job)
+        own_site.engine.submit(job)
     with restarted_soon(postgres):
-        assert site.engine.cancel("run-second")
+        assert own_site.engine.cancel("run-second")
 
-    assert site.info("run-second").status == "cancelled"
+    assert own_site.info("run-second").status == "cancelled"
 
 
-def test_a_run_goes_on_after_a_restart_of_the_database(site: Site, postgres: EmbeddedPostgres) -> None:
-    site.worker(TOOL_SECONDS="0.5")
-    _session, run_id = site.say("Count to 3")
-    site.wait(lambda: len(site.effects()) == 1)
+def test_a_run_goes_on_after_a_restart_of_the_database(own_site: Site, postgres: EmbeddedPostgres) -> None:
+    own_site.worker(TOOL_SECONDS="0.5")
+    _session, run_id = own_site.say("Count to 3")
+    own_site.wait(lambda: len(own_site.effects()) == 1)
 
     with restarted_soon(postgres):
         pass
 
-    assert site.wait_over(run_id) == ["done"]
+    assert own_site.wait_over(run_id) == ["done"]
 
 
-def test_a_database_that_stays_away_is_told_of(
-    site: Site, postgres: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+def test_a_database_that_stays_away_is_an_error(
+    own_site: Site, postgres: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _session, run_id = site.say("Count to 1")
+    _session, run_id = own_site.say("Count to 1")
     monkeypatch.setattr(database, "PATIENCE_SECONDS", 0.0)
 
     postgres.stop()
     try:
-        with pytest.raises(StoreUnavailable, match="is the database there"):
-            site.runs.job(run_id)
-        with pytest.raises(StoreUnavailable, match="is the database there"):
-            site.engine.queue()
+        with pytest.raises(StoreUnavailable, match="is the database running"):
+            own_site.runs.job(run_id)
+        with pytest.raises(StoreUnavailable, match="is the database running"):
+            own_site.engine.queue()
     finally:
         postgres.start()

@@ -1,15 +1,18 @@
-"""Workers as processes: they share the work, take what the dead have left, and hand over when told to."""
+"""Workers as processes: they share the work, take what the dead have left, and hand over when asked to."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
+
+import pytest
 
 if TYPE_CHECKING:
     from conftest import Site
 
 
-def test_another_worker_goes_on_where_one_was_killed(site: Site) -> None:
+def test_another_worker_continues_where_one_was_killed(site: Site) -> None:
     first = site.worker(TOOL_SECONDS="0.5")
     session_id, run_id = site.say("Count to 4")
     site.wait(lambda: len(site.effects()) >= 2)
@@ -26,7 +29,7 @@ def test_another_worker_goes_on_where_one_was_killed(site: Site) -> None:
     assert len(said.split(" | ")) == 4
 
 
-def test_a_worker_that_is_told_to_stop_hands_over(site: Site) -> None:
+def test_a_worker_that_is_asked_to_stop_hands_over(site: Site) -> None:
     first = site.worker(TOOL_SECONDS="0.3")
     sent = [site.say("Count to 6") for _ in range(3)]
     site.wait(lambda: len(site.effects()) >= 3)
@@ -37,8 +40,8 @@ def test_a_worker_that_is_told_to_stop_hands_over(site: Site) -> None:
     second = site.worker()
     assert site.wait_over(*(run_id for _session, run_id in sent)) == ["done"] * 3
     assert len(site.effects()) == len(set(site.effects())) == 18  # nothing twice, nothing left out
-    assert second.process.poll() is None
-    assert [worker.id for worker in site.workers.all()] == [second.lines[0].split()[1]]
+    assert not second.has_ended
+    assert [worker.id for worker in site.workers.all()] == [second.id]
 
 
 def test_a_run_that_waits_for_a_person_holds_no_worker(site: Site) -> None:
@@ -47,7 +50,7 @@ def test_a_run_that_waits_for_a_person_holds_no_worker(site: Site) -> None:
     session = asking.app.create_session("counter")
     run_id = asking.runs.say(session.session_id, "Count to 2")
     assert asking.wait_over(run_id) == ["suspended"]
-    worker.kill()  # nobody is needed while it waits
+    worker.kill()  # no worker is needed while it waits
 
     [question] = asking.app.approvals(session.session_id)
     site.worker(ASKS="yes")
@@ -58,7 +61,7 @@ def test_a_run_that_waits_for_a_person_holds_no_worker(site: Site) -> None:
     asking.close()
 
 
-def test_a_decision_whose_maker_died_is_gone_on_with(site: Site) -> None:
+def test_a_decision_whose_maker_died_is_acted_on(site: Site) -> None:
     worker = site.worker(ASKS="yes")
     asking = type(site)(site.url, site.folder, permissions={"ask": ["pay"], "allow": ["note"]})
     session_id = asking.app.create_session("counter").session_id
@@ -67,7 +70,7 @@ def test_a_decision_whose_maker_died_is_gone_on_with(site: Site) -> None:
     assert asking.runs.go_on_with_forgotten(seconds=0) == []  # nothing is decided yet
 
     worker.kill()  # it would be quicker than this test
-    asking.app.decide(question.id, True)  # and here whoever decided died
+    asking.app.decide(question.id, True)  # and here the decider died
     [run_id] = asking.runs.go_on_with_forgotten(seconds=0)
 
     site.worker(ASKS="yes")
@@ -108,10 +111,24 @@ def test_a_worker_of_another_version_leaves_the_run_alone(site: Site) -> None:
     other.close()
 
 
+def run_with_two_effects(site: Site) -> str:
+    """Return a run of limited time that is still at work; a busy machine may need more time for so much."""
+    for seconds in (4, 16, 64):
+        _session, run_id = site.say("Count to 1000", deadline=time.time() + seconds)
+        site.wait(partial(has_begun_or_ended, site, run_id))
+        if site.info(run_id).status != "done":
+            return run_id
+    pytest.fail("two tools took longer than a minute")
+
+
+def has_begun_or_ended(site: Site, run_id: str) -> bool:
+    return len(site.effects()) >= 2 or site.info(run_id).status == "done"
+
+
+@pytest.mark.slow
 def test_a_budget_holds_across_workers(site: Site) -> None:
     first = site.worker(TOOL_SECONDS="0.3")
-    _session, run_id = site.say("Count to 1000", deadline=time.time() + 4)
-    site.wait(lambda: len(site.effects()) >= 2)
+    run_id = run_with_two_effects(site)
     first.kill()
     site.worker(TOOL_SECONDS="0.3")
 

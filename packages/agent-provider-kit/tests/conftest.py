@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agent_provider_kit import ApiKey, Exchange
-from agent_provider_kit.testing.fixtures import scripted_server
+from agent_testing.fixtures import plain_environment, scripted_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["scripted_server"]
-
-
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither keys nor proxies of whoever runs the tests."""
-    for name in list(os.environ):
-        if name.lower().endswith("_proxy") or name.endswith("_API_KEY"):
-            monkeypatch.delenv(name)
+__all__ = ["plain_environment", "scripted_server"]
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def test_a_failure_says_everything_that_helps(exchange: Exchange) -> None:
     assert failure.provider_message == "Incorrect API key provided"
 
 
-def test_where_no_key_was_sent_nobody_is_told_to_look_at_it(exchange: Exchange) -> None:
+def test_where_no_key_was_sent_nobody_is_asked_to_check_it(exchange: Exchange) -> None:
     failure = failure_of_reply(exchange._replace(key=ApiKey("", "nowhere")), 401, {}, openai("who is it?"))
 
     assert isinstance(failure, KeyRefused)

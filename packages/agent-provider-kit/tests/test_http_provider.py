@@ -26,7 +26,8 @@ from agent_provider_kit import (
     Unreachable,
     failure_in_reply,
 )
-from agent_provider_kit.testing import (
+from agent_testing import (
+    ENDLESS,
     FAULTS,
     ScriptedServer,
     ServerReply,
@@ -51,6 +52,7 @@ class WordReply:
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
+        self.progress = 0
         self.words: list[str] = []
         self.end: str | None = None
 
@@ -58,6 +60,7 @@ class WordReply:
         if "error" in event:
             raise failure_in_reply(self.exchange, event["error"])
         self.end = event.get("end", self.end)
+        self.progress += not event.keys().isdisjoint({"word", "end"})
         if "word" not in event:
             return []
         self.words.append(event["word"])
@@ -94,7 +97,7 @@ class WordProvider(HttpProvider):
         return WordReply(exchange)
 
     def decode(self, event: SseEvent) -> Any:
-        return orjson.loads(event.data)
+        return orjson.loads(event.data) if event.data else None
 
 
 def words(*said: str, end: str | None = "stop") -> ServerReply:
@@ -343,10 +346,46 @@ class TestFailing:
 
         with pytest.raises(Unreachable, match=r"no reply within 0\.05 seconds"):
             stream(core, asked, {**config, "first_byte_timeout": 0.05})
-        with pytest.raises(StreamCutOff, match=r"nothing arrived for 0\.05 seconds") as failed:
-            stream(core, asked, {**config, "idle_timeout": 0.05})
+        with pytest.raises(StreamCutOff, match=r"nothing arrived for 0\.5 seconds") as failed:
+            stream(core, asked, {**config, "idle_timeout": 0.5})
         assert failed.value.partial is not None
         assert failed.value.partial["messages"][0]["content"] == "one"
+
+    @pytest.mark.parametrize("streaming", [False, True], ids=["call", "stream"])
+    @pytest.mark.parametrize("name", ENDLESS)
+    def test_signs_of_life_are_no_progress(
+        self,
+        core: AgentCore,
+        asked: Session,
+        config: dict[str, Any],
+        scripted_server: ScriptedServer,
+        name: str,
+        streaming: bool,
+    ) -> None:
+        fault = ENDLESS[name]
+        if fault.streams_only and not streaming:
+            pytest.skip("only streams have it")
+        patience = "first_byte_timeout" if fault.failure is Unreachable else "content_timeout"
+        scripted_server.play(fault.apply(words("one", "two", "three")))
+        ask = partial(stream, core) if streaming else core.send_request
+
+        with pytest.raises(fault.failure) as failed:
+            ask(asked, {**config, patience: 0.1})
+
+        assert ("content_timeout" if fault.failure is StreamCutOff else "no reply within") in str(
+            failed.value
+        )
+        scripted_server.wait_until_hung_up()
+
+    def test_events_that_say_nothing_are_no_progress(
+        self, core: AgentCore, asked: Session, config: dict[str, Any], scripted_server: ScriptedServer
+    ) -> None:
+        reply = words("one", "two")
+        scripted_server.play(reply.drip(lambda number: sse_event({"ping": number})))
+
+        with pytest.raises(StreamCutOff, match="no content arrived"):
+            stream(core, asked, {**config, "content_timeout": 0.1})
+        scripted_server.wait_until_hung_up()
 
     @pytest.mark.parametrize("address", ["localhost:1/v1", "nonsense"])
     def test_an_address_that_is_none_is_named(
@@ -422,7 +461,7 @@ class TestServersThatDoNotStream:
     ) -> None:
         scripted_server.play(ServerReply(body=body))
 
-        with pytest.raises(StreamMalformed, match="no JSON object"):
+        with pytest.raises(StreamMalformed, match="not a JSON object"):
             core.send_request(asked, config)
 
 
@@ -458,7 +497,7 @@ class TestCancelling:
         thread.start()
         scripted_server.wait_until_stalled()
         cancellation.cancel()
-        thread.join(20)
+        thread.join(60)
 
         scripted_server.wait_until_hung_up()
         assert outcome == [True if streaming else []]
@@ -555,7 +594,7 @@ class TestCancelling:
         with pytest.raises(RequestCancelled):
             runner.run(ask())
 
-    def test_a_request_that_nobody_knows_can_be_cancelled_in_vain(self) -> None:
+    def test_cancelling_an_unknown_request_does_nothing(self) -> None:
         WordProvider().cancel_request("never heard of")
 
 

@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from agent_provider_kit import HttpRequest
-from agent_provider_kit.aiohttp_transport import AiohttpTransport
-from agent_provider_kit.proxies import proxy_for
-from agent_provider_kit.testing import ScriptedServer, json_reply
+from agent_provider_kit.aiohttp_transport import AiohttpTransport, proxy_for
+from agent_testing import ScriptedServer, json_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +90,7 @@ def test_a_proxy_of_the_environment_is_gone_through(
     assert [head.split(" ")[1] for head in proxy.seen] == [f"{scripted_server.url}/v1/models"]
 
 
-def test_the_name_and_password_of_a_proxy_are_told_to_it_alone(
+def test_the_name_and_password_of_a_proxy_are_sent_to_it_alone(
     scripted_server: ScriptedServer, proxy: TinyProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted_server.play(json_reply({}))
@@ -164,6 +163,6 @@ def test_a_proxy_of_another_kind_is_refused_without_showing_its_password(
     monkeypatch.setenv("ALL_PROXY", "socks5://user:word@p.test:1080")
 
     with pytest.raises(
-        ConnectionError, match=r"socks5://p\.test:1080 is no HTTP proxy: name one in HTTPS_PROXY"
+        ConnectionError, match=r"socks5://p\.test:1080 is not an HTTP proxy: name one in HTTPS_PROXY"
     ):
         proxy_for("https://a.test/")

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-MODULES = ["agent_provider_kit", "agent_provider_kit.chat", "agent_provider_kit.testing"]
+MODULES = ["agent_provider_kit", "agent_provider_kit.chat"]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -28,12 +28,11 @@ def test_everything_that_is_there_is_listed(name: str) -> None:
     assert {key for key in vars(module) if not key.startswith("_")} - modules == set(module.__all__)
 
 
-@pytest.mark.parametrize("unwanted", ["aiohttp", "ssl", "pytest"])
-def test_what_is_slow_is_not_imported_before_it_is_needed(unwanted: str) -> None:
-    program = f"import sys, agent_provider_kit.chat; print({unwanted!r} in sys.modules)"
+def test_what_is_slow_is_not_imported_before_it_is_needed() -> None:
+    program = "import sys, agent_provider_kit.chat; print({'aiohttp', 'ssl', 'pytest'} & {*sys.modules})"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", program]
 
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
 
-    assert done.stdout == "False\n"
+    assert done.stdout == "set()\n"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from agent_provider_kit.testing import ScriptedServer, chat_reply
+from agent_testing import ScriptedServer, chat_reply
 
 PROGRAMS = {
     "a loop that ends": """
@@ -68,7 +68,7 @@ loop.close()
 """,
 }
 BEGINNING = """
-import asyncio, logging, sys, threading
+import asyncio, gc, logging, sys, threading
 from contextlib import aclosing
 from agent_core.io import run_awaitable
 from agent_provider_kit import HttpRequest, default_transport
@@ -83,7 +83,12 @@ async def fetch():
 """
 
 
-@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+# One process runs all of them, each followed by a collection; the last one ends with the process.
+ALL = "\n".join(f"{program}\ngc.collect()" for program in PROGRAMS.values())
+ALONE = ["a caller without a loop", "both kinds, and threads"]
+
+
+@pytest.mark.parametrize("program", [ALL, *map(PROGRAMS.get, ALONE)], ids=["all of them", *ALONE])
 def test_nothing_is_left_open_at_the_end_of(program: str) -> None:
     with ScriptedServer(otherwise=chat_reply("One two three")) as server:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

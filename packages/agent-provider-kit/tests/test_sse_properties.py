@@ -13,7 +13,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from agent_provider_kit import SseDecoder, SseEvent
 
-FUZZ = settings(max_examples=int(os.environ.get("FUZZ_EXAMPLES", "2000")), deadline=None)
+FUZZ = settings(max_examples=int(os.environ.get("FUZZ_EXAMPLES", "300")), deadline=None)
 
 FRAGMENTS = [
     b"data: ",

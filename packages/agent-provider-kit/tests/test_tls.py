@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_provider_kit.testing import ScriptedServer, json_reply
+from agent_testing import ScriptedServer, json_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

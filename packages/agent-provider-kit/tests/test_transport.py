@@ -14,7 +14,7 @@ import pytest
 from agent_core.io import run_awaitable
 from agent_provider_kit import HttpRequest, Timeouts, default_transport
 from agent_provider_kit.aiohttp_transport import AiohttpResponse, AiohttpTransport
-from agent_provider_kit.testing import ScriptedServer, ServerReply, json_reply, redirect, sse_reply
+from agent_testing import ScriptedServer, ServerReply, json_reply, redirect, sse_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -345,13 +345,54 @@ class TestPatience:
 
         assert runner.run(read_slowly()) == BODY
 
+    def test_it_ends_for_content_although_bytes_arrive(
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+    ) -> None:
+        scripted_server.play(LONG.drip(b".", 200))
+
+        with pytest.raises(TimeoutError, match=r"no content arrived for 0\.05 seconds \(content_timeout\)"):
+            runner.run(fetch(transport, get(scripted_server, Timeouts(idle=None, content=0.05))))
+        scripted_server.wait_until_hung_up()
+
+    def test_it_ends_for_content_when_nothing_arrives_at_all(
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+    ) -> None:
+        scripted_server.play(LONG.stall(200))
+
+        with pytest.raises(TimeoutError, match="no content arrived"):
+            runner.run(fetch(transport, get(scripted_server, Timeouts(idle=None, content=0.05))))
+
+    def test_content_begins_it_anew(
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+    ) -> None:
+        """The loop's clock is moved by hand: 200 seconds after each read, with patience for 150."""
+        scripted_server.play(LONG.stall(200), LONG.stall(200))
+        loop, moved = runner.get_loop(), 0.0
+        real = loop.time
+        loop.time = lambda: real() + moved  # type: ignore[method-assign]  # nobody else uses this loop
+
+        async def read(*, told: bool) -> int:
+            nonlocal moved
+            response, length = await transport.send(get(scripted_server, Timeouts(None, None, None, 150))), 0
+            async for piece in response.chunks():
+                length += len(piece)
+                moved += 200
+                if told:
+                    response.moved_on()
+                scripted_server.release()
+            return length
+
+        assert runner.run(read(told=True)) == len(BODY)
+        with pytest.raises(TimeoutError, match="no content arrived for 150 seconds"):
+            runner.run(read(told=False))
+
     def test_none_waits_for_as_long_as_it_takes(
         self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
     ) -> None:
         scripted_server.play(LONG.stall(200))
 
         async def read() -> bytes:
-            response = await transport.send(get(scripted_server, Timeouts(None, None, None)))
+            response = await transport.send(get(scripted_server, Timeouts(None, None, None, None)))
             scripted_server.release()
             return await response.read()
 

@@ -8,7 +8,7 @@ import pytest
 
 from agent_provider_kit import Ending, make_usage
 from agent_provider_kit.chat import read_usage
-from agent_provider_kit.chat.endings import ending_of, is_broken_off
+from agent_provider_kit.chat.chunks import ending_of, is_broken_off
 
 
 def test_counts_that_were_not_given_are_left_out() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -146,7 +147,7 @@ def test_an_agent_takes_plugins_and_every_field_of_a_spec() -> None:
 
 
 def test_requests_are_repeated_unless_the_agent_says_otherwise() -> None:
-    class Busy(AgentError):  # noqa: N818 - what a provider says
+    class Busy(AgentError):
         category = "overloaded"
         retryable = True
 
@@ -208,3 +209,33 @@ def test_a_hook_may_stop_a_run_and_nothing_is_raised() -> None:
     result = Agent(ScriptedProvider(["Hi."]), plugins={"stopper": Stopper()}).run("Hello.")
 
     assert (result.reason.code, result.text) == ("enough", "Hi.")
+
+
+def test_an_agent_whose_model_fails_does_not_put_another_one_out_of_service() -> None:
+    provider = ScriptedProvider(repeat(ConnectionError("down")), name="one")
+    down = Agent(provider, sections={"retry": {"max_retries": 0}})
+    for _ in range(10):
+        with pytest.raises(Exception, match=r"down|left alone"):
+            down.run("hello")
+
+    assert Agent(ScriptedProvider(["fine"], name="two")).run("hello").text == "fine"
+    assert Agent(ScriptedProvider(["fine"], name="one")).run("hello").text == "fine"
+
+
+def test_a_session_that_goes_on_with_another_provider_does_not_bring_foreign_native_history() -> None:
+    first = Agent(ScriptedProvider(["one"], name="first")).run("hello")
+    second = ScriptedProvider(["two"], name="second")
+
+    result = Agent(second).run("and now?", session=first.session)
+
+    assert result.session.metadata["native_provenance"]["provider"] == "second"
+    sent = [message["content"] for message in second.requests[0].native_messages]
+    assert sent == ["hello", "one", "and now?"]
+
+
+def test_a_model_is_found_by_its_name_among_the_installed_providers() -> None:
+    pytest.importorskip("local_llama_provider")
+
+    agent = Agent("local")  # nothing is loaded before the first question
+
+    assert agent.runtime.resolve("agent").model.provider == "local_llama"

@@ -1,4 +1,4 @@
-"""Building a runtime: nothing raises until the end, and then everything that is wrong is told at once."""
+"""Building a runtime: nothing raises until the end, and then everything that is wrong is reported at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core import PluginError, RegistrationError
 from agent_core.testing import EchoProvider, Reply, ScriptedProvider, ToolCall
@@ -297,6 +297,7 @@ def test_a_mistake_is_reported_with_its_kind_its_id_and_its_error(name: str) -> 
     assert str(problem.error) in str(caught.value)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(sorted(WRONG)), unique=True, min_size=1))
 def test_all_mistakes_are_reported_in_their_order_and_those_of_the_dry_run_last(names: list[str]) -> None:
     builder = working()
@@ -506,7 +507,7 @@ def test_an_agent_that_needs_an_unreachable_one_is_reported_and_the_rest_works()
         runtime.resolve("boss")
 
 
-def test_what_else_is_wrong_still_prevents_building_and_unreachable_sources_are_told_too() -> None:
+def test_what_else_is_wrong_still_prevents_building_and_unreachable_sources_are_reported_too() -> None:
     builder = working().with_remote_agents("nobody", NOBODY, allow_private=True)
 
     with pytest.raises(BuildError) as caught:

@@ -10,18 +10,17 @@ import pytest
 from agent_core import AgentError, Cancellation, Message, RequestCancelled, Session, ToolDescriptor
 from agent_core.drivers import EventStream
 from agent_runtime.clock import SYSTEM_CLOCK
-from agent_runtime.context.calibration import CALIBRATION
 from agent_runtime.context.compaction import FAILURES, SECTION, CompactionPlugin
 from agent_runtime.context.records import COMPACTIONS, Record, compacted, digest, read_records, write_records
-from agent_runtime.context.tokens import TokenCounter
+from agent_runtime.env import PluginRegistrar
 from agent_runtime.errors import SpecError
 from agent_runtime.phases import Phase, PhaseView
-from agent_runtime.policies.stats import RunStats
-from agent_runtime.registrar import PluginRegistrar
+from agent_runtime.policies import RunStats
 from agent_runtime.results import Usage
 from agent_runtime.runs import RunInfo
 from agent_runtime.specs import AgentSpec, ContextPolicy, ModelSpec
 from agent_runtime.state import State
+from agent_runtime.tokens import CALIBRATION, TokenCounter
 
 if TYPE_CHECKING:
     from agent_core.steps import Flow
@@ -32,7 +31,7 @@ COUNTER = TokenCounter()
 
 
 class Asked:
-    """Answers what a hook asks beside the conversation, and remembers it."""
+    """Answers what a hook asks outside the conversation, and remembers it."""
 
     def __init__(self, answer: str | Exception | BaseException = "They talked.") -> None:
         self.answer = answer
@@ -242,7 +241,7 @@ def test_request_and_summary_fit_into_the_window_together() -> None:
         (AgentError("no connection"), "failed with AgentError: no connection"),
     ],
 )
-def test_a_summary_that_is_no_help_is_told_and_counted(answer: str | Exception, problem: str) -> None:
+def test_a_summary_that_is_no_help_is_reported_and_counted(answer: str | Exception, problem: str) -> None:
     view = looking(conversation(9), Asked(answer))
 
     command, [event] = driven(plugin().before_inference(view))
@@ -263,7 +262,7 @@ def test_after_two_failures_a_run_tries_no_more() -> None:
     assert asked.requests == []
 
 
-def test_a_run_that_is_cancelled_meanwhile_is_cancelled() -> None:
+def test_a_run_that_is_cancelled_at_the_same_time_is_cancelled() -> None:
     view = looking(conversation(9), Asked(RequestCancelled()))
 
     with pytest.raises(RequestCancelled):

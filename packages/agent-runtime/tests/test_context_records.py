@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core import Message
 from agent_runtime.context.records import (
@@ -80,6 +80,7 @@ def test_other_calls_make_another_history() -> None:
     assert not record(called, 1).is_valid(other)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.text(max_size=3), max_size=5), st.lists(st.text(max_size=3), max_size=5))
 def test_digests_are_equal_for_equal_histories_only(one: list[str], other: list[str]) -> None:
     first, second = (digest(Message("user", text) for text in texts) for texts in (one, other))

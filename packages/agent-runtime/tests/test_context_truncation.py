@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core import Message
-from agent_runtime.context.groups import groups, prefix_length
-from agent_runtime.context.tokens import TokenCounter
-from agent_runtime.context.truncation import truncate
+from agent_runtime.context.window import truncate
+from agent_runtime.summary import groups, prefix_length
+from agent_runtime.tokens import TokenCounter
+
+few = settings(max_examples=40)  # of each law, since there are many
 
 COUNTER = TokenCounter()
 COST = COUNTER.message(Message("user", "a" * 400))
@@ -103,11 +105,12 @@ RECENT = st.integers(1, 8)
 
 
 def places(messages: list[Message], kept: tuple[Message, ...]) -> list[int]:
-    """Return where the kept messages stood, told by identity."""
+    """Return where the kept messages stood, found by identity."""
     where = {id(message): place for place, message in enumerate(messages)}
     return [where[id(message)] for message in kept]
 
 
+@few
 @given(histories(), BUDGETS, RECENT)
 def test_what_is_kept_is_a_part_of_the_conversation_in_its_order(
     messages: list[Message], budget: int, keep_recent: int
@@ -119,6 +122,7 @@ def test_what_is_kept_is_a_part_of_the_conversation_in_its_order(
     assert tokens == COUNTER.messages(kept)
 
 
+@few
 @given(histories(), BUDGETS, RECENT)
 def test_no_group_is_ever_split(messages: list[Message], budget: int, keep_recent: int) -> None:
     kept = set(places(messages, truncate(messages, budget, COUNTER, keep_recent).kept))
@@ -127,6 +131,7 @@ def test_no_group_is_ever_split(messages: list[Message], budget: int, keep_recen
         assert kept.issuperset(group) or kept.isdisjoint(group)
 
 
+@few
 @given(histories(), BUDGETS, RECENT)
 def test_front_end_and_last_request_always_stay(
     messages: list[Message], budget: int, keep_recent: int
@@ -139,6 +144,7 @@ def test_front_end_and_last_request_always_stay(
     assert not asked or asked[-1] in kept
 
 
+@few
 @given(histories(), BUDGETS, RECENT)
 def test_truncating_again_changes_nothing(messages: list[Message], budget: int, keep_recent: int) -> None:
     once = truncate(messages, budget, COUNTER, keep_recent)
@@ -146,6 +152,7 @@ def test_truncating_again_changes_nothing(messages: list[Message], budget: int, 
     assert truncate(once.kept, budget, COUNTER, keep_recent) == (once.kept, (), once.tokens)
 
 
+@few
 @given(histories(), BUDGETS, BUDGETS, RECENT)
 def test_more_room_never_keeps_less(messages: list[Message], one: int, other: int, keep_recent: int) -> None:
     less, more = (truncate(messages, budget, COUNTER, keep_recent).kept for budget in sorted((one, other)))
@@ -153,6 +160,7 @@ def test_more_room_never_keeps_less(messages: list[Message], one: int, other: in
     assert set(places(messages, less)) <= set(places(messages, more))
 
 
+@few
 @given(histories(), BUDGETS, RECENT)
 def test_nothing_is_left_out_that_would_have_fitted(
     messages: list[Message], budget: int, keep_recent: int

@@ -25,6 +25,7 @@ from agent_runtime import (
     TokenBudget,
 )
 from agent_runtime.delegates import MOST_DEPTH, schema_of, tool_name
+from agent_runtime.runs import DEFAULT_TIMEOUT
 from agent_runtime.testing import ManualClock
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def test_the_tool_of_an_agent_has_a_name_that_every_provider_takes(agent_id: str
         ({}, "The agent coder."),
     ],
 )
-def test_the_model_is_told_what_the_agent_is_for(spec: dict[str, str], about: str) -> None:
+def test_the_model_reads_what_the_agent_is_for(spec: dict[str, str], about: str) -> None:
     schema = schema_of("delegate_coder", AgentSpec("coder", "m", **spec))  # type: ignore[arg-type]
 
     described = schema["function"]["description"]
@@ -149,7 +150,9 @@ def test_the_task_goes_down_and_the_answer_comes_up(driver: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [{}, {"prompt": 7}, {"prompt": "x", "more": 1}])
-def test_a_call_that_does_not_fit_is_told_to_the_model_and_nobody_is_asked(arguments: dict[str, Any]) -> None:
+def test_a_call_that_does_not_fit_is_reported_to_the_model_and_nobody_is_asked(
+    arguments: dict[str, Any],
+) -> None:
     call = Reply(tool_calls=[ToolCall("delegate_coder", arguments)])
     team = Team({"boss": [call, "Sorry."], "coder": []}, boss={"delegates": ("coder",)})
 
@@ -360,6 +363,22 @@ def test_a_tool_deep_down_knows_the_deadline_and_what_is_left() -> None:
     team.ask(timeout=30, token_budget=100)
 
     assert seen == [(30.0, 88, ("boss", "lead", "coder"))]
+
+
+def test_a_delegate_has_what_is_left_of_the_time_that_a_run_has_by_default() -> None:
+    def later(_native: Any) -> Reply:
+        team.clock.advance(DEFAULT_TIMEOUT - 10)
+        return handing("coder")
+
+    def hang(_native: Any) -> Reply:
+        team.clock.advance(10)
+        return Reply(text="late", delay=TOO_LONG)
+
+    team = Team({"boss": [later, "never"], "coder": [hang]}, boss={"delegates": ("coder",)})
+    _, result = team.ask()
+
+    assert result.reason.code == "timeout" and "by default" in result.reason.detail
+    assert len(team.models["coder"].cancelled) == 1
 
 
 def test_the_time_before_a_delegate_is_asked_counts_for_it() -> None:

@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core import AgentError, PluginError, Session
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
@@ -40,7 +40,7 @@ COUNT: StateKey[int] = StateKey("count", 0, merge="commutative", reduce=lambda c
 
 
 class Placing:
-    """A plugin that does what it is told."""
+    """A plugin that does what the test gives it."""
 
     name = "placing"
     version = "1"
@@ -187,6 +187,7 @@ def test_of_a_hook_that_is_asked_again_only_the_second_answer_counts() -> None:
     assert done == ["first", "second", "2"]
 
 
+@settings(max_examples=40)
 @given(st.lists(st.sets(st.sampled_from(["x", "y", "z"])), max_size=6))
 def test_exclusive_keys_end_as_if_the_hooks_had_run_one_after_the_other(touched: list[set[str]]) -> None:
     last: dict[str, list[int]] = {}
@@ -212,7 +213,7 @@ def test_exclusive_keys_end_as_if_the_hooks_had_run_one_after_the_other(touched:
     assert last == {name: [n for n, names in enumerate(touched) if name in names] for name in "xyz"}
 
 
-def test_hooks_of_calls_that_run_beside_each_other_lose_no_update() -> None:
+def test_hooks_of_calls_that_run_at_the_same_time_lose_no_update() -> None:
     class Both:
         name = "both"
         version = "1"
@@ -461,7 +462,7 @@ def test_a_hook_may_be_a_coroutine_function(driver: str) -> None:
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_a_hook_may_be_a_generator_that_asks_the_model_beside_the_conversation(driver: str) -> None:
+def test_a_hook_may_be_a_generator_that_asks_the_model_outside_the_conversation(driver: str) -> None:
     def judge(view: PhaseView) -> Flow[Command]:
         verdict = yield from view.run.ask([{"role": "user", "content": "Was that polite?"}])
         return Command().stop("judged", verdict)
@@ -491,7 +492,7 @@ class StreamOnly:
             setattr(self, hook_name, getattr(scripted, hook_name))
 
 
-def test_a_question_beside_that_breaks_off_does_not_replace_the_conversation() -> None:
+def test_a_side_question_that_breaks_off_does_not_replace_the_conversation() -> None:
     def judge(view: PhaseView) -> Flow[None]:
         yield from view.run.ask([{"role": "user", "content": "Was that polite?"}])
 
@@ -530,7 +531,7 @@ def unanswered(session: Session) -> list[str]:
     return [call for call in made if answered.count(call) != 1]
 
 
-def test_results_of_calls_that_ran_beside_each_other_are_kept_when_a_hook_fails_about_the_first() -> None:
+def test_results_of_calls_that_ran_at_the_same_time_are_kept_when_a_hook_fails_about_the_first() -> None:
     class Both:
         name = "both"
         version = "1"
@@ -556,7 +557,7 @@ def test_results_of_calls_that_ran_beside_each_other_are_kept_when_a_hook_fails_
 
 
 @pytest.mark.parametrize("answer", ["text", {"updates": []}, True, 0])
-def test_a_hook_that_returns_something_else_is_told_what_it_may_return(answer: Any) -> None:
+def test_a_hook_that_returns_something_else_gets_an_error_with_what_it_may_return(answer: Any) -> None:
     _, result = run(["hi"], hook("run_start", lambda _view: answer))
 
     kind = type(answer).__name__
@@ -769,7 +770,7 @@ def test_tools_are_hidden_from_one_request(actions: list[tuple[str, Any]], left:
     assert offered(made) == [left, ALL_TOOLS]
 
 
-def test_warn_tells_whoever_watches() -> None:
+def test_a_warning_is_shown_to_watchers() -> None:
     _, events, _ = steered(scheduled("run_start", "warn", "Something is odd."))
 
     assert of_type(events, "warning") == [{"type": "warning", "message": "Something is odd."}]
@@ -827,7 +828,7 @@ def test_what_was_asked_for_the_next_request_survives_a_suspension(driver: str) 
     assert second.provider.requests[0].config["temperature"] == 0.3
 
 
-def test_a_model_that_is_not_declared_cannot_be_asked_beside() -> None:
+def test_a_model_that_is_not_declared_cannot_be_asked_a_side_question() -> None:
     def judge(view: PhaseView) -> Flow[Command | None]:
         try:
             yield from view.run.ask([{"role": "user", "content": "?"}], model="mm")

@@ -1,11 +1,11 @@
-"""What people grant beside the declared rules: what it changes, what it never changes, what is offered."""
+"""What people grant besides the declared rules: what it changes, what it never changes, what is offered."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core import Session, ToolSuspended
 from agent_core.frozen import freeze
@@ -14,11 +14,13 @@ from agent_runtime import AgentRuntimeBuilder, AgentSpec, Decision, ModelSpec, R
 from agent_runtime.errors import SpecError
 from agent_runtime.patterns import Glob, escape
 from agent_runtime.permissions import CallPattern, Effect, Permissions, Rule, asked_call
-from agent_runtime.permissions.suggestions import suggestions, together
+from agent_runtime.permissions.plugin import suggestions, together
 from agent_runtime.phases import CallView
 
 if TYPE_CHECKING:
     from agent_runtime import AgentRuntime
+
+few = settings(max_examples=40)  # of each law, since there are many
 
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -175,11 +177,13 @@ def as_the_page_says(rules: list[Rule], default: Effect, call: CallView) -> str:
     return "allow" if any(strongest is None or one >= strongest for one in grants) else "ask"
 
 
+@few
 @given(RULE_LISTS, DEFAULTS, ONE_SUBJECT)
 def test_which_rule_counts_is_what_the_page_says(rules: list[Rule], default: Effect, call: CallView) -> None:
     assert Permissions(tuple(rules), default).decide(call).effect == as_the_page_says(rules, default, call)
 
 
+@few
 @given(RULE_LISTS, DEFAULTS, SEVERAL, WORDS)
 def test_a_call_about_several_things_is_ruled_on_as_strictly_as_the_strictest(
     rules: list[Rule], default: Effect, about: list[str], x: str
@@ -192,6 +196,7 @@ def test_a_call_about_several_things_is_ruled_on_as_strictly_as_the_strictest(
     assert effect(about) == max((effect([one]) for one in about), key=lambda one: STRICTNESS[one])
 
 
+@few
 @given(RULE_LISTS, DEFAULTS, CALLS, st.data())
 def test_the_order_of_rules_is_irrelevant(
     rules: list[Rule], default: Effect, call: CallView, data: st.DataObject
@@ -203,6 +208,7 @@ def test_the_order_of_rules_is_irrelevant(
     assert Permissions(tuple(other_order), default).decide(call).effect == ruling.effect
 
 
+@few
 @given(RULE_LISTS, DEFAULTS, CALLS, PATTERNS)
 def test_a_grant_never_forbids_and_turns_nothing_but_a_question_into_a_yes(
     rules: list[Rule], default: Effect, call: CallView, pattern: CallPattern
@@ -216,6 +222,7 @@ def test_a_grant_never_forbids_and_turns_nothing_but_a_question_into_a_yes(
         assert now.effect == "ask"
 
 
+@few
 @given(RULE_LISTS, DEFAULTS, CALLS, PATTERNS)
 def test_a_denial_that_is_granted_is_as_strong_as_one_that_is_declared(
     rules: list[Rule], default: Effect, call: CallView, pattern: CallPattern
@@ -227,6 +234,7 @@ def test_a_denial_that_is_granted_is_as_strong_as_one_that_is_declared(
     assert now == before.with_rule("deny", pattern).decide(call).effect
 
 
+@few
 @given(RULE_LISTS, DEFAULTS, CALLS, st.lists(GRANTS, max_size=3))
 def test_taking_everything_back_leaves_what_was_declared(
     rules: list[Rule], default: Effect, call: CallView, grants: list[Rule]
@@ -292,6 +300,7 @@ def test_for_a_call_about_several_things_a_pattern_for_each_is_offered() -> None
     assert needed("git push && make", deny=["shell(make)"]) == []
 
 
+@few
 @given(RULE_LISTS, DEFAULTS, SEVERAL, WORDS)
 def test_what_is_offered_together_lets_the_call_run_and_nothing_of_it_can_be_left_out(
     rules: list[Rule], default: Effect, about: list[str], x: str
@@ -312,6 +321,7 @@ def test_a_tool_that_cannot_say_offers_nothing_of_its_own(answer: Any) -> None:
     assert offered("git push", tool=Git(answer)) == ["shell(git push)", "shell"]
 
 
+@few
 @given(
     st.text(min_size=1, max_size=8),
     st.text("ab\\()=*?,", min_size=1, max_size=8),

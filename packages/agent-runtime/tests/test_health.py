@@ -184,7 +184,7 @@ def test_no_failure_is_lost_among_threads() -> None:
 
 @dataclass
 class Model:
-    """The same promises, told as a story: what was reported since the last change of state."""
+    """The same promises as a story: what was reported since the last change of state."""
 
     state: str = "closed"
     reports: str = ""
@@ -270,5 +270,5 @@ class BreakerMachine(RuleBasedStateMachine):
         self.current, self.prober = [], None
 
 
-BreakerMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+BreakerMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 TestBreaker = BreakerMachine.TestCase

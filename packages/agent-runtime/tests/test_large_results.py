@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_core import AgentError, Message, Session, tool
+from agent_core import AgentError, Message, Session, ToolError, tool
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import BuildError, RunRequest
-from agent_runtime.context.tokens import TokenCounter
-from agent_runtime.large_results.cutting import Content, cut
-from agent_runtime.large_results.keeping import read_page
+from agent_runtime.large_results import Content, cut, limit, read_page
+from agent_runtime.phases import CallView
 from agent_runtime.specs import AgentSpec
+from agent_runtime.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from conftest import Drive, MakeRuntime
@@ -234,8 +234,8 @@ def test_a_cut_loses_nothing_and_stays_within_the_budget(text: str, pictures: in
 
     assert text.startswith(made.head)
     assert text.endswith(made.tail)
-    assert len(made.head) + made.left_out + len(made.tail) == len(text)
-    assert (*made.media, *made.media_left_out) == media
+    assert len(made.head) + made.omitted + len(made.tail) == len(text)
+    assert (*made.media, *made.media_omitted) == media
     assert Content(made.head + made.tail, made.media).tokens <= budget + 2
 
 
@@ -261,3 +261,28 @@ def test_pages_add_up_to_the_whole(text: str, length: int) -> None:
 
 def test_the_declaration_takes_the_section() -> None:
     assert AgentSpec("a", "m", sections={"results": {"tokens": 600}}).section("results")["tokens"] == 600
+
+
+def cut_down(parts: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    result = {"type": "tool_result", "text": "short", "parts": parts, **more}
+    message = {"role": "tool", "content": "short", "metadata": {}, "tool_result": result}
+    call = CallView(id="c", name="album", arguments={}, raw={})
+    return limit(500, message, call, {"session_asset_store": Assets(), "session_id": "s"})
+
+
+@pytest.mark.parametrize("data", [None, "no base64!"])
+def test_a_part_without_data_is_named_and_not_stored(data: str | None) -> None:
+    made = cut_down([{"type": "image", "mime_type": "image/png", "data": data}])
+
+    assert made["content"] == "short\n[A part of type 'image' is left out: there was no room for it.]"
+    assert made["metadata"]["left_out"] == []
+
+
+def test_an_error_that_is_cut_is_still_an_error() -> None:
+    assert cut_down([{"type": "image", "data": PICTURE}], is_error=True)["tool_result"]["is_error"] is True
+    assert "is_error" not in cut_down([{"type": "image", "data": PICTURE}])["tool_result"]
+
+
+def test_without_a_store_there_is_no_page_to_read() -> None:
+    with pytest.raises(ToolError, match="no asset store"):
+        read_page({}, "asset_0", 0, 100)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Plugin = type[Placing]
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def look(place: str, context: Any) -> str:
@@ -115,7 +115,7 @@ def test_each_phase_sees_what_there_is_by_then(
     drive(runtime, RunRequest("a", "Look."))
 
     assert seen == {
-        "run_start": (0, 0, [], None, None, 0),
+        "run_start": (0, 1, [], None, None, 0),
         "step_start": (1, 1, [], None, None, 0),
         "before_inference": (1, 1, [], None, None, 0),
         "after_inference": (1, 2, ["Up."], None, None, 1),
@@ -327,7 +327,7 @@ def test_state_that_cannot_be_kept_is_an_error_and_not_the_end_of_everything(
     assert not events or types(events)[-2:] == ["error", "run_end"]
 
 
-def test_a_hook_that_asks_beside_and_fails_does_not_swap_the_conversation(
+def test_a_hook_whose_side_question_fails_does_not_swap_the_conversation(
     make_runtime: MakeRuntime, placing: Plugin, drive: Drive
 ) -> None:
     class OnlyStreams(ScriptedProvider):
@@ -785,7 +785,7 @@ def test_an_inbox_continues_a_run_that_would_end(make_runtime: MakeRuntime, driv
     ]
 
 
-def test_an_inbox_does_not_keep_alive_what_shall_stop(make_runtime: MakeRuntime, drive: Drive) -> None:
+def test_an_inbox_does_not_keep_alive_a_run_that_must_stop(make_runtime: MakeRuntime, drive: Drive) -> None:
     asked: list[int] = []
 
     def inbox() -> list[str]:
@@ -884,7 +884,7 @@ def test_a_model_that_paused_is_asked_again_without_a_word(make_runtime: MakeRun
     assert contents(provider, 1) == [("user", "Hello."), ("assistant", "Let me")]
 
 
-def test_a_call_that_was_cut_off_is_not_run_and_the_model_is_told(
+def test_a_call_that_was_cut_off_is_not_run_and_the_model_learns_it(
     make_runtime: MakeRuntime, drive: Drive
 ) -> None:
     cut_off = {"ending": "length", "incomplete_tool_calls": [{"name": "look", "arguments": '{"pla'}]}

@@ -1,4 +1,4 @@
-"""Which calls run, which wait and which never do; what the model and the person are told."""
+"""Which calls run, which wait and which never do; what the model and the person read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core import Cancellation, Session
 from agent_core.encoding import canonical
@@ -14,12 +14,12 @@ from agent_core.frozen import freeze
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime.agent import Agent
 from agent_runtime.clock import SystemClock
+from agent_runtime.env import PluginRegistrar
 from agent_runtime.errors import BuildError, InvalidPluginConfig, SpecError
 from agent_runtime.gates import Block, Suspend
 from agent_runtime.permissions import CallPattern, Effect, Permissions, PermissionsPlugin, Rule, Ruling
 from agent_runtime.phases import CallView, Phase, PhaseView
-from agent_runtime.policies.stats import RunStats
-from agent_runtime.registrar import PluginRegistrar
+from agent_runtime.policies import RunStats
 from agent_runtime.results import RunResult, Usage
 from agent_runtime.runs import RunInfo
 from agent_runtime.specs import AgentSpec, ModelSpec
@@ -28,6 +28,8 @@ from agent_runtime.suspension import Decision
 
 if TYPE_CHECKING:
     from agent_core.steps import Flow
+
+few = settings(max_examples=40)  # of each law, since there are many
 
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -181,6 +183,7 @@ def test_where_a_path_can_mean_two_things_both_must_fit_to_allow_and_one_is_enou
     assert denies("edit(to.path=src/*)", call) and denies("edit(to.path=/etc/*)", call)
 
 
+@few
 @given(st.text(min_size=1), st.text(min_size=1), st.text(min_size=1), st.text(min_size=1))
 def test_an_exact_pattern_is_about_one_call(name: str, subject: str, other_name: str, other: str) -> None:
     pattern = CallPattern.exact(name, subject)
@@ -211,6 +214,7 @@ def test_one_argument_more_takes_a_call_out_of_what_is_allowed() -> None:
     assert not allows("shell(git *)", shell("git status", environment={"PAGER": "rm -rf /"}))
 
 
+@few
 @given(st.dictionaries(st.text(max_size=3), st.none() | st.integers() | st.text() | st.lists(st.text())))
 def test_no_arguments_besides_take_a_call_out_of_what_is_denied_or_asked(more: dict[str, Any]) -> None:
     call = a_call("shell", {**more, "command": "rm -rf /"})
@@ -351,7 +355,7 @@ def test_a_ruling_says_if_the_rule_only_could_be_about_the_call() -> None:
         {"text": "a", "may_be": ["*"], "more": 1},
     ],
 )
-def test_what_is_not_known_must_be_told_whole(thing: Any) -> None:
+def test_what_is_not_known_must_be_described_in_full(thing: Any) -> None:
     call = a_call("shell", {"command": "ls"}, tool=Broken([thing]))
 
     assert decided(call, allow=["shell"]) == "ask"
@@ -475,6 +479,7 @@ def is_about(rule: Rule, call: CallView) -> bool:
     return Permissions((rule,), other).decide(call).rule == rule
 
 
+@few
 @given(RULE_LISTS, EFFECTS, CALLS)
 def test_a_deny_that_matches_always_wins(rules: list[Rule], default: Effect, call: CallView) -> None:
     denying = [rule for rule in rules if rule.effect == "deny" and is_about(rule, call)]
@@ -484,6 +489,7 @@ def test_a_deny_that_matches_always_wins(rules: list[Rule], default: Effect, cal
     assert (ruling.rule in denying) if denying else (ruling.effect != "deny" or ruling.rule is None)
 
 
+@few
 @given(RULE_LISTS, EFFECTS, CALLS, st.data())
 def test_the_order_of_rules_is_irrelevant(
     rules: list[Rule], default: Effect, call: CallView, data: st.DataObject
@@ -495,6 +501,7 @@ def test_the_order_of_rules_is_irrelevant(
     )
 
 
+@few
 @given(RULE_LISTS, EFFECTS, CALLS, CALL_PATTERNS)
 def test_an_allow_that_is_added_never_undoes_a_deny_and_never_forbids(
     rules: list[Rule], default: Effect, call: CallView, pattern: str
@@ -509,6 +516,7 @@ def test_an_allow_that_is_added_never_undoes_a_deny_and_never_forbids(
         assert after == ruling
 
 
+@few
 @given(RULE_LISTS, EFFECTS, CALLS, CALL_PATTERNS)
 def test_a_deny_that_is_added_never_permits(
     rules: list[Rule], default: Effect, call: CallView, pattern: str
@@ -520,6 +528,7 @@ def test_a_deny_that_is_added_never_permits(
     assert STRICTNESS[after.effect] >= STRICTNESS[before.decide(call).effect]
 
 
+@few
 @given(RULE_LISTS, st.sampled_from(["allow", "ask"]), CALLS, CALL_PATTERNS)
 def test_an_ask_that_is_added_never_permits(
     rules: list[Rule], default: Effect, call: CallView, pattern: str
@@ -531,6 +540,7 @@ def test_an_ask_that_is_added_never_permits(
     assert STRICTNESS[after.effect] >= STRICTNESS[before.decide(call).effect]
 
 
+@few
 @given(RULE_LISTS, st.sampled_from(["sh", "shell"]), WORDS)
 def test_the_rule_that_decides_is_the_most_specific_of_those_that_match(
     rules: list[Rule], name: str, text: str
@@ -549,6 +559,7 @@ def test_the_rule_that_decides_is_the_most_specific_of_those_that_match(
         assert ruling.effect == ("ask" if "ask" in equals else "allow")
 
 
+@few
 @given(st.lists(st.one_of(NAMES, st.builds("{}({})".format, NAMES, PIECES)), max_size=6), WORDS)
 def test_a_call_that_is_allowed_exactly_is_not_asked_for_by_any_wider_rule(
     asked: list[str], text: str
@@ -731,7 +742,7 @@ def test_a_question_that_no_rule_asked_for_says_so() -> None:
     assert "the default is ask" in verdict.message
 
 
-def test_a_long_call_is_previewed_and_kept_whole_beside() -> None:
+def test_a_long_call_is_previewed_and_kept_whole() -> None:
     text = "x" * 5000
 
     verdict = gated(a_call("write", text), {})
@@ -748,6 +759,7 @@ def test_nothing_in_a_preview_moves_the_cursor_or_turns_the_line_around() -> Non
     assert r"a\u000ab\u001b[31m\u202egpj.exe é" in verdict.message
 
 
+@few
 @given(RULE_LISTS, EFFECTS, CALLS)
 def test_every_pattern_that_is_suggested_would_let_the_call_run(
     rules: list[Rule], default: Effect, call: CallView
@@ -808,6 +820,7 @@ def test_a_call_without_a_name_is_blocked() -> None:
     assert isinstance(verdict, Block) and "names no tool" in verdict.reason
 
 
+@few
 @given(st.dictionaries(st.text(max_size=9), st.text() | st.sampled_from(["shell", "allow", "permissions"])))
 def test_no_arguments_change_a_rule(arguments: dict[str, str]) -> None:
     smuggled = {**arguments, "permissions": {"default": "allow", "allow": ["*"]}, "approved": True}
@@ -816,6 +829,7 @@ def test_no_arguments_change_a_rule(arguments: dict[str, str]) -> None:
     assert isinstance(gated(a_call("shell", smuggled), {}), Suspend)
 
 
+@few
 @given(RULE_LISTS, CALLS)
 def test_a_question_can_be_kept_as_json(rules: list[Rule], call: CallView) -> None:
     verdict = gated(call, {"ask": [rule.pattern.text for rule in rules]})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import fields, replace
 from itertools import count, repeat
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import (
@@ -30,7 +31,8 @@ from agent_runtime import (
     Timeout,
     TokenBudget,
 )
-from agent_runtime.policies.conditions import CONDITIONS, read_condition
+from agent_runtime.policies import CONDITIONS, read_condition
+from agent_runtime.runs import DEFAULT_TIMEOUT
 from agent_runtime.testing import ManualClock
 
 if TYPE_CHECKING:
@@ -91,6 +93,7 @@ amounts = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=40)
 @given(amounts, st.data())
 def test_more_never_un_stops(stats: dict[str, Any], data: st.DataObject) -> None:
     before = RunStats(**stats)
@@ -176,7 +179,12 @@ class Runs:
     """A runtime with one agent, and what its tools did."""
 
     def __init__(
-        self, script: Iterable[Any], *conditions: StopCondition, gate: Any = None, **spec: Any
+        self,
+        script: Iterable[Any],
+        *conditions: StopCondition,
+        gate: Any = None,
+        tools: Iterable[Any] = (),
+        **spec: Any,
     ) -> None:
         self.clock = ManualClock()
         self.ran: list[str] = []
@@ -188,7 +196,7 @@ class Runs:
         builder.with_provider("scripted", self.provider)
         if gate is not None:
             builder.with_plugin("gating", Gating(gate))
-        for tool in (self.add, self.fail, self.wait):
+        for tool in (self.add, self.fail, self.wait, *tools):
             builder.with_tool(tool.__name__, tool)
         self.runtime: AgentRuntime = builder.build()
 
@@ -290,6 +298,111 @@ def test_of_two_timeouts_the_shorter_one_counts(shorter: dict[str, int]) -> None
     result = runs.drive("run", timeout=shorter["asked"])
 
     assert result.reason == ("timeout", "the run took longer than 5 seconds")
+
+
+_WHY = (
+    "the run took longer than 7200 seconds, which is what a run has by default: give the request a "
+    "`timeout`, or the agent a stop condition of type `timeout` (`seconds`; null or false for no limit)"
+)
+BY_DEFAULT = ("timeout", _WHY)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_tool_that_hangs_is_ended_although_nobody_set_a_time(driver: str) -> None:
+    let_go = threading.Event()
+
+    def hang() -> str:
+        """Hang."""
+        runs.clock.advance(DEFAULT_TIMEOUT)
+        let_go.wait(20)
+        return "late"
+
+    runs = Runs([Reply(tool_calls=[ToolCall("hang")]), "never"], tools=[hang])
+    try:
+        result = runs.drive(driver)
+    finally:
+        let_go.set()
+
+    assert result.reason == BY_DEFAULT
+    assert "late" not in tool_texts(result)[0] and len(runs.provider.requests) == 1
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_model_that_hangs_is_ended_although_nobody_set_a_time(driver: str) -> None:
+    def hang(_native: Any) -> Reply:
+        runs.clock.advance(DEFAULT_TIMEOUT)
+        return Reply(chunks=["So ", "late"], delay=[0.0, 20.0])
+
+    runs = Runs([hang])
+
+    assert runs.drive(driver).reason == BY_DEFAULT
+
+
+def test_a_pause_before_a_retry_is_ended_although_nobody_set_a_time() -> None:
+    def fail(_native: Any) -> Reply:
+        runs.clock.advance(
+            DEFAULT_TIMEOUT - 1
+        )  # the pause of up to 100000 seconds is longer than what is left
+        raise ConnectionError("nobody there")
+
+    retry = {"max_retries": 1, "base_delay": 1e5, "max_delay": 1e5}
+    runs = Runs([fail, "never"], sections={"retry": retry})
+    running = threading.Thread(target=runs.clock.wait_for_sleepers)
+    running.start()
+
+    def end() -> None:
+        running.join()
+        runs.clock.advance(1)
+
+    ending = threading.Thread(target=end)
+    ending.start()
+
+    result = runs.drive("run")
+    ending.join()
+
+    assert result.reason == BY_DEFAULT and len(runs.provider.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("conditions", "request_"),
+    [
+        ([], {"timeout": None}),
+        ([], {"timeout": 3 * DEFAULT_TIMEOUT}),
+        ([Timeout(None)], {}),
+        ([read_condition("here", {"type": "timeout", "seconds": False})], {}),
+        ([Timeout(3 * DEFAULT_TIMEOUT)], {}),
+    ],
+)
+def test_whoever_sets_a_time_has_that_one(conditions: list[StopCondition], request_: dict[str, Any]) -> None:
+    runs = Runs([calls("wait", seconds=int(2 * DEFAULT_TIMEOUT)), "done"], *conditions)
+
+    result = runs.drive("run", **request_)
+
+    assert (result.reason.code, result.text) == ("natural_end", "done")
+
+
+def test_a_request_without_a_limit_does_not_lift_the_agents() -> None:
+    runs = Runs([calls("wait", seconds=10), "never"], Timeout(5))
+
+    assert runs.drive("run", timeout=None).reason.code == "timeout"
+
+
+def test_waiting_for_a_decision_costs_nothing_of_the_default_time() -> None:
+    def long(_native: Any) -> Reply:
+        runs.clock.advance(DEFAULT_TIMEOUT - 10)
+        return calls()
+
+    runs = Runs([long, calls("wait", seconds=20), "never"], gate=Suspend("May I?"))
+    result = runs.drive("run")
+    reasons = [result.reason.code]
+    while result.suspended:
+        runs.clock.advance(10 * DEFAULT_TIMEOUT)
+        decisions = [{"target": one.id} for one in result.suspended]
+        result = runs.drive("run", messages=(), session=result.session, decisions=decisions)
+        reasons.append(result.reason.code)
+
+    assert reasons == ["suspended", "suspended", "timeout"]
+    assert result.reason == BY_DEFAULT
 
 
 def test_a_run_within_its_time_ends_by_itself() -> None:

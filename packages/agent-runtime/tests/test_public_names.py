@@ -188,7 +188,7 @@ def test_names_have_one_home_for_type_checkers_and_for_python() -> None:
     seen_by_type_checkers = {
         alias.name: node.module
         for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("agent_runtime.")
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("agent_") and node.level == 0
         for alias in node.names
     }
 

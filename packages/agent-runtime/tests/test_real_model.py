@@ -20,6 +20,8 @@ try:
 except weights.WeightsMissingError as missing:
     pytest.skip(str(missing), allow_module_level=True)
 
+pytestmark = pytest.mark.slow  # loading a model and letting it answer takes seconds
+
 # What was asked before in this process must not change an answer by a rounding error.
 CONFIG = {"max_tokens": 64, "temperature": 0, "cache_prompt": False}
 

@@ -13,14 +13,20 @@ from typing import Any
 import pytest
 
 from agent_core import AgentError
-from agent_runtime import errors, events, phases, registrar, results, runs, specs
-from agent_runtime.defaults import loop_actions
-from agent_runtime.env import ExecutionEnv, Prompt
-from agent_runtime.policies.conditions import CONDITIONS
-from agent_runtime.policies.stats import RunStats
+from agent_core.events import RunEvent
+from agent_runtime import (
+    defaults as loop_actions,
+    env as registrar,
+    errors,
+    phases,
+    results,
+    runs,
+    specs,
+)
+from agent_runtime.env import ExecutionEnv, Prompt, ResolvedAgent
+from agent_runtime.policies import CONDITIONS, RunStats
 from agent_runtime.registries import DuplicateId
 from agent_runtime.remote import RemoteAgentError
-from agent_runtime.resolved import ResolvedAgent, ToolSettings
 from agent_runtime.suspension import Decision, Suspension
 
 PAGES = Path(__file__).parents[3] / "docs" / "reference"
@@ -97,17 +103,17 @@ def error_table() -> str:
 
 def event_table() -> str:
     rows = []
-    for kind in typing.get_args(events.Event):
+    for kind in typing.get_args(RunEvent):
         hints = typing.get_type_hints(kind, localns={"Session": object})
         (name,) = typing.get_args(hints["type"])
-        own = ", ".join(f"`{field}`" for field in hints if field != "type")
+        own = ", ".join(f"`{field}`" for field in hints if field not in ("type", "seq"))
         rows.append((f"`{name}`", own, summary(kind)))
     return table(("type", "fields", "meaning"), *rows)
 
 
 def phase_table() -> str:
     when = {
-        phases.Phase.RUN_START: "once, before the request's messages are added",
+        phases.Phase.RUN_START: "once, when the request's messages are stored",
         phases.Phase.STEP_START: "before each step",
         phases.Phase.BEFORE_INFERENCE: "before the model is asked; last chance to change what it is asked",
         phases.Phase.AFTER_INFERENCE: "when the model has answered, before its calls run",
@@ -142,7 +148,7 @@ TABLES = {
     "retry_policy": lambda: spec_table(specs.RetryPolicy),
     "context_policy": lambda: spec_table(specs.ContextPolicy),
     "remote_endpoint": lambda: spec_table(specs.RemoteEndpoint),
-    "tool_settings": lambda: spec_table(ToolSettings),
+    "tool_settings": lambda: spec_table(specs.ToolSettings),
     "stop_conditions": condition_table,
     "run_request": lambda: spec_table(runs.RunRequest),
     "run_result": lambda: value_table(results.RunResult),
@@ -189,9 +195,16 @@ def test_every_table_is_on_some_page() -> None:
 
 @pytest.mark.parametrize(
     "cls",
-    [specs.AgentSpec, specs.ModelSpec, specs.RetryPolicy, specs.ContextPolicy, runs.RunRequest, ToolSettings],
+    [
+        specs.AgentSpec,
+        specs.ModelSpec,
+        specs.RetryPolicy,
+        specs.ContextPolicy,
+        runs.RunRequest,
+        specs.ToolSettings,
+    ],
 )
-def test_every_field_is_told_about_and_nothing_else_is(cls: Any) -> None:
+def test_every_field_is_described_and_nothing_else_is(cls: Any) -> None:
     assert list(attributes(cls)) == [field.name for field in fields(cls) if field.init]
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core import AgentCore, FunctionTool, tool
 from agent_core.testing import ScriptedProvider
@@ -83,7 +83,7 @@ def function_named(name: str) -> FunctionTool[..., str]:
 
 
 def placing(*calls: Callable[[PluginRegistrar], object], **about: Any) -> Any:
-    """A plugin that places things, and says about itself what it is told to."""
+    """A plugin that places things, and says about itself what the test gives it."""
 
     class Placing:
         version = "1"
@@ -208,6 +208,7 @@ def test_each_stage_is_named_in_its_errors() -> None:
     assert stage_of(delegates=["none"]) == "tools"
 
 
+@settings(max_examples=40)
 @given(st.sets(st.sampled_from(range(len(STAGES))), max_size=4))
 def test_resolving_gives_everything_or_one_resolve_error(chosen: set[int]) -> None:
     wrong: dict[str, Any] = {}
@@ -304,7 +305,7 @@ def test_fallback_models_stand_behind_the_agents_own_in_order_each_with_its_own_
     ]
 
 
-def test_other_declared_models_can_be_asked_beside_the_conversation() -> None:
+def test_other_declared_models_can_be_asked_outside_the_conversation() -> None:
     made = builder(spec()).with_model(ModelSpec("cheap", "p", "mini")).with_model(ModelSpec("gone", "nobody"))
 
     models = made.build_unchecked().resolve("a").models
@@ -556,7 +557,7 @@ def test_an_extension_for_which_there_is_no_provider_is_a_warning() -> None:
 
     assert "e" not in decided(agent)
     assert agent.warnings == (
-        "extension 'e' does nothing: no provider is registered of those it is for, ('openai',)",
+        "extension 'e' does nothing: none of the providers it is for is registered (('openai',))",
     )
 
 
@@ -886,6 +887,7 @@ names = st.text("ab_", min_size=1, max_size=4)
 patterns = st.lists(st.text("ab_*?", min_size=1, max_size=4), max_size=3)
 
 
+@settings(max_examples=40)
 @given(st.sets(names, max_size=5), st.none() | patterns, patterns)
 def test_a_tool_is_left_if_something_allows_it_and_nothing_excludes_it(
     ids: set[str], allowed: list[str] | None, excluded: list[str]

@@ -9,7 +9,7 @@ import pytest
 
 import agent_runtime
 from agent_core import AgentError
-from agent_core.errors import ResolveError as CoreResolveError
+from agent_core.errors import ResolveError as CoreResolveError, nearest
 from agent_core.testing import ScriptedProvider
 from agent_runtime import (
     AgentNotFound,
@@ -30,7 +30,7 @@ from agent_runtime import (
     StateKey,
     ToolIdConflict,
 )
-from agent_runtime.errors import describe, nearest
+from agent_runtime.errors import describe
 
 
 def search(query: str) -> str:

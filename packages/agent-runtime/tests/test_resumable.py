@@ -10,6 +10,7 @@ import pytest
 from agent_core import Session, tool
 from agent_core.testing import Reply, ToolCall
 from agent_runtime import Command, Decision, RunRequest, StateKey, Suspend
+from agent_runtime.recovery import MAY_HAVE_RUN
 
 if TYPE_CHECKING:
     from conftest import Drive, MakeRuntime, Placing
@@ -39,8 +40,8 @@ class Adding:
         self.ran: list[str] = []
         self.keys: list[str] = []
 
-    def tool(self) -> Any:
-        @tool(name="add")
+    def tool(self, *, idempotent: bool = True) -> Any:
+        @tool(name="add", idempotent=idempotent)
         def add(a: int, b: int, context: Any) -> int:
             """Add."""
             self.ran.append(context["tool_call_id"])
@@ -90,6 +91,28 @@ def test_a_run_goes_on_from_every_checkpoint(
         assert [one.content for one in result.session.messages] == [
             one.content for one in whole.session.messages
         ]
+
+
+def test_a_call_that_had_begun_is_not_run_twice_unless_that_does_no_harm(
+    make_runtime: MakeRuntime, drive: Drive
+) -> None:
+    def run(adding: Adding, session: Session, *messages: str, **request: Any) -> Any:
+        runtime = make_runtime([answer] * 9, tools=[adding.tool(idempotent=False)])
+        asked = RunRequest("a", messages, session, run_id="r", resumable=True, **request)
+        return drive(runtime, asked)[1]
+
+    kept: list[Checkpoint] = []
+    run(Adding(), Session("s"), "Add.", checkpoint=kept.append)
+
+    for checkpoint in kept[:-1]:
+        adding = Adding()
+        result = run(adding, as_stored(checkpoint.session))
+        told = {one.metadata["tool_call_id"]: one for one in result.session.messages if one.role == "tool"}
+
+        begun = checkpoint.call_id if checkpoint.kind == "intent" else None
+        assert begun not in adding.ran
+        assert [call for call, one in told.items() if one.content == MAY_HAVE_RUN] == [begun] * bool(begun)
+        assert list(told) == ["c1", "c2", "c3"]
 
 
 def test_a_run_that_is_over_leaves_nothing_to_go_on_with(
@@ -165,7 +188,7 @@ def test_a_call_that_waits_still_waits_and_the_others_run(
     assert sorted(adding.ran) == ["c1", "c2", "c3"]
 
 
-def test_whoever_wants_to_pause_is_told_of_every_checkpoint(make_runtime: MakeRuntime) -> None:
+def test_whoever_wants_to_pause_hears_of_every_checkpoint(make_runtime: MakeRuntime) -> None:
     kept: list[Checkpoint] = []
     runtime = make_runtime([answer] * 9, tools=[Adding().tool()])
     request = RunRequest("a", "Add.", Session("s"), checkpoint=kept.append, pauses=True)

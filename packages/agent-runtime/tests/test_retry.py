@@ -31,7 +31,13 @@ from agent_provider_kit import (
     StreamMalformed,
     Unreachable,
 )
-from agent_provider_kit.testing import (
+from agent_runtime.errors import ModelUnavailable
+from agent_runtime.executor import Answer, Executor, Inference, ProviderExecutor
+from agent_runtime.health import HEALTH, HealthRegistry
+from agent_runtime.retry import RetryingExecutor, delay, judge
+from agent_runtime.specs import ModelSpec, RetryPolicy
+from agent_runtime.testing import ManualClock
+from agent_testing import (
     FAULTS,
     ScriptedServer,
     ServerReply,
@@ -40,25 +46,19 @@ from agent_provider_kit.testing import (
     error_reply,
     sse_reply,
 )
-from agent_runtime.errors import ModelUnavailable
-from agent_runtime.executor import Answer, Executor, Inference, ProviderExecutor
-from agent_runtime.health import HEALTH, HealthRegistry
-from agent_runtime.retry import RetryingExecutor, delay, judge
-from agent_runtime.specs import ModelSpec, RetryPolicy
-from agent_runtime.testing import ManualClock
 from openai_compatible_provider import OpenAICompatibleProvider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from agent_core.testing.script import Line
+    from agent_core.testing.scripted import Line
 
 Dicts = list[dict[str, Any]]
 EXCHANGE = Exchange("scripted", "stream_api", "https://api.invalid/v1", ApiKey("sk-secret", "the test"))
 EARLY = [Unreachable, Overloaded]
 BROKEN = [StreamCutOff, StreamMalformed]
 TAKEN_OVER = [KeyRefused, LimitReached, NotTheProvider]
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def failure(kind: type[ProviderFailure], retry_after: float | None = None, **fields: Any) -> ProviderFailure:
@@ -240,7 +240,7 @@ def test_a_failure_before_the_answer_is_tried_again(
     assert subject.clock.slept == [0.5, 1.0]
 
 
-def test_a_retry_is_told_before_the_pause() -> None:
+def test_a_retry_is_reported_before_the_pause() -> None:
     error = failure(Overloaded)
     [event] = asking(error, "Tea.").run().of_type("retry")
 
@@ -993,7 +993,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize(("name", "stream"), WAYS)
-def test_every_fault_on_the_way_is_lived_through_or_told(name: str, stream: bool) -> None:
+def test_every_fault_on_the_way_is_survived_or_reported(name: str, stream: bool) -> None:
     fault = FAULTS[name]
     with ScriptedServer(fault.apply(GOOD), GOOD) as server:
         outcome = Served(server, stream=stream).run()
@@ -1029,7 +1029,7 @@ def test_a_stream_that_is_cut_is_asked_for_again_without_its_beginning(
     assert "".join(outcome.told[shown + 1 :]) == outcome.text == again
 
 
-def test_a_refused_key_is_told_with_its_origin_and_not_tried_again() -> None:
+def test_a_refused_key_is_reported_with_its_origin_and_not_tried_again() -> None:
     with ScriptedServer(error_reply(401, "no such key", code="invalid_api_key"), GOOD) as server:
         outcome = Served(server).run()
 
@@ -1038,7 +1038,7 @@ def test_a_refused_key_is_told_with_its_origin_and_not_tried_again() -> None:
     assert len(server.requests) == 1
 
 
-def test_a_server_that_is_gone_is_tried_again_and_then_told() -> None:
+def test_a_server_that_is_gone_is_tried_again_and_then_reported() -> None:
     with ScriptedServer() as server:
         pass
     subject = Served(server, policy=RetryPolicy(max_retries=2))

@@ -145,7 +145,7 @@ class Plugin:
 
 
 class Beside:
-    """A tool whose calls may run beside each other."""
+    """A tool whose calls may run in parallel."""
 
     name = "work_beside"
     version = "1"
@@ -299,7 +299,7 @@ def calls_of(session: Session) -> tuple[list[str], list[str]]:
     return made, answered
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(worlds)
 def test_a_run_keeps_its_promises_whatever_happens(world: World) -> None:
     Conversation(world).talk()

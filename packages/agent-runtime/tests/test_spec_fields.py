@@ -40,7 +40,7 @@ from agent_runtime import (
     TokenBudget,
     ToolSettings,
 )
-from agent_runtime.policies.conditions import CONDITIONS
+from agent_runtime.policies import CONDITIONS
 from agent_runtime.testing import ManualClock
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 USAGE = {"input_tokens": 1_000_000, "cached_input_tokens": 400_000, "output_tokens": 2_000_000}
 
 
-class Busy(ProviderError):  # noqa: N818 - reads as what it is
+class Busy(ProviderError):
     """A provider that may be asked again."""
 
     category = "transient"
@@ -71,7 +71,7 @@ class Stopping:
 
 
 class World:
-    """A runtime with two scripted providers, three tools and two agents beside the one that is run."""
+    """A runtime with two scripted providers, three tools and two agents besides the one that is run."""
 
     def __init__(self, script: Any = ("done",), **given: Any) -> None:
         self.clock = ManualClock(auto_advance=True)
@@ -113,7 +113,7 @@ class World:
         return [one for one in self.runtime.run(RunRequest(self.spec.id, "Begin")) if one["type"] == kind]
 
     def sent(self, **given: Any) -> list[str]:
-        """Run, and return what the model was told in its first request."""
+        """Run, and return what the model read in its first request."""
         self.run(**given)
         return [message["content"] for message in self.provider.requests[0].native_messages]
 
@@ -138,7 +138,7 @@ class World:
 
 
 def calling(name: str, times: int = 10, **arguments: Any) -> list[Any]:
-    """A script that calls a tool again and again, each time with other arguments unless told."""
+    """A script that calls a tool again and again, each time with other arguments unless asked not to."""
     usage = {"input_tokens": 60, "output_tokens": 40}
     calls = [
         ToolCall(name, arguments or ({"query": str(n)} if name == "search" else {})) for n in range(times)
@@ -234,7 +234,7 @@ def compactions(world: World) -> int:
     return sum(event["type"] == "compaction" for event in world.runtime.run(request))
 
 
-# --- Tools that run beside each other, and tools that do not end
+# --- Tools that run in parallel, and tools that do not end
 
 
 def most_at_once(concurrency: int) -> int:
@@ -336,7 +336,7 @@ def far_away() -> Iterator[str]:
 
 
 def remote(prompt: str) -> Callable[[str, Any], Any]:
-    """Ask a remote agent as a delegate, and return what the model is told, in short."""
+    """Ask a remote agent as a delegate, and return what the model reads, in short."""
 
     def look(field: str, value: Any) -> str:
         with far_away() as url:
@@ -710,7 +710,7 @@ def test_the_table_has_every_field_of_every_declaration_and_no_other() -> None:
 
 
 def test_the_longest_pause_is_kept_whatever_the_first_one_is() -> None:
-    """`base_delay` and `max_delay` are told apart only by several pauses."""
+    """`base_delay` and `max_delay` differ only over several pauses."""
     script = [*repeat(Busy(), 6), "done"]
     world = World(script, sections={"retry": {"max_retries": 6, "base_delay": 4, "max_delay": 8}})
 

@@ -1,4 +1,4 @@
-"""Declarations in files: three formats that say the same, and mistakes told with their file and line."""
+"""Declarations in files: three formats that say the same, and mistakes reported with their file and line."""
 
 import copy
 import dataclasses
@@ -14,16 +14,12 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
+from agent_runtime import documents
+from agent_runtime.documents import Document, line_of, parse_json, parse_toml, parse_yaml
 from agent_runtime.errors import SpecError, SpecFileError
-from agent_runtime.files import Declarations, limits, load_specs
-from agent_runtime.files.documents import Document
-from agent_runtime.files.json_text import parse_json
-from agent_runtime.files.problems import line_of
-from agent_runtime.files.reading import PARSERS
-from agent_runtime.files.toml_text import parse_toml
-from agent_runtime.files.yaml_text import parse_yaml
+from agent_runtime.files import _PARSERS, Declarations, load_specs
 from agent_runtime.specs import AgentSpec, ContextPolicy, ModelSpec, RemoteEndpoint, RetryPolicy
 
 KINDS = ("toml", "python")
@@ -246,10 +242,21 @@ class TestFormats:
         for cls, given_fields in shown:
             assert set(given_fields) == {field.name for field in dataclasses.fields(cls) if field.init}
 
-    @every_format
+    @settings(max_examples=25)
     @given(data=declarations)
-    def test_whatever_is_declared_comes_back(self, form: str, data: dict[str, Any]) -> None:
-        assert load_as(form, data) == declared(data)
+    def test_whatever_is_declared_comes_back_and_everything_has_its_place(self, data: dict[str, Any]) -> None:
+        expected = declared(data)
+
+        for suffix, write in FORMATS.values():
+            text = write(data)
+            document = _PARSERS[suffix](text)
+            assert load_text(text, suffix) == expected
+            assert set(ways(document.data)) == set(document.places)
+
+        text = json.dumps(data, indent=1)
+        for way, place in parse_json(text).places.items():
+            if way and isinstance(way[-1], str):
+                assert text.startswith(json.dumps(way[-1]) + ":", place)
 
     @pytest.mark.parametrize("suffix", [".json", ".yaml", ".toml"])
     def test_a_list_of_declarations_has_the_ids_inside(self, suffix: str) -> None:
@@ -320,23 +327,6 @@ class TestGuide:
 
 
 class TestPlaces:
-    @every_format
-    @given(data=declarations)
-    def test_everything_in_a_file_has_its_place(self, form: str, data: dict[str, Any]) -> None:
-        suffix, write = FORMATS[form]
-
-        document = PARSERS[suffix](write(data))
-
-        assert set(ways(document.data)) == set(document.places)
-
-    @given(data=declarations)
-    def test_the_place_of_a_key_is_where_it_is_written(self, data: dict[str, Any]) -> None:
-        text = json.dumps(data, indent=1)
-
-        for way, place in parse_json(text).places.items():
-            if way and isinstance(way[-1], str):
-                assert text.startswith(json.dumps(way[-1]) + ":", place)
-
     @pytest.mark.parametrize(
         ("text", "way", "line"),
         [
@@ -394,49 +384,46 @@ def spelt(way: tuple[str | int, ...]) -> str:
 
 
 MAPPINGS = list(mappings(FULL))
+TYPED_FIELDS = [
+    (*way, key)
+    for way in MAPPINGS
+    for key, value in follow(FULL, way).items()
+    if not isinstance(value, str) and key not in {"tools", "endpoint"}
+]
 SEVERAL_LINES = [form for form in FORMATS if form != "json in one line"]
 
 
 class TestMistakes:
     @pytest.mark.parametrize("form", SEVERAL_LINES)
-    @pytest.mark.parametrize("way", MAPPINGS, ids=spelt)
-    def test_an_unknown_field_is_told_with_its_line(self, form: str, way: tuple[str | int, ...]) -> None:
-        data = copy.deepcopy(FULL)
-        follow(data, way)["unheard_of"] = 1
+    def test_an_unknown_field_is_reported_with_its_line(self, form: str) -> None:
         suffix, write = FORMATS[form]
-        text = write(data)
+        for way in MAPPINGS:
+            data = copy.deepcopy(FULL)
+            follow(data, way)["unheard_of"] = 1
+            text = write(data)
 
-        error = mistake(text, suffix)
+            error = mistake(text, suffix)
 
-        assert error.field == f"{spelt(way)}.unheard_of"
-        assert error.line == text[: text.index("unheard_of")].count("\n") + 1
-        assert "no field 'unheard_of'" in error.problem
-        assert str(way[1]) in error.problem
+            assert error.field == f"{spelt(way)}.unheard_of"
+            assert error.line == text[: text.index("unheard_of")].count("\n") + 1, way
+            assert "no field 'unheard_of'" in error.problem, way
+            assert str(way[1]) in error.problem
 
     @pytest.mark.parametrize("form", SEVERAL_LINES)
-    @pytest.mark.parametrize(
-        "way",
-        [
-            (*way, key)
-            for way in MAPPINGS
-            for key, value in follow(FULL, way).items()
-            if not isinstance(value, str) and key not in {"tools", "endpoint"}
-        ],
-        ids=spelt,
-    )
-    def test_a_wrong_type_is_told_with_its_line(self, form: str, way: tuple[str | int, ...]) -> None:
-        data = copy.deepcopy(FULL)
-        follow(data, way[:-1])[way[-1]] = "unfit"
+    def test_a_wrong_type_is_reported_with_its_line(self, form: str) -> None:
         suffix, write = FORMATS[form]
-        text = write(data)
+        for way in TYPED_FIELDS:
+            data = copy.deepcopy(FULL)
+            follow(data, way[:-1])[way[-1]] = "unfit"
+            text = write(data)
 
-        error = mistake(text, suffix)
+            error = mistake(text, suffix)
 
-        assert error.field == spelt(way)
-        assert error.line == text[: text.index("unfit")].count("\n") + 1
-        assert f"'{way[1]}'" in error.problem
+            assert error.field == spelt(way)
+            assert error.line == text[: text.index("unfit")].count("\n") + 1, way
+            assert f"'{way[1]}'" in error.problem, way
 
-    def test_what_a_condition_refuses_is_told_with_its_line(self) -> None:
+    def test_what_a_condition_refuses_is_reported_with_its_line(self) -> None:
         agent = "[agents.a]\nmodel = 'gpt'\nmax_rounds = 3\n"
         text = agent + "[[agents.a.stop_conditions]]\ntype = 'max_rounds'\nrounds = 0"
 
@@ -466,7 +453,7 @@ class TestMistakes:
             ("\n[1]", 1, None, "must hold a mapping"),
         ],
     )
-    def test_a_mistake_is_told_with_line_and_field(
+    def test_a_mistake_is_reported_with_line_and_field(
         self, text: str, line: int, field: str | None, problem: str
     ) -> None:
         error = mistake(text, ".json")
@@ -495,7 +482,7 @@ class TestMistakes:
             ('"sections": {\n"retry": 3}', "sections.retry", "must be a mapping"),
         ],
     )
-    def test_a_mistake_in_an_agent_is_told_with_line_and_field(
+    def test_a_mistake_in_an_agent_is_reported_with_line_and_field(
         self, text: str, field: str, problem: str
     ) -> None:
         error = mistake(f'{{"agents": {{"a": {{"model": "x", {text}}}}}}}', ".json")
@@ -503,7 +490,7 @@ class TestMistakes:
         assert (error.line, error.field) == (2, f"agents.a.{field}")
         assert error.problem.startswith("agent 'a'") and problem in error.problem
 
-    def test_of_several_mistakes_the_topmost_is_told(self) -> None:
+    def test_of_several_mistakes_the_topmost_is_reported(self) -> None:
         text = "models:\n  m: {}\nagents:\n  a: {}\nother: 1\n"
 
         assert mistake(text, ".yaml").line == 2
@@ -526,7 +513,7 @@ class TestMistakes:
             ("agents:\n  a: {}\n  'a': {}\n", ".yaml", 2, 3),
         ],
     )
-    def test_a_key_that_stands_twice_is_told_with_both_lines(
+    def test_a_key_that_stands_twice_is_reported_with_both_lines(
         self, text: str, suffix: str, first: int, second: int
     ) -> None:
         error = mistake(text, suffix)
@@ -537,7 +524,7 @@ class TestMistakes:
     def test_toml_refuses_a_key_that_stands_twice(self) -> None:
         assert mistake("[agents.a]\nmodel = 'x'\nmodel = 'y'\n", ".toml").line == 3
 
-    def test_an_id_that_stands_twice_in_a_list_is_told_with_both_lines(self) -> None:
+    def test_an_id_that_stands_twice_in_a_list_is_reported_with_both_lines(self) -> None:
         error = mistake(
             "models:\n- {id: a, provider: x}\n- {id: b, provider: x}\n- {id: a, provider: x}\n", ".yaml"
         )
@@ -568,7 +555,9 @@ class TestSyntax:
             ("agents: {a: {\n\n", ".yaml", 3),
         ],
     )
-    def test_text_that_is_not_valid_is_told_with_its_line(self, text: str, suffix: str, line: int) -> None:
+    def test_text_that_is_not_valid_is_reported_with_its_line(
+        self, text: str, suffix: str, line: int
+    ) -> None:
         error = mistake(text, suffix)
 
         assert error.line == line
@@ -679,7 +668,7 @@ class TestHostileFiles:
         assert "more than 20,000 values" in mistake("\n".join(lines), ".yaml").problem
 
     def test_yaml_nodes_are_counted_while_they_are_made(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(limits, "MAX_VALUES", 10)
+        monkeypatch.setattr(documents, "MAX_VALUES", 10)
 
         assert "more than 10 values" in mistake("agents: [" + "x, " * 20 + "[", ".yaml").problem
 
@@ -728,10 +717,10 @@ class TestFiles:
     def test_a_file_that_is_too_large_is_not_read(self) -> None:
         assert "larger than 1,000,000 bytes" in mistake(b"#" * 1_000_001, ".toml").problem
 
-    def test_without_pyyaml_the_way_to_get_it_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_pyyaml_the_error_says_how_to_get_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "yaml", None)
 
-        assert "pip install 'agent-runtime[yaml]'" in mistake("agents: {}", ".yaml").problem
+        assert "pip install 'keelwork-runtime[yaml]'" in mistake("agents: {}", ".yaml").problem
         assert load_text("{}", ".json") == Declarations()
 
 
@@ -764,7 +753,7 @@ class TestDirectories:
         with pytest.raises(SpecFileError, match=r"specs\.toml: cannot be read"):
             load_specs(tmp_path)
 
-    def test_an_id_that_two_files_declare_is_told_with_both_places(self, tmp_path: Path) -> None:
+    def test_an_id_that_two_files_declare_is_reported_with_both_places(self, tmp_path: Path) -> None:
         (tmp_path / "a.toml").write_text("\n[models.gpt]\nprovider = 'x'\n")
         (tmp_path / "b.json").write_text('{"models": {\n\n"gpt": {"provider": "y"}}}')
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core import Session
 from agent_core.frozen import FrozenValueError
@@ -72,6 +72,7 @@ def test_updating_gives_another_snapshot_and_leaves_the_first_alone() -> None:
     assert (before.read(TOTAL), after.read(TOTAL)) == (2, 5)
 
 
+@settings(max_examples=40)
 @given(updates, st.randoms(use_true_random=False))
 def test_commutative_updates_come_to_the_same_in_any_order(changes: list[Any], random: Any) -> None:
     shuffled = random.sample(changes, len(changes))
@@ -79,6 +80,7 @@ def test_commutative_updates_come_to_the_same_in_any_order(changes: list[Any], r
     assert dict(applied(State(KEYS), changes)) == dict(applied(State(KEYS), shuffled))
 
 
+@settings(max_examples=40)
 @given(st.lists(json_values, min_size=1))
 def test_of_exclusive_updates_the_last_counts(values: list[Any]) -> None:
     state = applied(State(KEYS), [("plain", value) for value in values])
@@ -86,6 +88,7 @@ def test_of_exclusive_updates_the_last_counts(values: list[Any]) -> None:
     assert state.read(PLAIN) == values[-1]
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from(["plain", "kept"]), json_values))
 def test_what_is_saved_passes_through_json_and_comes_back(values: dict[str, Any]) -> None:
     keys = {"plain": PLAIN, "kept": StateKey("kept", None, scope="session")}

@@ -14,13 +14,17 @@ from hypothesis import given, settings, strategies as st
 from agent_core import Cancellation, Session, tool
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import Block, Checkpoint, Command, PhaseView, RunRequest, SetResult, StateKey
+from agent_runtime.recovery import MAY_HAVE_RUN
+from agent_runtime.suspension import read_saved_run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conftest import Drive, MakeRuntime, OpenCalls, Placing
 
     Plugin = type[Placing]
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def asking(*calls: ToolCall, **options: Any) -> Reply:
@@ -133,7 +137,7 @@ def test_calls_of_other_tools_never_overlap(make_runtime: MakeRuntime, drive: Dr
 
     @tool(name="beside", parallel=True)
     def beside(number: int) -> str:
-        """Work beside others."""
+        """Work in parallel."""
         meeting.enter()
         order.append("beside")
         meeting.leave()
@@ -176,9 +180,7 @@ def test_answers_stand_in_the_order_of_the_calls_whichever_ends_first(
     assert sorted(shown) == ids
 
 
-def test_a_plugin_may_say_which_of_its_tools_run_beside_others(
-    make_runtime: MakeRuntime, drive: Drive
-) -> None:
+def test_a_plugin_may_say_which_of_its_tools_run_in_parallel(make_runtime: MakeRuntime, drive: Drive) -> None:
     meeting = Meeting(2)
 
     class Several:
@@ -233,24 +235,137 @@ def test_hooks_and_checkpoints_of_calls_that_run_together_come_one_after_the_oth
 
     drive(runtime, RunRequest("a", "Go.", checkpoint=keep))
 
-    assert log == [
-        "input None",
-        "answer None",
-        "intent call_1",
-        "intent call_2",
-        "intent call_3",
-        "call_1,call_2,call_3",
-        "result call_1",
-        "call_1,call_2,call_3",
-        "result call_2",
-        "call_1,call_2,call_3",
-        "result call_3",
-        "answer None",
-        "end None",
-    ]
+    assert log[:5] == ["input None", "answer None", "intent call_1", "intent call_2", "intent call_3"]
+    assert sorted(log[5:8]) == ["result call_1", "result call_2", "result call_3"]
+    assert log[8:] == [*["call_1,call_2,call_3"] * 3, "answer None", "end None"]
 
 
-def test_a_hook_that_fails_after_a_call_does_not_cost_the_results_beside_it(
+def watched(runtime: Any, request: RunRequest, way: str, watch: Callable[[dict[str, Any]], None]) -> Any:
+    """Return what a run came to; its events are looked at as they come."""
+    if way == "run":
+        stream = runtime.run(request)
+        for event in stream:
+            watch(event)
+        return stream.result
+
+    async def look() -> Any:
+        stream = runtime.run_async(request)
+        async for event in stream:
+            watch(event)
+        return stream.result
+
+    return asyncio.run(look())
+
+
+class SecondFirst:
+    """Two calls at the same time; the first ends only when the result of the second is kept."""
+
+    def __init__(self) -> None:
+        self.kept: list[Checkpoint] = []
+        self._second_is_kept = threading.Event()
+
+    def tool(self) -> Any:
+        @tool(name="work", parallel=True)
+        def work(number: int) -> str:
+            """Work."""
+            assert number == 2 or self._second_is_kept.wait(PATIENCE)
+            return f"worked {number}"
+
+        return work
+
+    def keep(self, checkpoint: Checkpoint) -> None:
+        self.kept.append(checkpoint)
+        if self._is_of_second(checkpoint):
+            self._second_is_kept.set()
+
+    def between(self) -> Session:
+        """Return the session as it was kept when only the second call had its result."""
+        [checkpoint] = [one for one in self.kept if self._is_of_second(one)]
+        return Session.from_dict(json.loads(json.dumps(checkpoint.session.to_dict())))
+
+    @staticmethod
+    def _is_of_second(checkpoint: Checkpoint) -> bool:
+        return (checkpoint.kind, checkpoint.call_id) == ("result", "call_2")
+
+
+@pytest.mark.parametrize("way", ["run", "run_async"])
+def test_a_result_is_kept_while_slower_calls_still_run_and_before_anybody_hears_of_it(
+    make_runtime: MakeRuntime, way: str
+) -> None:
+    calls = SecondFirst()
+    shown: list[str] = []
+
+    def watch(event: dict[str, Any]) -> None:
+        if event["type"] == "tool_call_result":
+            shown.append(event["call_id"])
+            stored = calls.kept[-1].session
+            results = {one.metadata["tool_call_id"] for one in stored.messages if one.role == "tool"}
+            saved = read_saved_run(stored)
+            assert event["call_id"] in results | set(saved.finished if saved is not None else ())
+
+    runtime = make_runtime([numbered("work", 1, 2), "Done."], tools=[calls.tool()])
+
+    result = watched(runtime, RunRequest("a", "Go.", checkpoint=calls.keep), way, watch)
+
+    assert shown == ["call_2", "call_1"]
+    assert answers(result) == ["worked 1", "worked 2"]
+    assert "agent_run" not in result.session.metadata
+    saved = read_saved_run(calls.between())
+    assert saved is not None
+    assert (saved.begun, list(saved.finished)) == (("call_1",), ["call_2"])
+
+
+def test_a_new_run_answers_the_calls_of_one_that_broke_off_with_what_is_known(
+    make_runtime: MakeRuntime, drive: Drive
+) -> None:
+    calls = SecondFirst()
+    runtime = make_runtime([numbered("work", 1, 2), "Done."], tools=[calls.tool()])
+    drive(runtime, RunRequest("a", "Go.", checkpoint=calls.keep))
+    again = make_runtime(["I see."], tools=[calls.tool()])
+
+    _events, result = drive(again, RunRequest("a", "What happened?", calls.between()))
+
+    contents = [one.content for one in result.session.messages if one.role == "tool"]
+    assert contents == [MAY_HAVE_RUN, "worked 2"]
+    assert result.text == "I see."
+
+
+def test_what_was_said_is_kept_before_anybody_hears_of_the_run(make_runtime: MakeRuntime) -> None:
+    kept: list[Checkpoint] = []
+    runtime = make_runtime(["Done."])
+
+    for event in runtime.run(RunRequest("a", "Go.", checkpoint=kept.append)):
+        assert event["type"] != "run_start" or [one.content for one in kept[-1].session.messages] == ["Go."]
+
+    assert kept[0].kind == "input"
+
+
+def test_a_result_that_cannot_be_kept_is_not_shown(make_runtime: MakeRuntime, drive: Drive) -> None:
+    kept = threading.Event()
+
+    def keep(checkpoint: Checkpoint) -> None:
+        if checkpoint.call_id == "call_1" and checkpoint.kind == "result":
+            raise OSError("the disk is full")
+        if checkpoint.call_id == "call_2" and checkpoint.kind == "result":
+            kept.set()
+
+    @tool(parallel=True)
+    def work(number: int) -> str:
+        """Work; the first call ends when the result of the second is kept."""
+        assert number != 1 or kept.wait(60)
+        return f"worked {number}"
+
+    runtime = make_runtime([numbered("work", 1, 2), "Done."], tools=[work])
+
+    events, result = drive(runtime, RunRequest("a", "Go.", checkpoint=keep))
+
+    shown = [event["call_id"] for event in events if event["type"] == "tool_call_result"]
+    assert "call_1" not in shown
+    assert result.reason.code == "error" and "the disk is full" in result.reason.detail
+    assert answers(result) == ["worked 1", "worked 2"]
+
+
+def test_a_hook_that_fails_after_a_call_does_not_cost_the_other_results(
     make_runtime: MakeRuntime, placing: Plugin, drive: Drive
 ) -> None:
     def fail(_view: PhaseView) -> None:
@@ -638,7 +753,7 @@ def test_who_decides_about_a_call_sees_it(make_runtime: MakeRuntime, watch: Driv
     assert waiting.parameters["display"]["content"] == "-white\n+red[2J"
 
 
-def test_a_tool_is_told_by_which_display_somebody_decided(make_runtime: MakeRuntime, watch: Drive) -> None:
+def test_a_tool_learns_by_which_display_somebody_decided(make_runtime: MakeRuntime, watch: Drive) -> None:
     asked = {"permissions": {"ask": ["paint"]}}
     _events, result = painting(make_runtime, watch, "red", sections=asked)
     kept = result.session.to_dict()

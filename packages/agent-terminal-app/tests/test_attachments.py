@@ -15,12 +15,15 @@ from agent_terminal_app.chat.attachments import (
     LONGEST_TEXT,
     MOST,
     NotAttached,
+    Workspace,
+    _in_order,
     check_together,
+    find_mentions,
+    mention,
+    open_mention,
     read_file,
     text_attachment,
 )
-from agent_terminal_app.chat.mentions import being_typed, find_mentions, mention
-from agent_terminal_app.chat.workspace import Workspace, _in_order
 
 PNG = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -67,7 +70,7 @@ def test_what_cannot_be_sent_is_told_before_it_is(tmp_path: Path) -> None:
         ("a.pdf", "is application/pdf: text files and PNG"),
         ("long.txt", "is too large (512 kB, at most 512 kB): attach a part of it"),
         ("large.png", "is too large (5.0 MB, at most 5.0 MB)"),
-        ("pipe", "is no ordinary file"),
+        ("pipe", "is not a regular file"),
         ("missing", "cannot be read: No such file"),
         (".", "is a folder: name a file in it"),
     ]:
@@ -76,7 +79,7 @@ def test_what_cannot_be_sent_is_told_before_it_is(tmp_path: Path) -> None:
 
 
 def test_a_device_that_never_ends_is_not_read() -> None:
-    with pytest.raises(NotAttached, match="no ordinary file"):
+    with pytest.raises(NotAttached, match="not a regular file"):
         read_file(Path("/dev/zero"))
 
 
@@ -114,14 +117,14 @@ def test_a_file_is_found_though_a_sentence_ends_behind_it(project: Path) -> None
 @given(st.text(max_size=60))
 def test_any_text_can_be_looked_through(text: str) -> None:
     find_mentions(f"@{text}", [Path("/nowhere")])
-    being_typed(text)
+    open_mention(text)
 
 
 def test_what_is_being_typed_is_the_last_mention() -> None:
-    assert being_typed("see @src/ma") == (4, "src/ma")
-    assert being_typed('see @"my fi') == (4, "my fi")
-    assert being_typed("see @a.py and") is None
-    assert being_typed("mail@a") is None
+    assert open_mention("see @src/ma") == (4, "src/ma")
+    assert open_mention('see @"my fi') == (4, "my fi")
+    assert open_mention("see @a.py and") is None
+    assert open_mention("mail@a") is None
     assert mention("a.py") == "@a.py" and mention("my file.txt") == '@"my file.txt"'
 
 
@@ -146,6 +149,26 @@ def test_what_git_ignores_is_not_offered_and_git_runs_nothing_of_the_repository(
     assert "src/main.py" in files and ".gitignore" in files
     assert "build.log" not in files
     assert not (project / "sprung").exists()
+
+
+def test_git_fetches_nothing_for_a_listing(project: Path) -> None:
+    """A partial clone lacks the patterns of an ignored file, and its settings say what fetches them."""
+    settings = ["core.repositoryFormatVersion 1", "extensions.partialClone origin", "remote.origin.url ."]
+    settings += ["remote.origin.promisor true", f"remote.origin.uploadpack touch {project}/sprung;"]
+    settings += ["protocol.file.allow always"]
+    missing = "100644,0000000000000000000000000000000000000007,.gitignore"
+    commands = [["init", "-q"], ["update-index", "--add", "--cacheinfo", missing]]
+    commands += [["update-index", "--skip-worktree", ".gitignore"]]
+    commands += [["config", *setting.split(" ", 1)] for setting in settings]
+    for arguments in commands:
+        subprocess.run(["git", *arguments], cwd=project, check=True, capture_output=True)
+
+    Workspace(project).files()
+
+    assert not (project / "sprung").exists()
+    listing = ["git", "ls-files", "--others", "--exclude-standard"]
+    subprocess.run(listing, cwd=project, check=False, capture_output=True)
+    assert (project / "sprung").exists()  # git alone would have
 
 
 def test_without_git_hidden_files_are_left_out(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

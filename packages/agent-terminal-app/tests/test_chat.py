@@ -1,4 +1,4 @@
-"""The chat in a pipe and in a real terminal, with the demonstration in place of a model."""
+"""The chat in a pipe, with the demonstration in place of a model; test_screen.py has it in a terminal."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pexpect
 import pytest
+
+from agent_terminal_app.testing.launcher import shared_launcher
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 AGENT = [sys.executable, "-m", "agent_terminal_app"]
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 
 
 @pytest.fixture
@@ -27,15 +27,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def piped(environment: dict[str, str], lines: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*AGENT, *arguments],
-        input=lines,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return shared_launcher().run([*AGENT[1:], *arguments], environment=environment, folder=None, stdin=lines)
 
 
 def test_a_conversation_through_a_pipe(environment: dict[str, str]) -> None:
@@ -93,48 +85,3 @@ def test_a_reader_that_leaves_ends_it_quietly(environment: dict[str, str]) -> No
 
     assert chat.returncode == 1
     assert problems == b""
-
-
-class Terminal:
-    """A chat in a terminal of its own."""
-
-    def __init__(self, environment: dict[str, str]) -> None:
-        arguments = [*AGENT[1:], "chat", "--demo"]
-        self.child: Any = pexpect.spawn(
-            AGENT[0], arguments, env=environment, dimensions=(24, 80), encoding="utf-8", timeout=30
-        )
-
-    def type(self, text: str) -> None:
-        self.child.send(text)
-
-    def expect(self, pattern: str) -> None:
-        self.child.expect(pattern)
-
-    def end(self) -> int:
-        self.child.expect(pexpect.EOF)
-        self.child.close()
-        return int(self.child.exitstatus)
-
-
-def test_a_conversation_in_a_terminal(environment: dict[str, str]) -> None:
-    terminal = Terminal(environment)
-
-    terminal.expect("A demonstration")
-    terminal.expect("»")
-    terminal.type("Good morning\r")
-    terminal.expect("You said: Good morning")
-    terminal.type("/quit\r")
-
-    assert terminal.end() == 0
-
-
-def test_control_d_leaves_and_control_c_clears_first(environment: dict[str, str]) -> None:
-    terminal = Terminal(environment)
-
-    terminal.expect("»")
-    terminal.type("half a thought\x03")
-    terminal.type("hello\r")
-    terminal.expect("You said|I am a")
-    terminal.type("\x04")
-
-    assert terminal.end() == 0

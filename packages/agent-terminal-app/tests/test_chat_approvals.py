@@ -14,11 +14,10 @@ from agent_app import AgentApplication, Approval
 from agent_core import Session
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import Suspend
-from agent_terminal_app.chat.approvals import Approvals
 from agent_terminal_app.chat.conversation import Conversation
-from agent_terminal_app.chat.exact_call import call_lines, heading
-from agent_terminal_app.chat.questions import Answer, Question, Unclear
-from agent_terminal_app.chat.screen import TextScreen
+from agent_terminal_app.chat.questions.approvals import Approvals, Unclear
+from agent_terminal_app.chat.questions.question import Answer, Question, call_lines, heading
+from agent_terminal_app.chat.rendering.screen import TextScreen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -400,7 +399,7 @@ def test_a_line_that_was_begun_before_the_question_is_kept_for_later(sit: Any, r
     assert not sitting.answer("yes, and then make")
 
     shown = sitting.shown()
-    assert "kept for after your answer: yes, and then make" in shown and "[1] yes, once" in shown
+    assert "Queued until you have answered: yes, and then make" in shown and "[1] yes, once" in shown
     assert ran == []
     [waiting] = sitting.app.store.inputs(str(sitting.conversation.session_id))
     assert waiting.message["content"] == "yes, and then make"
@@ -457,7 +456,7 @@ def test_a_question_that_somebody_else_has_answered_is_not_answered_twice(
         assert not sitting.answer("y" if not approved else "n")
 
     shown = sitting.shown()
-    assert "Somebody else has answered this meanwhile." in shown and "  make\n" in shown
+    assert "Somebody else has already answered this." in shown and "  make\n" in shown
     assert question.id == first.id
     assert sitting.answer("n")
     assert ran == (["git status"] if approved else [])
@@ -472,7 +471,7 @@ def test_where_somebody_else_has_answered_the_last_question_the_agent_goes_on_wi
     sitting.shown()
 
     assert sitting.answer("n")
-    assert "Somebody else has answered this meanwhile." in sitting.shown()
+    assert "Somebody else has already answered this." in sitting.shown()
     assert ran == ["git status"]
 
 

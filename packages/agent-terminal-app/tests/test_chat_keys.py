@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_app import AgentApplication
 from agent_terminal_app.testing.terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 DEMO = [sys.executable, "-m", "agent_terminal_app", "chat", "--demo"]
@@ -26,6 +27,36 @@ trap 'echo was interrupted' INT
 cat > paged.txt
 echo "this is the pager"
 until read line < /dev/tty; do :; done
+"""
+
+# A chat whose sessions are kept, and whose tool counts when the bell rings.
+PROGRAM = """
+import asyncio, sys
+from pathlib import Path
+from agent_app import AgentApplication
+from agent_terminal_app.chat.loop import Chat
+from agent_terminal_app.chat.prompt.prompt import PromptScreen, run_prompt
+from agent_terminal_app.cli import leave
+from agent_terminal_app.demo import DemoCounter, DemoProvider
+
+folder = Path(sys.argv[1])
+
+class Counter(DemoCounter):
+    async def stream_tool(self, tool_name, arguments):
+        while not (folder / "bell").exists():
+            await asyncio.sleep(0.01)
+        yield {"success": True, "result": f"counted to {arguments['upto']}"}
+
+def open_app():
+    config = {"agents": {"a": {"model": "demo"}}, "models": {"demo": {"provider": "demo"}},
+              "permissions": {"allow": ["count"]}}
+    plugins = [DemoProvider, Counter]
+    return AgentApplication(config, store=f"sqlite:///{folder}/app.db", plugins=plugins, installed=False)
+
+async def sit():
+    return await run_prompt(Chat(open_app, PromptScreen(color=True)), None)
+
+leave(asyncio.run(sit()))
 """
 
 Start = "Callable[..., Terminal]"
@@ -45,11 +76,13 @@ def environment(tmp_path: Path) -> dict[str, str]:
 def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
     started = []
 
-    def begin(keys: str = "", until: str = "ready", **variables: str) -> Terminal:
+    def begin(
+        keys: str = "", until: str = "ready", command: Sequence[str] = DEMO, **variables: str
+    ) -> Terminal:
         (tmp_path / "config" / "agent").mkdir(parents=True)
         if keys:
             (tmp_path / "config" / "agent" / "keys.toml").write_text(keys)
-        terminal = Terminal(DEMO, environment={**environment, **variables}, folder=tmp_path, columns=100)
+        terminal = Terminal(command, environment={**environment, **variables}, folder=tmp_path, columns=100)
         started.append(terminal)
         if until:
             terminal.expect_line(until)
@@ -128,10 +161,11 @@ def test_other_keys_do_what_was_done_by_the_usual_ones(start: Callable[..., Term
     terminal.expect_line("ready")
     terminal.type("alpha\x13")
     terminal.expect("You said: alpha")
+    terminal.expect_line("ready")
     terminal.type(f"{F6}fir")
-    terminal.expect_line("  second$")
+    terminal.expect_line("I-search.*fir$")
     terminal.type("\r")
-    terminal.wait(lambda: not any(line.startswith("I-search") for line in terminal.lines))
+    terminal.wait(lambda: terminal.lines[-3:-1] == ["» first", "  second"])
     terminal.type(CTRL_C)
     terminal.wait(lambda: terminal.lines[-2:-1] == ["»"])
     terminal.type(f"{CTRL_T}{CTRL_R}x{F1}")
@@ -225,27 +259,34 @@ def test_the_transcript_is_the_whole_session_and_the_terminal_comes_back(
 
 
 def test_the_agent_goes_on_while_one_reads_and_is_seen_afterwards(
-    start: Callable[..., Terminal], pager: Path
+    start: Callable[..., Terminal], pager: Path, tmp_path: Path
 ) -> None:
-    terminal = start(PAGER=str(pager))
-    terminal.type("hello\r")
-    terminal.expect("I repeat what you say")
-    terminal.expect_line("ready")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, str(tmp_path / "program.py"), str(tmp_path)]
+    terminal = start(command=command, PAGER=str(pager))
     terminal.type("count to 3\r")
     terminal.expect_line("⚙ count")
     terminal.type(CTRL_T)
     terminal.expect_line("this is the pager")
-    terminal.until_quiet(1.0)
+    (tmp_path / "bell").touch()
+    terminal.wait(lambda: answered(tmp_path), "an answer that is stored")
     assert "counted to 3" not in terminal.text
     terminal.type("\n")
     terminal.expect("The tool says: counted to 3")
     terminal.expect_line("ready")
 
 
+def answered(folder: Path) -> bool:
+    """Say whether the last thing in the only session is the agent's answer."""
+    with AgentApplication({}, store=f"sqlite:///{folder}/app.db", installed=False) as app:
+        (session,) = app.list_sessions().sessions
+        return str(app.load_session(session.id).messages[-1].content).startswith("The tool says")
+
+
 def test_without_a_pager_the_transcript_is_printed(start: Callable[..., Terminal], tmp_path: Path) -> None:
     terminal = start(PATH=str(tmp_path), PAGER="nothing 'at all")
     terminal.type(CTRL_T)
-    terminal.expect_line("nothing was said yet")
+    terminal.expect_line("nothing has been said yet")
     terminal.type("hello there\r")
     terminal.expect("You said: hello there")
     terminal.expect_line("ready")

@@ -19,15 +19,15 @@ from prompt_toolkit.document import Document
 from agent_app import AgentApplication
 from agent_core import ProviderError
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
-from agent_terminal_app.chat.completion import ChatCompleter, FeatureCompletion, accepted
 from agent_terminal_app.chat.loop import Chat
+from agent_terminal_app.chat.prompt.completion import ChatCompleter, FeatureCompletion, accepted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
 ROUNDS = int(os.environ.get("CHAT_INTERRUPTS", "200"))
-_PATIENCE = 20.0
+_PATIENCE = 60.0
 
 
 class Paper:
@@ -87,7 +87,7 @@ class Suggests:
         return "Dear Sir,\n"
 
 
-class Busy(ProviderError):  # noqa: N818 - reads as what happened
+class Busy(ProviderError):
     category = "transient"
     retryable = True
     retry_after = 60.0
@@ -220,9 +220,9 @@ def test_what_is_held_is_read_before_what_is_said_next() -> None:
         await desk.chat.finish()
         assert [text for role, text in desk.said() if role == "user"] == ["go", "queued", "and this"]
 
-    desk = sit(Desk(SLOWLY, "Fine."), talk)
+    desk = sit(Desk(SLOWLY, "Fine.", "Good."), talk)
 
-    assert desk.paper.lines[-3:] == ["» queued", "» and this", "Fine."]
+    assert [line for line in desk.paper.lines if line][-4:] == ["» queued", "Fine.", "» and this", "Good."]
 
 
 def test_what_waits_can_be_taken_back_and_what_is_held_survives_the_program(tmp_path: Path) -> None:
@@ -396,7 +396,7 @@ def test_the_commands_of_this_screen() -> None:
     desk = sit(Desk(Reply(tool_calls=[ToolCall("slow", {"n": 7})]), "Done."), talk)
 
     lines = "\n".join(desk.paper.lines)
-    assert "Error: there is nothing to open yet" in lines and "'x' is no number" in lines
+    assert "Error: there is nothing to open yet" in lines and "'x' is not a number" in lines
     assert "Dear Sir," in lines and filled == ["Dear Sir,\n"]
     assert "[1] slow(n=7)\n  arguments\n    {\n" in lines
 
@@ -428,7 +428,7 @@ def test_esc_leaves_what_a_command_asks_and_stops_one_that_takes_long() -> None:
             await desk.chat.take("/dawdle")
             assert desk.chat.busy
             await desk.chat.take("/dawdle")
-            assert desk.paper.lines[-1] == "another command is at work; Esc stops it"
+            assert desk.paper.lines[-1] == "another command is running; Esc stops it"
             assert desk.chat.interrupt()
             await asyncio.wait_for(desk.chat.finish(), _PATIENCE)
         finally:
@@ -521,7 +521,9 @@ def sendable(messages: Any) -> bool:
     return not open_calls
 
 
-@pytest.mark.parametrize("batch", range(4))
+@pytest.mark.parametrize(
+    "batch", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2, 3))]
+)
 def test_esc_at_any_moment_leaves_a_history_that_can_be_sent_and_repeats_nothing(batch: int) -> None:
     for number in range(batch, ROUNDS, 4):
         chooser = random.Random(number)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jsonschema_rs
 import pytest
 
 from agent_terminal_app.errors import Exit
+from agent_terminal_app.testing.command import run_agent
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import subprocess
 
 AGENT = [sys.executable, "-m", "agent_terminal_app"]
 
@@ -29,15 +30,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def config(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*AGENT, "config", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-        cwd=environment["HOME"],
-        timeout=120,
-    )
+    return run_agent("config", *arguments, environment=environment, folder=Path(environment["HOME"]))
 
 
 def test_a_setting_is_set_shown_and_removed(environment: dict[str, str], tmp_path: Path) -> None:
@@ -88,14 +81,14 @@ def test_a_word_means_what_the_setting_can_hold(environment: dict[str, str]) -> 
     [
         (["set", "ui.them", "dark"], Exit.USAGE, "did you mean 'theme'?"),
         (["set", "agents.a.max_rounds", "many"], Exit.USAGE, "must be a whole number, not 'many'"),
-        (["set", "a..b", "1"], Exit.USAGE, "is no key of a setting"),
+        (["set", "a..b", "1"], Exit.USAGE, "is not the key of a setting"),
         (["set", "plugins.x.token", "t"], Exit.USAGE, "agent keys set x"),
         (["unset", "model"], Exit.USAGE, "does not set model"),
         (["get", "ui.them"], Exit.FAILURE, "did you mean 'ui.theme'?"),
         (["trust"], Exit.USAGE, "to trust"),
     ],
 )
-def test_what_cannot_be_done_is_told_on_stderr(
+def test_what_cannot_be_done_is_said_on_stderr(
     environment: dict[str, str], tmp_path: Path, arguments: list[str], code: int, told: str
 ) -> None:
     done = config(environment, *arguments)
@@ -105,7 +98,7 @@ def test_what_cannot_be_done_is_told_on_stderr(
     assert not (tmp_path / "config").exists()
 
 
-def test_a_wrong_file_is_told_with_its_line_and_the_code_for_not_configured(
+def test_a_wrong_file_has_its_line_and_the_code_for_not_configured(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "other.toml"

@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_provider_kit.testing import ScriptedServer, chat_models
 from agent_terminal_app.cli import main
-from agent_terminal_app.commands.doctor import report_lines
-from agent_terminal_app.health.finding import Finding, look_at_all
-from agent_terminal_app.health.places import check_log, check_space, check_store
+from agent_terminal_app.health import (
+    Finding,
+    check_log,
+    check_plugins,
+    check_space,
+    check_store,
+    look_at_all,
+    report_lines,
+)
 from agent_terminal_app.keys import KeyStore
 from agent_terminal_app.paths import Paths
+from agent_testing import ScriptedServer, chat_models
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +90,7 @@ def test_settings_that_cannot_be_read_fail_and_the_other_checks_go_on(
     assert found["sessions"][0]["status"] == "OK"
 
 
-def test_a_mistake_in_the_file_is_told_with_its_line_in_a_process_that_has_loaded_nothing(home: Path) -> None:
+def test_a_mistake_in_the_file_has_its_line_in_a_process_that_has_loaded_nothing(home: Path) -> None:
     configure(home, "[ui\n")
 
     done = subprocess.run(
@@ -149,7 +155,7 @@ def test_a_folder_in_place_of_the_database_is_a_finding(tmp_path: Path) -> None:
     assert finding.status == "FAIL"
 
 
-def test_a_whole_database_is_told_to_be_whole(tmp_path: Path) -> None:
+def test_an_undamaged_database_is_reported_as_whole(tmp_path: Path) -> None:
     from agent_app import open_store
 
     open_store(f"sqlite:///{tmp_path / 'app.db'}").close()
@@ -160,6 +166,28 @@ def test_a_whole_database_is_told_to_be_whole(tmp_path: Path) -> None:
 def test_space_is_looked_for_where_the_folder_will_be(tmp_path: Path) -> None:
     [finding] = check_space(tmp_path / "not" / "yet" / "there")
     assert finding.status in ("OK", "WARN") and "MB free" in finding.detail
+
+
+@pytest.mark.parametrize(
+    ("distribution", "remedy"),
+    [
+        ("keelwork-tea", "update all of it: pip install -U keelwork keelwork-tea"),
+        ("tea-plugins", "update or remove it: pip install -U tea-plugins"),
+    ],
+)
+def test_a_plugin_that_cannot_be_loaded_is_updated_with_what_it_is_pinned_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distribution: str, remedy: str
+) -> None:
+    info = tmp_path / f"{distribution.replace('-', '_')}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[agent_platform.tools]\ntea = no_such_module:Tea\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    [finding] = [one for one in check_plugins() if one.status == "WARN"]
+
+    assert "tea cannot be loaded" in finding.detail
+    assert finding.remedy == remedy
 
 
 def test_a_check_that_raises_is_a_finding_like_any_other() -> None:
@@ -178,7 +206,7 @@ def test_a_check_that_never_comes_back_does_not_hold_up_the_report() -> None:
         never.wait()
         return []
 
-    late, on_time = look_at_all([("disk", stuck), ("other", lambda: [Finding("", "OK", "")])], patience=0.2)
+    late, on_time = look_at_all([("disk", stuck), ("other", lambda: [Finding("", "OK", "")])], patience=1.0)
     never.set()
     assert late.status == "FAIL" and "no answer" in late.detail and late.remedy
     assert (on_time.check, on_time.status) == ("other", "OK")
@@ -213,7 +241,7 @@ def test_a_server_in_use_that_does_not_answer_fails(home: Path, capsys: pytest.C
     )
 
 
-def test_a_key_by_reference_is_looked_up_and_its_origin_told(
+def test_a_key_by_reference_is_looked_up_and_its_origin_shown(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure(home, SERVER.format(url="https://llm.example.com", key="stored:mine"))

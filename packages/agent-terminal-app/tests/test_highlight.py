@@ -9,9 +9,9 @@ import sys
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_terminal_app.chat.highlight import highlighter
-from agent_terminal_app.chat.markdown import LineMarkdown
-from agent_terminal_app.chat.text import unstyled
+from agent_terminal_app.chat.rendering.highlight import highlighter
+from agent_terminal_app.chat.rendering.markdown import LineMarkdown
+from agent_terminal_app.chat.rendering.text import unstyled
 
 LANGUAGES = (
     "bash", "c", "cpp", "csharp", "css", "diff", "dockerfile", "go", "haskell", "html", "ini", "java", "js",
@@ -126,7 +126,7 @@ def test_a_block_that_is_never_closed_breaks_nothing() -> None:
 def test_without_colours_nothing_changes_and_nothing_is_loaded() -> None:
     program = (
         "import sys\n"
-        "from agent_terminal_app.chat.markdown import LineMarkdown\n"
+        "from agent_terminal_app.chat.rendering.markdown import LineMarkdown\n"
         "plain = LineMarkdown(color=False)\n"
         "assert plain.feed('```python\\nif x\\n') == ['```python', 'if x']\n"
         "colourful = LineMarkdown(color=True)\n"

@@ -65,7 +65,7 @@ from pathlib import Path
 from agent_app import AgentApplication
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_terminal_app.chat.loop import Chat
-from agent_terminal_app.chat.prompt import PromptScreen, run_prompt
+from agent_terminal_app.chat.prompt.prompt import PromptScreen, run_prompt
 from agent_terminal_app.demo import ThoughtfulReply, DemoProvider
 
 folder = Path(sys.argv[1])
@@ -124,6 +124,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     (tmp_path / "program.py").write_text(PROGRAM)
     files = tmp_path / "files"
     files.mkdir()
+    (files / "harmless").touch()
     for number, one in enumerate(EVIL):
         if "/" not in one and "\0" not in one:
             (files / f"<{number}{one}").touch()
@@ -141,7 +142,7 @@ def assert_harmless(terminal: Terminal) -> None:
     unseen = _UNSEEN.search(rest.decode())
     assert unseen is None, rest.decode()[max(0, unseen.start() - 40) :][:80]
     for number, one in enumerate(EVIL):
-        raw = f"<{number}:{one}"
+        raw = f"<{number}:{one}:"  # the mark behind it tells it from what we write after "<{number}:"
         assert "\x1b" not in one or raw.encode("utf-8", "surrogatepass") not in terminal.raw
     assert terminal.screen.title == "" and terminal.screen.icon_name == ""
     assert terminal.modes == {"2004"}
@@ -150,6 +151,11 @@ def assert_harmless(terminal: Terminal) -> None:
 
 def has_asked(terminal: Terminal, times: int) -> bool:
     return terminal.text.count("[1] yes, once") == times
+
+
+def has_a_menu(terminal: Terminal, typed: str) -> bool:
+    """Say whether something stands between what is typed and the last row."""
+    return typed in terminal.lines[:-2]
 
 
 def test_there_are_enough_of_them() -> None:
@@ -182,22 +188,23 @@ def test_titles_file_names_and_printed_lines_stay_text(terminal: Terminal) -> No
     terminal.type("/sessions\r")
     terminal.expect("<18:")
     terminal.type("/resume ")
-    terminal.until_quiet(0.5)
+    terminal.wait(partial(has_a_menu, terminal, "» /resume"))
     terminal.type("\x03see @")
-    terminal.until_quiet(0.5)
+    terminal.expect_line(" harmless")
     terminal.type("\x03!ls; cat ../evil; ls -b | head -3\r")
     terminal.expect_line("exit code 0")
     terminal.type("/resume\r")
     terminal.expect("Which one?")
+    terminal.expect_line("type your answer")
     terminal.type("\x1b")
-    terminal.until_quiet()
+    terminal.expect_line("ready")
 
     assert_harmless(terminal)
 
 
 def test_what_is_pasted_stays_text(terminal: Terminal) -> None:
     terminal.paste("".join(one for one in EVIL if "\x1b[201~" not in one)[:1500])
-    terminal.until_quiet()
+    terminal.expect("owned")
     terminal.type("\x03")
     terminal.paste("\n".join(EVIL))
     terminal.type("\r")

@@ -9,9 +9,15 @@ import pytest
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.keys import KEY_ALIASES, Keys
 
-from agent_terminal_app.chat.key_actions import ACTIONS, ALWAYS
-from agent_terminal_app.chat.key_names import SHIFT_ENTER, NoKeyError, read_key
-from agent_terminal_app.chat.keymap import KeyMap, load_keys
+from agent_terminal_app.chat.keymap import (
+    ACTIONS,
+    ALWAYS,
+    SHIFT_ENTER,
+    KeyMap,
+    NoKeyError,
+    load_keys,
+    read_key,
+)
 from agent_terminal_app.errors import Exit, SettingsError
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "chat-keys.md"
@@ -73,10 +79,10 @@ def test_a_key_may_be_written_in_several_ways(written: str, name: str, codes: tu
         ("Ctrl+Enter", "terminals do not send Ctrl+Enter", "use Ctrl"),
         ("Ctrl+1", "terminals do not send Ctrl+1", "use Ctrl"),
         ("Alt+Esc", "terminals do not send Alt+Esc", "use Ctrl"),
-        ("", "'' is no key", "write one as"),
-        ("Ctrl+A Ctrl+B Ctrl+C", "'Ctrl+A Ctrl+B Ctrl+C' is no key", "write one as"),
-        ("g g", "'g g' cannot be told from typing", "let the first"),
-        ("Esc x", "'Esc x' cannot be told from typing", "let the first"),
+        ("", "'' is not a key", "write one as"),
+        ("Ctrl+A Ctrl+B Ctrl+C", "'Ctrl+A Ctrl+B Ctrl+C' is not a key", "write one as"),
+        ("g g", "'g g' cannot be distinguished from typing", "use Ctrl or Alt"),
+        ("Esc x", "'Esc x' cannot be distinguished from typing", "use Ctrl or Alt"),
     ],
 )
 def test_what_is_no_key_is_told_with_a_hint(written: str, problem: str, hint: str) -> None:

@@ -7,18 +7,17 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pexpect
 import pytest
 
-from agent_provider_kit.testing import ScriptedServer, anthropic_models, error_reply
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.keys import KeyStore, clean_key
 from agent_terminal_app.paths import Paths
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from agent_terminal_app.testing.command import run_agent
+from agent_testing import ScriptedServer, anthropic_models, error_reply
 
 AGENT = [sys.executable, "-m", "agent_terminal_app"]
 KEY = "sk-very-secret-1"
@@ -66,16 +65,18 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def agent(environment: dict[str, str], *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*AGENT, *arguments],
-        input=typed,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-        cwd=environment["HOME"],
-        timeout=120,
-    )
+    if "PYTHONPATH" in environment:  # another keyring, which this process has not
+        done = subprocess.run(
+            [*AGENT, *arguments],
+            input=typed,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+            cwd=environment["HOME"],
+        )
+    else:
+        done = run_agent(*arguments, environment=environment, folder=Path(environment["HOME"]), stdin=typed)
     assert KEY not in done.stdout + done.stderr, "a key was shown"
     return done
 
@@ -147,7 +148,7 @@ def test_a_file_that_others_can_reach_is_not_used(store: KeyStore, paths: Paths,
 
 
 @pytest.mark.parametrize("damage", ["", "[", "[1]", '{"anthropic": 3}', "\x00"])
-def test_a_damaged_file_is_told_and_not_written_over(store: KeyStore, paths: Paths, damage: str) -> None:
+def test_a_damaged_file_is_reported_and_not_overwritten(store: KeyStore, paths: Paths, damage: str) -> None:
     store.set("anthropic", KEY)
     paths.secrets.write_text(damage, encoding="utf-8")
 
@@ -220,7 +221,7 @@ def test_a_key_is_checked_with_the_provider_before_it_is_stored(
         (["anthropic", "--stdin", "--no-check"], "the key is empty"),
     ],
 )
-def test_what_cannot_be_stored_is_told(
+def test_a_key_that_cannot_be_stored_is_reported(
     environment: dict[str, str], tmp_path: Path, arguments: list[str], told: str
 ) -> None:
     done = agent(environment, "keys", "set", *arguments)

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from agent_app.redaction import Redactor
-from agent_provider_kit.testing import ScriptedServer, ServerReply, error_reply
 from agent_terminal_app import logs
 from agent_terminal_app.cli import main
 from agent_terminal_app.commands import doctor
 from agent_terminal_app.errors import Exit
 from agent_terminal_app.keys import KeyStore
-from agent_terminal_app.log_files import LONGEST_LINE, LONGEST_TEXT, LogFiles, as_line
+from agent_terminal_app.logs import LONGEST_LINE, LONGEST_TEXT, LogFiles, as_line
 from agent_terminal_app.paths import Paths
+from agent_testing import ScriptedServer, ServerReply, error_reply
 
 KEY = "canary-9f2c41d8e7"
 
@@ -254,7 +254,7 @@ def test_a_file_that_was_removed_is_made_again_and_one_that_others_could_read_is
 
 def test_lines_of_several_processes_do_not_mix(folder: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from agent_terminal_app.log_files import LogFiles\n"
+        "import sys; from pathlib import Path; from agent_terminal_app.logs import LogFiles\n"
         "files = LogFiles(Path(sys.argv[1]), largest=20_000, kept=100)\n"
         "for n in range(300): files.write((sys.argv[2] * 50 + f'{n}\\n').encode())\n"
     )

@@ -7,8 +7,8 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_terminal_app.chat.markdown import LineMarkdown, clean
-from agent_terminal_app.chat.text import cells
+from agent_terminal_app.chat.rendering.markdown import LineMarkdown
+from agent_terminal_app.chat.rendering.text import cells, clean
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_provider_kit.testing import ScriptedServer, chat_models, chat_reply, error_reply
 from agent_terminal_app.errors import Exit
+from agent_terminal_app.testing.command import run_agent
+from agent_testing import ScriptedServer, chat_models, chat_reply, error_reply
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
 SERVER = """
@@ -34,16 +34,7 @@ class Machine:
     environment: dict[str, str]
 
     def agent(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "agent_terminal_app", *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            env=self.environment,
-            cwd=self.home,
-            timeout=120,
-        )
+        return run_agent(*arguments, environment=self.environment, folder=self.home, stdin=stdin)
 
     def configure(self, text: str) -> None:
         folder = self.home / "config" / "agent"
@@ -107,7 +98,7 @@ def test_a_server_of_ones_own_needs_none(machine: Machine) -> None:
     assert (done.returncode, done.stdout) == (0, "Hello.\n")
 
 
-def test_what_a_provider_says_is_told_once_with_its_host(machine: Machine) -> None:
+def test_what_a_provider_says_is_shown_once_with_its_host(machine: Machine) -> None:
     with ScriptedServer(otherwise=error_reply(401, "No such key.")) as server:
         machine.configure(SERVER.format(url=server.url, key=""))
         done = machine.agent("run", "hi")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WIDE, NARROW = 400, 80
+PROGRESS = re.compile(r"… .*\d s \(Esc stops it\)$")
+"""What a slow machine shows while a command works; a fast one does not."""
 SETTINGS = """
 tools = ["files_tool", "shell_tool", "todo_tool"]
 [permissions]
@@ -42,14 +45,34 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 
 def shown(terminal: Terminal, command: str, last: str) -> list[str]:
-    """Return the lines that a command shows."""
+    """Return the lines that a command shows, from its echo to the echo of what is typed after its end.
+
+    The screen does not tell when a command has ended: the last row may say "ready" from before, or
+    "working" although everything was shown. What is typed then is refused as long as the command works.
+    """
     terminal.type("\x0c")  # Ctrl+L: an empty screen
     terminal.wait(lambda: terminal.lines[:1] == ["»"])
     terminal.type(f"{command}\r")
     terminal.wait(lambda: any(last in line for line in terminal.lines), last)
-    terminal.expect_line("ready")
-    terminal.until_quiet()
-    return terminal.lines[1:-2]
+    tried = count(1)
+    while not is_over(terminal, f"/over{next(tried)}"):
+        pass
+    lines = terminal.lines
+    found = lines[lines.index(f"» {command}") + 1 : lines.index("» /over1")]
+    return [line for line in found if not PROGRESS.match(line)]
+
+
+def is_over(terminal: Terminal, unknown: str) -> bool:
+    """Type a command that does not exist, and say whether it was looked for: nothing else is at work then."""
+    terminal.type(f"{unknown}\r")
+    told = (f"There is no command {unknown}:", "another command is running;")
+    terminal.wait(lambda: any(one in answer(terminal, unknown) for one in told), f"an answer to {unknown}")
+    return told[0] in answer(terminal, unknown)
+
+
+def answer(terminal: Terminal, command: str) -> str:
+    """Return what is shown below the echo of a command."""
+    return "\n".join(terminal.lines).partition(f"» {command}\n")[2]
 
 
 def words(lines: list[str]) -> set[str]:

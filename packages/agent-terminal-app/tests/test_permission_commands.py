@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_app import AgentApplication
+from agent_app.defaults import READING
 from agent_core.testing import ScriptedProvider
 from agent_terminal_app.cli import main
-from agent_terminal_app.permission_rows import PermissionRow, permission_rows
-from agent_terminal_app.wiring import READING
+from agent_terminal_app.views.permissions import PermissionRow, permission_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +82,7 @@ def test_the_list_says_where_each_rule_comes_from(agent: Any, config: Path, home
 
     found = [(row["effect"], row["pattern"], row["scope"], row["origin"]) for row in rows(agent)]
 
-    usual = [row[1] for row in found if row[3] == "the usual"]
+    usual = [row[1] for row in found if row[3] == "default"]
     assert {row[0] for row in found if row[1] in usual} == {"allow"}
     assert usual == list(READING)  # one's own rules add to what needs no question
     granted = re.compile(r"granted \d{4}-\d\d-\d\d \d\d:\d\d")
@@ -152,12 +152,12 @@ def test_an_agent_with_permissions_of_its_own_is_listed_by_itself(agent: Any, co
     listed = [(row["effect"], row["pattern"], row["scope"], row["origin"]) for row in rows(agent)]
 
     assert ("allow", "run(ls)", "agent one", f"{config}:{line}") in listed
-    assert ("ask", "(anything else)", "agent one", "the usual") in listed
-    assert ("ask", "(anything else)", "other agents", "the usual") in listed
-    assert ("allow", "read_file", "other agents", "the usual") in listed  # reading needs no question
+    assert ("ask", "(anything else)", "agent one", "default") in listed
+    assert ("ask", "(anything else)", "other agents", "default") in listed
+    assert ("allow", "read_file", "other agents", "default") in listed  # reading needs no question
 
 
-def test_the_list_has_what_holds_for_all_beside_what_an_agent_declares(agent: Any, config: Path) -> None:
+def test_the_list_has_the_rules_for_all_and_those_of_each_agent(agent: Any, config: Path) -> None:
     own = '[agents.one]\nmodel = "test"\n[agents.one.sections.permissions]\n'
     own += 'allow = ["run"]\ndefault = "allow"\n'
     shared = '[permissions]\ndeny = ["run(rm *)"]\nalways_ask = ["pay"]\nask = ["post"]\nallow = ["read"]\n'
@@ -223,7 +223,7 @@ def test_if_one_is_not_there_none_is_taken_back(agent: Any, config: Path) -> Non
 
 
 def test_a_permission_for_a_session_is_listed_with_it(agent: Any, config: Path, home: Path) -> None:
-    from agent_terminal_app.opening import open_settings
+    from agent_terminal_app.application import open_settings
 
     with open_settings().application() as app:
         session_id = app.create_session().session_id

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pexpect
 import pytest
 
+from agent_terminal_app.testing.launcher import shared_launcher
+from agent_terminal_app.testing.terminal import Terminal
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 PLUGINS = """
@@ -31,6 +32,8 @@ def answer(messages):
         return Reply(tool_calls=[ToolCall("run", {"command": said.removeprefix("held ")})])
     if last["role"] == "tool":
         return f"The tool said: {last['content']}"
+    if said == "do it":
+        return Reply(tool_calls=[ToolCall("shell", {"command": Path("command.txt").read_text()})])
     if said.startswith("slow "):
         return Reply(tool_calls=[ToolCall("hold", {"command": said.removeprefix("slow ")})])
     if not said.startswith("run "):
@@ -90,10 +93,12 @@ class Machine:
         return self.home / "config" / "agent" / "config.toml"
 
     def run(self, *arguments: str, stdin: str = "", folder: Path | None = None) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [*AGENT, *arguments], input=stdin, capture_output=True, text=True, timeout=120, check=False,
-            cwd=folder or self.project, env=self.environment,
-        )  # fmt: skip
+        done = shared_launcher().run(
+            [*AGENT[1:], *arguments],
+            environment=self.environment,
+            folder=folder or self.project,
+            stdin=stdin,
+        )
         return done.returncode, done.stdout, done.stderr
 
     @property
@@ -203,26 +208,23 @@ def test_a_question_that_waits_since_an_earlier_time_is_shown_before_it_is_answe
 
 # --- agent chat in a terminal -----------------------------------------------------------------------------
 
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 
+@pytest.fixture
+def chat_in_terminal(machine: Machine) -> Iterator[Callable[..., Terminal]]:
+    started = []
 
-class Terminal:
-    """A chat in a terminal of its own."""
+    def begin(*options: str) -> Terminal:
+        command = [*AGENT, "chat", *options]
+        terminal = Terminal(
+            command, environment=machine.environment, folder=machine.project, columns=100, rows=40
+        )
+        started.append(terminal)
+        terminal.expect_line(">$" if options else "ready")
+        return terminal
 
-    def __init__(self, machine: Machine, *options: str) -> None:
-        self.child: Any = pexpect.spawn(
-            AGENT[0], [*AGENT[1:], "chat", *options], env=machine.environment, cwd=str(machine.project),
-            dimensions=(40, 100), encoding="utf-8", timeout=60,
-        )  # fmt: skip
-
-    def type(self, text: str) -> None:
-        self.child.send(text)
-
-    def expect(self, pattern: str) -> None:
-        self.child.expect(pattern)
-
-    def end(self) -> None:
-        self.child.close(force=True)
+    yield begin
+    for terminal in started:
+        terminal.close()
 
 
 def wait_for(path: Path) -> None:
@@ -233,65 +235,101 @@ def wait_for(path: Path) -> None:
         time.sleep(0.01)
 
 
-def test_a_line_that_was_begun_before_the_question_is_no_answer_to_it(machine: Machine) -> None:
-    terminal = Terminal(machine)
-    terminal.expect("»")
+def test_a_line_that_was_begun_before_the_question_is_no_answer_to_it(
+    machine: Machine, chat_in_terminal: Callable[..., Terminal]
+) -> None:
+    terminal = chat_in_terminal()
     terminal.type("slow git status\r")
     wait_for(machine.project / "holding")
     terminal.type("yes")
     terminal.expect("yes")
     (machine.project / "go").touch()
-    terminal.expect(r"\[5\] no")
+    terminal.expect("[5] no")
+    terminal.expect_line("your answer")
     terminal.type("\r")
-    terminal.expect("kept for after your answer: yes")
+    terminal.expect("Queued until you have answered: yes")
     assert machine.ran() == []
 
+    terminal.expect_line("your answer")
     terminal.type("y\r")
     terminal.expect("You said: yes")
     assert machine.ran() == ["git status"]
-    terminal.end()
 
 
-def test_who_clears_the_line_can_answer(machine: Machine) -> None:
-    terminal = Terminal(machine)
-    terminal.expect("»")
+def test_who_clears_the_line_can_answer(machine: Machine, chat_in_terminal: Callable[..., Terminal]) -> None:
+    terminal = chat_in_terminal()
     terminal.type("slow git status\r")
     wait_for(machine.project / "holding")
     terminal.type("half a thought")
     terminal.expect("thought")
     (machine.project / "go").touch()
-    terminal.expect(r"\[5\] no")
+    terminal.expect("[5] no")
+    terminal.expect_line("your answer")
     terminal.type("\x15y\r")
     terminal.expect("The tool said: ran")
     assert machine.ran() == ["git status"]
-    terminal.end()
 
 
-def test_on_a_plain_terminal_what_was_typed_too_early_is_no_answer_either(machine: Machine) -> None:
-    terminal = Terminal(machine, "--plain")
-    terminal.expect("help")
+def test_on_a_plain_terminal_what_was_typed_too_early_is_no_answer_either(
+    machine: Machine, chat_in_terminal: Callable[..., Terminal]
+) -> None:
+    terminal = chat_in_terminal("--plain")
     terminal.type("slow git status\n")
     wait_for(machine.project / "holding")
     terminal.type("yes\n")
-    terminal.expect("yes\r\n")
+    terminal.wait(lambda: "yes" in terminal.lines)
     (machine.project / "go").touch()
-    terminal.expect("kept for after your answer: yes")
+    terminal.expect("Queued until you have answered: yes")
     assert machine.ran() == []
 
+    terminal.wait(lambda: terminal.lines[-1] == "your answer>")
     terminal.type("y\n")
     terminal.expect("You said: yes")
     assert machine.ran() == ["git status"]
-    terminal.end()
 
 
-def test_a_question_that_somebody_else_has_answered_meanwhile_is_not_answered_twice(machine: Machine) -> None:
-    terminal = Terminal(machine)
-    terminal.expect("»")
+def test_a_question_that_somebody_else_has_already_answered_is_not_answered_twice(
+    machine: Machine, chat_in_terminal: Callable[..., Terminal]
+) -> None:
+    terminal = chat_in_terminal()
     terminal.type("run git status\r")
-    terminal.expect(r"\[5\] no")
+    terminal.expect("[5] no")
+    terminal.expect_line("your answer")
     machine.run("permissions", "deny", "run(git *)", "--always")
     terminal.type("y\r")
-    terminal.expect("Somebody else has answered this meanwhile")
+    terminal.expect("Somebody else has already answered this")
     terminal.expect("rule 'deny run")
     assert machine.ran() == []
-    terminal.end()
+
+
+# --- the real shell ---------------------------------------------------------------------------------------
+
+# Within a substitution bash ends the document at a line that begins with E and has the parenthesis in it.
+ATTACK = """cat "$(cat <<'E'
+E )" ; id > x #
+E
+)\""""
+
+
+def test_a_command_in_a_here_document_is_asked_for_in_spite_of_a_grant(
+    machine: Machine, chat_in_terminal: Callable[..., Terminal]
+) -> None:
+    machine.environment["AGENT_LOAD_PLUGINS"] = "tester,shell_tool"
+    machine.config.write_text(CONFIG)
+    assert machine.run("permissions", "allow", "shell(cat *)")[0] == 0
+    command = machine.project / "command.txt"
+    terminal = chat_in_terminal()
+
+    command.write_text("cat command.txt")  # the grant counts
+    terminal.type("do it\r")
+    terminal.expect("The tool said: cat command.txt")
+
+    command.write_text(ATTACK)
+    terminal.type("do it\r")
+    terminal.expect_line(r"  \[\d\] no")
+    terminal.expect_line("your answer")
+    terminal.type("n\r")
+    terminal.expect("refused")
+    terminal.type("and now\r")
+    terminal.expect("You said: and now")
+    assert [path.name for path in machine.project.iterdir()] == ["command.txt"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_terminal_app.testing.launcher import shared_launcher
 from agent_terminal_app.testing.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -70,9 +70,8 @@ def test_a_line_that_was_typed_already_needs_no_sign(environment: dict[str, str]
 
 
 def test_a_pipe_has_no_sign_in_it(environment: dict[str, str], tmp_path: Path) -> None:
-    done = subprocess.run(
-        PLAIN, input="good day\n", capture_output=True, env=environment, cwd=tmp_path, text=True, check=True
-    )
+    done = shared_launcher().run(PLAIN[1:], environment=environment, folder=tmp_path, stdin="good day\n")
 
+    assert done.returncode == 0
     assert "You said: good day" in done.stdout
     assert ">" not in done.stdout

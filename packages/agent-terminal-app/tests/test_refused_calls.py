@@ -18,7 +18,7 @@ PROGRAM = """
 import asyncio, sys
 from agent_app import AgentApplication
 from agent_terminal_app.chat.loop import Chat
-from agent_terminal_app.chat.prompt import PromptScreen, run_prompt
+from agent_terminal_app.chat.prompt.prompt import PromptScreen, run_prompt
 from agent_terminal_app.cli import leave
 from agent_terminal_app.demo import DemoCounter, DemoProvider
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent_terminal_app.chat.displays import display_lines, display_summary
-from agent_terminal_app.chat.folds import Folds, Kept, opened
-from agent_terminal_app.chat.progress import Progress
-from agent_terminal_app.chat.rendering import Renderer, error_lines
+from agent_terminal_app.chat.rendering.displays import display_lines, display_summary
+from agent_terminal_app.chat.rendering.folds import Excerpt, Folds, fold_lines
+from agent_terminal_app.chat.rendering.progress import Progress
+from agent_terminal_app.chat.rendering.renderer import Renderer, error_lines
 
 
 class Paper:
@@ -133,7 +133,7 @@ def test_a_call_opens_to_arguments_output_result_and_duration() -> None:
     fold = desk.folds.find()
 
     assert fold is not None
-    assert opened(fold, width=60, color=False) == [
+    assert fold_lines(fold, width=60, color=False) == [
         "[1] clock()", "  arguments", "    {", '      "zone": "UTC"', "    }", "  output", "    asking",
         "  result, 0.1 s", "    12:00",
     ]  # fmt: skip
@@ -151,7 +151,7 @@ def test_what_is_thought_is_folded_and_can_be_opened() -> None:
     assert desk.paper.lines == ["… thought: 3.0 s, 23 characters [1]", "Noon."]
     fold = desk.folds.find(1)
     assert fold is not None
-    assert opened(fold, width=60, color=False)[1:] == ["Let me see.", "It is noon."]
+    assert fold_lines(fold, width=60, color=False)[1:] == ["Let me see.", "It is noon."]
 
 
 def test_the_older_folds_can_be_found_too() -> None:
@@ -175,7 +175,7 @@ def test_a_retry_counts_down_and_says_if_the_answer_begins_anew() -> None:
 
     assert desk.paper.lines == [
         "half an ans",
-        "… busy; again in 5 s (retry 2 of 4, Esc stops); the answer begins anew",
+        "… busy; again in 5 s (retry 2 of 4, Esc stops); the answer starts over",
     ]
     assert desk.progress.lines() == ["… trying again in 3 s"]
 
@@ -251,7 +251,7 @@ def test_a_diff_is_read_by_its_marks_and_has_colours_besides() -> None:
 
 
 def test_of_a_long_output_the_beginning_and_the_end_are_kept() -> None:
-    kept = Kept()
+    kept = Excerpt()
     for number in range(200_000):
         kept.add(f"line {number}\n")
 
@@ -274,7 +274,7 @@ def test_of_a_long_output_the_beginning_and_the_end_are_kept() -> None:
     ],
 )
 def test_the_last_line_that_was_printed(pieces: list[str], line: str) -> None:
-    kept = Kept()
+    kept = Excerpt()
     for piece in pieces:
         kept.add(piece)
 

@@ -15,6 +15,7 @@ import pytest
 
 from agent_terminal_app.commands.run import misfit, progress_line, read_answer, read_attachment
 from agent_terminal_app.errors import Exit
+from agent_terminal_app.testing.command import run_agent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,6 +100,11 @@ class Shell:
         return subprocess.Popen(command, cwd=self.home, env=self.environment, **{**pipes, **options})
 
     def run(self, *arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
+        done = run_agent(*arguments, environment=self.environment, folder=self.home, stdin=stdin)
+        return done.returncode, done.stdout, done.stderr
+
+    def run_apart(self, *arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
+        """Do the same in a process of its own, as scripts do."""
         process = self.start(*arguments, stdin=subprocess.PIPE)
         out, err = process.communicate(stdin, timeout=120)
         return process.returncode, out.decode(), err.decode()
@@ -114,8 +120,9 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     site = tmp_path / "site"
+    monkeypatch.syspath_prepend(site)
     about = site / "tester-1.0.dist-info"
     about.mkdir(parents=True)
     (site / "tester_provider.py").write_text(PROVIDER)
@@ -139,7 +146,7 @@ def with_settings(shell: Shell, more: str) -> None:
 
 
 def test_only_the_answer_is_on_stdout(shell: Shell) -> None:
-    assert shell.run("run", "hello") == (0, "You said: hello\n", "")
+    assert shell.run_apart("run", "hello") == (0, "You said: hello\n", "")
 
 
 def with_server(shell: Shell, *lines: str) -> None:
@@ -149,7 +156,7 @@ def with_server(shell: Shell, *lines: str) -> None:
     with_settings(shell, "\n".join([*agent, "[plugins.mcp_tools.servers.tea]", *lines, ""]))
 
 
-def test_servers_that_wait_for_approval_are_told_of_on_stderr(shell: Shell) -> None:
+def test_servers_that_wait_for_approval_are_named_on_stderr(shell: Shell) -> None:
     mark = shell.home / "started"
     with_server(shell, 'command = "touch"', f'args = ["{mark}"]')
 
@@ -163,7 +170,7 @@ def test_servers_that_wait_for_approval_are_told_of_on_stderr(shell: Shell) -> N
     assert not mark.exists()
 
 
-def test_in_a_chat_the_command_that_is_told_shows_what_would_run(shell: Shell) -> None:
+def test_in_a_chat_the_command_of_the_notice_shows_what_would_run(shell: Shell) -> None:
     with_server(shell, 'command = "false"', 'env = {LD_PRELOAD = "/lib/none.so"}')
 
     code, out, _ = shell.run("chat", "--plain", stdin=b"/mcp_tools.approve server=tea\n/1\n/quit\n")
@@ -220,7 +227,7 @@ def test_events_are_one_json_object_per_line_without_sessions(shell: Shell) -> N
     assert not any("session" in event for event in events)
 
 
-def test_what_goes_on_is_told_on_stderr_when_asked_for(shell: Shell) -> None:
+def test_progress_is_on_stderr_when_asked_for(shell: Shell) -> None:
     code, out, err = shell.run("run", "--verbose", "tool please")
     assert (code, out) == (0, "The tool said: written\n")
     assert "→" in err and "✓ write_file" in err and "--session" in err
@@ -287,7 +294,7 @@ def test_each_kind_of_failure_has_its_exit_code(shell: Shell, category: str, cod
     first, second = err.splitlines()
     assert (found, out) == (code, "")
     assert first == f"agent: Plugin 'tester', hook 'stream_api': it failed: {category}"
-    assert second.startswith("agent: go on with: agent run --session ")
+    assert second.startswith("agent: continue with: agent run --session ")
 
 
 def test_an_approval_that_is_needed_ends_the_run_and_says_what_is_asked(shell: Shell) -> None:
@@ -317,7 +324,7 @@ def test_a_schema_that_is_none_is_wrong_usage(shell: Shell) -> None:
     schema = shell.home / "schema.json"
     schema.write_text('{"type": "nonsense"}')
     code, _, err = shell.run("run", "--output-schema", str(schema), "hello")
-    assert code == 2 and "no JSON Schema" in err
+    assert code == 2 and "not a JSON Schema" in err
 
 
 def test_attachments_reach_the_model_as_parts(shell: Shell) -> None:
@@ -330,7 +337,7 @@ def test_attachments_reach_the_model_as_parts(shell: Shell) -> None:
 
 def test_a_run_that_takes_too_long_is_stopped_and_can_go_on_later(shell: Shell) -> None:
     code, out, err = shell.run("run", "--timeout", "0.5", "slow please")
-    assert (code, out) == (124, "") and "the time is over" in err and "agent run --session" in err
+    assert (code, out) == (124, "") and "timed out" in err and "agent run --session" in err
     assert shell.messages()[0] == ("user", "slow please")
 
 

@@ -23,10 +23,10 @@ from agent_terminal_app.settings import (
     trust_project,
     unset_value,
 )
-from agent_terminal_app.settings.faults import find_fault
+from agent_terminal_app.settings.keypaths import leaves, read_way, spell
 from agent_terminal_app.settings.layers import Layer, Origins, merged
+from agent_terminal_app.settings.rules import find_fault
 from agent_terminal_app.settings.secrets import is_secret_name
-from agent_terminal_app.settings.ways import leaves, read_way, spell
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,11 +152,11 @@ def test_a_variable_names_another_file_in_place_of_the_usual_one(paths: Paths, t
     environment = {"AGENT_CONFIG": str(tmp_path / "other.toml")}
     assert load(paths, environment=environment).values["model"] == "other"
 
-    with pytest.raises(SettingsError, match=r"missing\.toml: is no file"):
+    with pytest.raises(SettingsError, match=r"missing\.toml: is not a file"):
         load(paths, environment={"AGENT_CONFIG": str(tmp_path / "missing.toml")})
 
 
-def test_keys_with_dots_in_them_are_told_apart(paths: Paths) -> None:
+def test_keys_with_dots_in_them_are_distinguished(paths: Paths) -> None:
     say(paths, '[plugins."a.b"]\nc = 1\n[plugins.a.b]\nc = 2\n')
 
     assert load(paths).origins['plugins."a.b".c'] == f"{paths.config_file}:2"
@@ -229,7 +229,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "line", "told"), WRONG, ids=[text for text, _, _ in WRONG])
-def test_what_is_wrong_in_a_file_is_told_with_its_line(paths: Paths, text: str, line: int, told: str) -> None:
+def test_a_mistake_in_a_file_is_reported_with_its_line(paths: Paths, text: str, line: int, told: str) -> None:
     say(paths, text)
 
     with pytest.raises(SettingsError) as refused:
@@ -267,7 +267,7 @@ def test_what_only_sounds_like_a_secret_is_none() -> None:
 def test_files_that_are_no_files_are_refused_without_waiting(paths: Paths) -> None:
     paths.config_file.mkdir(parents=True)
 
-    with pytest.raises(SettingsError, match="is no file"):
+    with pytest.raises(SettingsError, match="is not a file"):
         load(paths)
 
 
@@ -412,7 +412,7 @@ def test_the_first_change_makes_the_file(paths: Paths) -> None:
         ("agents.helper.max_round", 5, "did you mean 'max_rounds'"),
         ("agents.helper.max_rounds", "many", "must be a whole number"),
         ("plugins.x.api_key", "sk-1", "agent keys set x"),
-        ("model.name", "x", "model is no table"),
+        ("model.name", "x", "model is not a table"),
         ("models.fast.model", "x", "models.fast has no provider"),
         ("nothing", 1, "there is no setting 'nothing'"),
         ("plugins.x.y", None, "cannot be changed here"),
@@ -427,7 +427,7 @@ def test_a_change_that_would_be_refused_is_not_written(paths: Paths, key: str, v
     assert paths.config_file.read_text(encoding="utf-8") == 'model = "a"\n'
 
 
-def test_a_file_that_is_wrong_already_is_told_with_its_line_and_can_be_mended(paths: Paths) -> None:
+def test_a_file_that_is_wrong_already_is_reported_with_its_line_and_can_be_fixed(paths: Paths) -> None:
     say(paths, 'model = "a"\nmodle = "b"\n')
 
     with pytest.raises(SettingsError, match=r"config\.toml:2: there is no setting 'modle'"):
@@ -511,7 +511,7 @@ def test_a_change_says_what_was_asked_and_nothing_else(
     full = ("plugins", *way)
 
     if any(not isinstance(said, dict) and leaf == full[: len(leaf)] != full for leaf, said in leaves(before)):
-        with pytest.raises(CommandError, match="is no table"):
+        with pytest.raises(CommandError, match="is not a table"):
             set_value(paths, spell(full), value, environment={})
         assert paths.config_file.read_bytes().decode() == start
         return

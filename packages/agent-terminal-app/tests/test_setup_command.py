@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pexpect
 import pytest
 
-from agent_provider_kit.testing import ScriptedServer, anthropic_models, chat_models, error_reply
 from agent_terminal_app.cli import main
 from agent_terminal_app.errors import Exit
+from agent_testing import ScriptedServer, anthropic_models, chat_models, error_reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -130,10 +130,10 @@ def test_a_script_connects_a_server_and_talks_to_it(agent: Callable[..., Done], 
         ("--provider groq --key-stdin", KEY, Exit.USAGE, "say --yes"),
         ("--provider groq --key-stdin --yes", " \n", Exit.USAGE, "the key is empty"),
         ("--provider groq --key-stdin --yes --no-check", KEY, Exit.USAGE, "give --model"),
-        ("--url ftp://h --yes", "", Exit.FAILURE, "is no address"),
+        ("--url ftp://h --yes", "", Exit.FAILURE, "is not the address"),
     ],
 )
-def test_what_a_script_lacks_is_told_and_nothing_is_written(
+def test_a_missing_flag_is_named_and_nothing_is_written(
     agent: Callable[..., Done], tmp_path: Path, arguments: str, typed: str, code: int, told: str
 ) -> None:
     done = agent("setup", *arguments.split(), typed=typed)
@@ -168,7 +168,7 @@ def test_the_dialogue_in_plain_lines(agent: Callable[..., Done], tmp_path: Path)
         done = agent("setup", typed=f"Anthropic\n{KEY}\nopus\n")
 
         assert done.returncode == 0, done.stderr
-    assert "\x1b" not in done.stderr and "What shall answer you?" in done.stderr
+    assert "\x1b" not in done.stderr and "Which model should answer?" in done.stderr
     assert settings(tmp_path)["model"] == "anthropic:claude-opus-5"
 
 
@@ -212,11 +212,11 @@ def left(child: Any) -> int:
 
 
 STEPS = [
-    ("What shall answer you.*leave\\):", "Anthropic\r"),
+    ("Which model should answer.*leave\\):", "Anthropic\r"),
     ("not shown\\):", "wrong-key\r"),
     ("That did not work.*leave\\):", "1\r"),
     ("not shown\\):", f"{KEY}\r"),
-    ("Which model.*leave\\):", "\r"),
+    ("Which model of.*leave\\):", "\r"),
 ]
 """What is shown at each question of a whole dialogue, and what is typed then."""
 

@@ -7,28 +7,23 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_app.errors import StoreUnavailable
-from agent_app.testing.postgres import EmbeddedPostgres
+from agent_app.testing.postgres import create_database, shared_server
+from agent_terminal_app.application import open_application
 from agent_terminal_app.paths import Paths
 from agent_terminal_app.settings import Settings
-from agent_terminal_app.wiring import open_application
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 SETTINGS = Settings(values={"model": "local"})
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
+def url() -> str:
     try:
-        server = EmbeddedPostgres().start()
+        return create_database(shared_server())
     except StoreUnavailable as error:
         pytest.skip(str(error))
-    try:
-        yield server.url
-    finally:
-        server.remove()
 
 
 def machine(folder: Path) -> Paths:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ ESC = "\x1b"
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    """Return a chat with the embedded model, in which nothing was said yet."""
+    """Return a chat with the embedded model, in which nothing has been said yet."""
     places = {
         f"XDG_{name}_HOME": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA", "STATE", "CACHE")
     }
@@ -27,37 +28,39 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     own = {"HOME": str(tmp_path), "AGENT_KEYRING": "off", "TERM": "xterm-256color"}
     command = [sys.executable, "-m", "agent_terminal_app", "chat"]
     with Terminal(
-        command, environment={**kept, **places, **own}, folder=tmp_path, columns=100, rows=40
+        command, environment={**kept, **places, **own}, folder=tmp_path, columns=100, rows=90
     ) as terminal:
         terminal.expect_line("ready")
         yield terminal
 
 
-@pytest.mark.parametrize(
-    ("command", "shown"),
-    [
-        ("/config", "ui.plain = false"),
-        ("/plugins", "/plugins NAME explains one."),
-        ("/agent", "/agent NAME has another one answer."),
-        ("/attach nope", "Error: "),
-        ("/doctor", "disk space: "),
-        ("/nothing", "There is no command /nothing"),
-    ],
-)
-def test_a_command_that_is_done_leaves_the_line_ready(terminal: Terminal, command: str, shown: str) -> None:
-    for _ in range(3):  # the line stuck only when two things came at the same time
-        terminal.type(f"{command}\r")
-        terminal.expect(shown)
-        terminal.expect_line("ready")
-        terminal.type("/quit")
-        terminal.expect_line("» /quit$")
-        terminal.type("\x15")
-        terminal.expect_line("»$")
+COMMANDS = {
+    "/config": "ui.plain = false",
+    "/plugins": "/plugins NAME explains one.",
+    "/agent": "/agent NAME has another one answer.",
+    "/attach nope": "Error: ",
+    "/doctor": "disk space: ",
+    "/nothing": "There is no command /nothing",
+}
+"""What is typed, and a piece of what is shown for it."""
 
 
-def test_a_question_of_a_command_is_told_while_it_waits(terminal: Terminal) -> None:
+def test_a_command_that_is_done_leaves_the_line_ready(terminal: Terminal) -> None:
+    for command, shown in COMMANDS.items():
+        for _ in range(3):  # the line stuck only when two things came at the same time
+            terminal.type(f"\x0c{command}\r")  # Ctrl+L: an empty screen
+            terminal.expect_line(f"» {command}$")
+            terminal.expect_line(f".*{re.escape(shown)}")
+            terminal.expect_line("ready")
+            terminal.type("/quit")
+            terminal.expect_line("» /quit$")
+            terminal.type("\x15")
+            terminal.expect_line("»$")
+
+
+def test_a_question_of_a_command_is_shown_while_it_waits(terminal: Terminal) -> None:
     terminal.type("/setup\r")
-    terminal.expect("What shall answer you?")
+    terminal.expect("Which model should answer?")
     terminal.expect_line("type your answer · Esc leaves it")
     terminal.type(ESC)
     terminal.expect_line("ready")

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_terminal_app.chat.text import styled
-from agent_terminal_app.chat.themes import use_theme
-from agent_terminal_app.settings.faults import THEMES
+from agent_terminal_app.chat.rendering.text import styled, use_theme
+from agent_terminal_app.settings.rules import THEMES
 from agent_terminal_app.testing.terminal import Terminal
 
 if TYPE_CHECKING:

@@ -13,20 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pexpect
 import pytest
 
+from agent_terminal_app.application import Opened, open_quietly
 from agent_terminal_app.cli import main
-from agent_terminal_app.first_run.trusting import (
-    MOST_MARKED,
-    MOST_PLAIN,
-    NEVER,
-    NOT_NOW,
-    YES,
-    ask_about_project,
-    changes,
-)
-from agent_terminal_app.opening import Opened, open_quietly
+from agent_terminal_app.launch import NEVER, NOT_NOW, YES, ask_about_project
 from agent_terminal_app.settings import settings_schema
-from agent_terminal_app.settings.reach import PLACES, UNKNOWN, danger
-from agent_terminal_app.settings.sources import parse
+from agent_terminal_app.settings.files import parse
+from agent_terminal_app.settings.trust import MOST_MARKED, MOST_PLAIN, PLACES, UNKNOWN, changes, danger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -93,7 +85,7 @@ def test_what_would_change_is_shown_and_counts_after_a_yes(home: Path) -> None:
         '  ! default_agent = "x"  <- chooses the agent, and with it tools and rules',
         '  ! permissions.allow = ["shell(rm *)"]  <- lets these run without asking you',
         "    ui.plain = true",
-        "Shall they count?",
+        "Use these settings?",
     ]
     assert opened.settings.values["default_agent"] == "x"
     assert ask(Person(None)).settings.values["default_agent"] == "x"  # nobody is asked again
@@ -280,7 +272,7 @@ def test_a_pipe_and_a_script_are_warned_once_and_never_asked(
     shown = capsys.readouterr()
     warning = f"agent: {path} is not trusted and is ignored: look at it, then run `agent config trust`\n"
     assert shown.err.count("is not trusted") == 1 and warning in shown.err
-    assert "Shall they count" not in shown.out + shown.err
+    assert "Use these settings" not in shown.out + shown.err
 
 
 @contextmanager

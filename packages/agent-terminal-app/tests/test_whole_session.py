@@ -98,6 +98,7 @@ def leave(terminal: Terminal) -> str:
     return found[1]
 
 
+@pytest.mark.slow
 def test_two_turns_a_name_a_way_out_and_a_way_back(tmp_path: Path) -> None:
     home = Home(tmp_path)
 

@@ -1,4 +1,4 @@
-"""`agent worker`, `workers` and `runs`: real processes on a real PostgreSQL server."""
+"""`agent worker`, `workers` and `runs` on a real PostgreSQL server; the workers are real processes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,11 @@ pytest.importorskip("agent_durable")
 pytest.importorskip("dbos")
 
 from agent_app.errors import StoreUnavailable
+from agent_app.store import open_store
 from agent_app.testing.postgres import EmbeddedPostgres
-from agent_terminal_app.commands.worker import read_limits
+from agent_terminal_app.commands.workers import read_limits
 from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.testing.command import run_agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,16 +61,22 @@ class Machine:
 
     home: Path
     environment: dict[str, str]
+    server: EmbeddedPostgres
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "agent_terminal_app", *arguments]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(command, cwd=self.home, env=self.environment, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
+        options = {"cwd": self.home, "env": self.environment, "preexec_fn": heed_interrupts}
+        return subprocess.Popen(command, text=True, **pipes, **options)  # type: ignore[call-overload, no-any-return]
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
-        process = self.start(*arguments)
-        out, err = process.communicate(timeout=PATIENCE)
-        return process.returncode, out, err
+        done = run_agent(*arguments, environment=self.environment, folder=self.home)
+        return done.returncode, done.stdout, done.stderr
+
+
+def heed_interrupts() -> None:
+    """As in a terminal, also where these tests are background work themselves."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +101,11 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         "PYTHONPATH": str(site),
         "AGENT_DATABASE": server.url,
     }
+    sys.path.insert(0, str(site))
     try:
-        yield Machine(home, {**kept, **folders, **loaded, "HOME": str(home)})
+        yield Machine(home, {**kept, **folders, **loaded, "HOME": str(home)}, server)
     finally:
+        sys.path.remove(str(site))
         server.remove()
 
 
@@ -192,9 +203,7 @@ def test_a_run_that_waits_is_cancelled(machine: Machine) -> None:
     assert show(machine, second)["status"] == "cancelled"
 
 
-def test_workers_are_listed_and_stop_when_they_are_told_to(
-    machine: Machine, worker: subprocess.Popen[str]
-) -> None:
+def test_workers_are_listed_and_stop_on_a_signal(machine: Machine, worker: subprocess.Popen[str]) -> None:
     [found] = json.loads(machine.run("workers", "--json")[1])
     assert (found["concurrency"], found["draining"]) == (2, False)
     _code, out, err = machine.run("workers")
@@ -215,10 +224,63 @@ def test_a_run_that_nobody_knows_is_named(machine: Machine) -> None:
 
 
 def test_a_database_that_is_away_is_an_error_that_says_so(machine: Machine) -> None:
-    code, out, err = machine.run("workers", "--database", "postgresql://nobody@127.0.0.1:9/none")
+    away = "postgresql://nobody:secret@127.0.0.1:9/none"
+    code, out, err = machine.run("workers", "--database", away, "--database-wait", "0")
 
     assert (code, out) == (1, "")
-    assert "127.0.0.1" in err
+    assert "database none on 127.0.0.1:9 cannot be reached" in err
+    assert "secret" not in err
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, Exit.TERMINATED), (signal.SIGINT, Exit.INTERRUPTED)]
+)
+def test_a_worker_that_waits_for_its_database_ends_on_a_signal(
+    machine: Machine, number: signal.Signals, code: Exit
+) -> None:
+    with machine.start("worker", "--database", "postgresql://nobody:secret@127.0.0.1:9/none") as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        assert said.startswith("agent: waiting for database none on 127.0.0.1:9, for 600 s at most")
+        assert "secret" not in said
+
+        process.send_signal(number)
+
+        assert process.wait(PATIENCE) == code
+
+
+def test_a_worker_that_starts_before_its_database_waits_for_it(machine: Machine) -> None:
+    machine.server.stop()
+    with machine.start("worker", "--most-waiting", "1") as process:
+        assert process.stderr is not None
+        assert "waiting for database postgres" in process.stderr.readline()
+
+        machine.server.start()
+
+        assert "takes up to 10 runs at a time" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+    check_nobody_can_begin(machine)
+
+
+def check_nobody_can_begin(machine: Machine) -> None:
+    """A run that no worker can begin with says so; with it the queue is full, and the next one is refused."""
+    code, out, err = machine.run("runs", "send", "hello")
+    run_id, nobody = out.strip(), "no worker has answering."
+    assert code == 0
+    assert nobody in err
+    assert nobody in str(show(machine, run_id)["obstacle"])
+    _code, out, err = machine.run("runs", "list", "--status", "waiting")
+    assert "nobody can" in out
+    assert f"1 of these cannot begin: {nobody}" in err
+
+    store = open_store(machine.server.url)
+    sessions = set(store)
+    code, out, err = machine.run("runs", "send", "and this")
+    assert (code, out) == (Exit.LIMIT, "")
+    assert "the queue of all runs is full: 1 wait, and at most 1 may; nothing was submitted" in err
+    assert set(store) == sessions
+    store.close()
 
 
 def test_limits_are_read() -> None:
@@ -245,8 +307,9 @@ def show(machine: Machine, run_id: str) -> dict[str, object]:
 
 
 def wait_over(machine: Machine, run_id: str) -> dict[str, object]:
-    for _ in range(PATIENCE):
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
         found = show(machine, run_id)
         if found["status"] not in ("waiting", "running"):
             return found
-    pytest.fail("waited in vain")
+    pytest.fail(f"run {run_id} is not over after {PATIENCE} s")

@@ -3,8 +3,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from agent_core.testing.conformance import Exchange, ProviderConformance
-from agent_provider_kit.testing import ScriptedServer, ToolCall, anthropic_reply
+from agent_testing import ScriptedServer, ToolCall, anthropic_reply
+from agent_testing.conformance import Exchange, ProviderConformance
 from anthropic_provider import AnthropicProvider
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import pytest
 
 from agent_core import ProviderError
 from agent_provider_kit import KeyRefused, Unreachable
-from agent_provider_kit.testing import anthropic_models, error_reply, json_reply
+from agent_testing import anthropic_models, error_reply, json_reply
 from anthropic_provider import AnthropicProvider
 
 if TYPE_CHECKING:
-    from conftest import Talk
+    from agent_testing import Talk
 
 
 def test_the_server_is_asked_for_its_models(talk: Talk) -> None:

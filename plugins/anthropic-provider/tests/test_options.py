@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_core import tool
-from agent_provider_kit.testing import anthropic_reply
+from agent_testing import anthropic_reply
 from anthropic_provider import AnthropicProvider
 
 if TYPE_CHECKING:
-    from conftest import Talk
+    from agent_testing import Talk
 
 
 @tool
@@ -96,9 +96,7 @@ def test_settings_reach_the_body_and_extra_fields_win(talk: Talk) -> None:
         ({"type": "adaptive", "display": "omitted"}, {"type": "adaptive", "display": "omitted"}, 8192),
     ],
 )
-def test_thinking_can_be_told_in_a_word(
-    talk: Talk, setting: Any, field: dict[str, Any], max_tokens: int
-) -> None:
+def test_thinking_can_be_one_word(talk: Talk, setting: Any, field: dict[str, Any], max_tokens: int) -> None:
     talk.add("user", "Hi").call(anthropic_reply("Hello"), thinking=setting)
 
     assert talk.sent["thinking"] == field and talk.sent["max_tokens"] == max_tokens
@@ -123,7 +121,7 @@ def test_thinking_can_be_told_in_a_word(
         ({"parallel_tool_calls": True}, None),
     ],
 )
-def test_the_choice_of_tools_can_be_told_in_a_word(
+def test_the_choice_of_tools_can_be_one_word(
     talk: Talk, settings: dict[str, Any], field: dict[str, Any] | None
 ) -> None:
     talk.core.register_tool(look_up)

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from anthropic_provider.messages import to_item
-from anthropic_provider.parts import to_block
+from anthropic_provider.messages import to_block, to_item
 
 PIXEL = "R0lGODlhAQABAAAAADs="
 GIF = {"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": PIXEL}}

@@ -10,26 +10,20 @@ import orjson
 import pytest
 
 from agent_provider_kit import RequestRefused
-from agent_provider_kit.testing import Recorded, read_recording
-from anthropic_provider.kinds import blocks_of, is_call, is_text
-from anthropic_provider.sending import compose
+from agent_testing import Recorded, read_recordings
+from anthropic_provider.messages import blocks_of, is_call, is_text
+from anthropic_provider.request import compose
 
 if TYPE_CHECKING:
-    from conftest import Talk
+    from agent_testing import Talk
 
-ROOT = Path(__file__).parents[3]
-FILES = sorted((ROOT.parent / "shared" / "wire").glob("anthropic-*/*.json"))
+WIRE = Path(__file__).parents[4] / "shared" / "wire"
+RECORDED = read_recordings(WIRE, "anthropic-*/*.json")
 NOT_SENT = {"model", "messages", "system", "tools", "stream", "tool_choice"}
 
-pytestmark = pytest.mark.skipif(not FILES, reason="there are no recordings beside the repository")
+ANSWERED = {name: each for name, each in RECORDED.items() if each.reply.status == 200}
 
-
-def interactions() -> list[Any]:
-    return [
-        pytest.param(recorded, id=f"{file.stem}-{number}")
-        for file in FILES
-        for number, recorded in enumerate(read_recording(file))
-    ]
+pytestmark = pytest.mark.skipif(not RECORDED, reason="there are no recordings beside the repository")
 
 
 def ask(talk: Talk, recorded: Recorded, piece: int | None = None) -> Talk:
@@ -52,8 +46,8 @@ def _system(request: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"role": "system", "content": request["system"]}] if request.get("system") else []
 
 
-@pytest.mark.parametrize("recorded", interactions())
-@pytest.mark.parametrize("piece", [1, 7, 4096])
+@pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
+@pytest.mark.parametrize("piece", [7, 4096])
 def test_a_recorded_answer_is_kept_whole(talk: Talk, recorded: Recorded, piece: int) -> None:
     if recorded.reply.status != 200:
         with pytest.raises(RequestRefused):
@@ -74,7 +68,7 @@ def test_a_recorded_answer_is_kept_whole(talk: Talk, recorded: Recorded, piece: 
         assert talk.provider.validate_native(talk.native) == []
 
 
-@pytest.mark.parametrize("recorded", interactions())
+@pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
 def test_the_request_is_what_was_recorded(talk: Talk, recorded: Recorded) -> None:
     if recorded.reply.status != 200:
         pytest.skip("it was refused")
@@ -88,7 +82,7 @@ def test_the_request_is_what_was_recorded(talk: Talk, recorded: Recorded) -> Non
     assert set(ours) <= set(theirs)
 
 
-@pytest.mark.parametrize("recorded", [each for each in interactions() if each.values[0].reply.status == 200])
+@pytest.mark.parametrize("recorded", ANSWERED.values(), ids=ANSWERED)
 def test_a_recorded_answer_goes_back_as_it_came(talk: Talk, recorded: Recorded) -> None:
     ask(talk, recorded)
     item = talk.native[-1]

@@ -8,10 +8,10 @@ import pytest
 
 from agent_core import Cancellation, tool
 from agent_core.testing import EchoProvider
-from agent_provider_kit.testing import ToolCall, anthropic_reply
+from agent_testing import ToolCall, anthropic_reply
 
 if TYPE_CHECKING:
-    from conftest import Talk
+    from agent_testing import Talk
 
 
 @tool

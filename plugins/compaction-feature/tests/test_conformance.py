@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from agent_core.testing.conformance import FeatureConformance
+from agent_testing.conformance import FeatureConformance
 from compaction_feature import CompactionFeature
 
 

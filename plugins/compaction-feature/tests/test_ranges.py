@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core import AgentCore, Message
 from agent_core.testing import ScriptedProvider
 from compaction_feature import CompactionFeature
-from compaction_feature.errors import RangeError
-from compaction_feature.places import Place, items_of, native_places
-from compaction_feature.ranges import choose_range, find_cuts
+from compaction_feature.ranges import Place, RangeError, choose_range, find_cuts, items_of, native_places
 
 WORDS = "some words that take their room " * 20
 
@@ -46,6 +44,7 @@ def conversations(draw: st.DrawFn) -> list[Message]:
     return messages
 
 
+@settings(max_examples=40)
 @given(conversations(), st.data())
 def test_a_range_holds_every_call_with_all_of_its_results(
     messages: list[Message], data: st.DataObject
@@ -65,6 +64,7 @@ def test_a_range_holds_every_call_with_all_of_its_results(
     assert start <= chosen.start < chosen.end <= end
 
 
+@settings(max_examples=40)
 @given(conversations())
 def test_everything_but_an_open_call_can_be_cut_out(messages: list[Message]) -> None:
     cuts = find_cuts(messages, one_each(messages))
@@ -75,6 +75,7 @@ def test_everything_but_an_open_call_can_be_cut_out(messages: list[Message]) -> 
     assert (chosen.start, chosen.end) == (0, len(messages) - is_open)
 
 
+@settings(max_examples=40)
 @given(conversations(), st.data())
 def test_undoing_gives_back_what_there_was(messages: list[Message], data: st.DataObject) -> None:
     core = AgentCore()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from agent_core.testing.conformance import FeatureConformance, ToolConformance
+from agent_testing.conformance import FeatureConformance, ToolConformance
 from files_tool import FilesTool, FilesUndo
 
 if TYPE_CHECKING:

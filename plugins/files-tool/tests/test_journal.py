@@ -17,9 +17,8 @@ import pytest
 
 from files_tool import journal as journal_module, steps
 from files_tool.journal import Journal
-from files_tool.lines import Lines
-from files_tool.moves import Move
-from files_tool.records import Change, FileRecord, History, Record
+from files_tool.records import Change, FileRecord, History, Lines, Record
+from files_tool.steps import Move
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -378,7 +377,7 @@ def test_a_lock_that_is_not_let_go_is_told(files: Files, monkeypatch: pytest.Mon
     monkeypatch.setattr(journal_module, "_PATIENCE", 0.0)
     files.ok("write_file", path="a.txt", content="x\n")
 
-    with Journal(str(files.journal), "session").held():
+    with Journal(str(files.journal), "session").locked():
         problem = files.refused("write_file", path="a.txt", content="y\n")
 
     assert problem == "another program is changing files in this session: try again"

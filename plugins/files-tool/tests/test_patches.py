@@ -12,10 +12,9 @@ from hypothesis import given, settings, strategies as st
 
 from agent_core.display import validate_display
 from files_tool.diffs import diff, lines_of, shown
-from files_tool.errors import Refused
 from files_tool.limits import SHOWN_DIFF
-from files_tool.patches import read_patch
-from files_tool.patching import apply_hunks
+from files_tool.patches import apply_hunks, read_patch
+from files_tool.places import Refused
 from files_tool.texts import Text
 
 if TYPE_CHECKING:

@@ -10,13 +10,10 @@ import pytest
 from agent_app import AgentApplication
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from files_tool import FilesTool
-from files_tool.confined import opened_file
-from files_tool.errors import Refused
-from files_tool.folders import make_folders
-from files_tool.ignoring import Rules
-from files_tool.places import Place
-from files_tool.protected import Protected
-from files_tool.walking import Choice, walk, walk_folders
+from files_tool.descriptors import make_folders, opened_file
+from files_tool.gitignore import Rules
+from files_tool.places import Place, Protected, Refused
+from files_tool.tree import Choice, walk, walk_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from files_tool import confined, contents, folders, moves
+from files_tool import contents, descriptors, steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,14 +87,14 @@ def test_a_link_that_is_swapped_in_never_leads_outside(files: Files) -> None:
 
 def after_planning(monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) -> None:
     """Do something between the plan of a change and the change itself."""
-    make_folders, waiting = folders.make_folders, [work]
+    make_folders, waiting = descriptors.make_folders, [work]
 
     def disturbed(place: object) -> int:
         while waiting:
             waiting.pop()()
         return make_folders(place)  # type: ignore[arg-type]  # it is a place
 
-    monkeypatch.setattr(moves, "make_folders", disturbed)
+    monkeypatch.setattr(steps, "make_folders", disturbed)
 
 
 def replaced_by(root: Path, what: str) -> Callable[[], None]:
@@ -153,13 +153,13 @@ def test_a_file_that_appeared_is_not_replaced(files: Files, monkeypatch: pytest.
 def test_a_file_that_appears_in_the_last_moment_is_not_replaced(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    move_to_nothing = moves.Move._move_to_nothing
+    move_to_nothing = steps.Move._move_to_nothing
 
-    def late(move: moves.Move, name: str) -> None:
+    def late(move: steps.Move, name: str) -> None:
         (files.root / name).write_text("theirs\n")
         move_to_nothing(move, name)
 
-    monkeypatch.setattr(moves.Move, "_move_to_nothing", late)
+    monkeypatch.setattr(steps.Move, "_move_to_nothing", late)
 
     assert "File exists" in files.refused("write_file", path="a.txt", content="ours\n")
     assert files.text("a.txt") == "theirs\n"
@@ -172,7 +172,7 @@ def test_a_file_that_becomes_another_while_it_is_opened_is_not_read(
 ) -> None:
     files.put("a.txt", "one\n")
     files.put("b.txt", "other\n")
-    check_regular, replace = confined.check_regular, replaced_by(files.root, what)
+    check_regular, replace = descriptors.check_regular, replaced_by(files.root, what)
     checks = 0
 
     def disturbed(place: object, state: os.stat_result) -> None:
@@ -182,7 +182,7 @@ def test_a_file_that_becomes_another_while_it_is_opened_is_not_read(
         if checks == 1:
             replace()
 
-    monkeypatch.setattr(confined, "check_regular", disturbed)
+    monkeypatch.setattr(descriptors, "check_regular", disturbed)
 
     assert "a.txt" in files.refused("read_file", path="a.txt")
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from agent_core.testing.conformance import Exchange, ProviderConformance
-from agent_provider_kit.testing import ScriptedServer, ToolCall, gemini_reply
+from agent_testing import ScriptedServer, ToolCall, gemini_reply
+from agent_testing.conformance import Exchange, ProviderConformance
 from gemini_provider import GeminiProvider
 
 if TYPE_CHECKING:

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_core.testing import EchoProvider
-from agent_provider_kit.testing import ToolCall, gemini_reply
+from agent_testing import ToolCall, gemini_reply
 from gemini_provider import GeminiProvider
-from gemini_provider.messages import to_item, to_messages
-from gemini_provider.parts import from_part, to_part
+from gemini_provider.messages import from_part, to_item, to_messages, to_part
 
 if TYPE_CHECKING:
-    from conftest import Talk
+    from agent_testing import Talk
 
 PNG = "iVBORw0KGgo="
 
@@ -41,7 +40,7 @@ def test_every_role_has_its_item() -> None:
     ]
 
 
-def test_a_failed_tool_is_told_as_an_error() -> None:
+def test_a_failed_tool_is_sent_as_an_error() -> None:
     result = {"type": "tool_result", "text": "no such word", "is_error": True}
     known = {"tool_call_id": "c", "tool_name": "f"}
     item = to_item({"role": "tool", "content": "no such word", "metadata": known, "tool_result": result})

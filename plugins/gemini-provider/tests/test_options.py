@@ -6,12 +6,12 @@ import pytest
 
 from agent_core import tool
 from agent_provider_kit import Unreachable
-from agent_provider_kit.testing import error_reply, gemini_models, gemini_reply, json_reply
+from agent_testing import error_reply, gemini_models, gemini_reply, json_reply
 from gemini_provider import GeminiProvider
 from gemini_provider.options import read_safety, read_thinking, read_tool_choice, tool_options
 
 if TYPE_CHECKING:
-    from conftest import Talk
+    from agent_testing import Talk
 
 
 def test_the_address_names_model_version_and_way(talk: Talk) -> None:
@@ -171,7 +171,7 @@ def test_models_that_do_not_answer_are_left_out_and_thinking_is_a_tag(talk: Talk
     assert mine["id"] == "tunedModels/mine" and "reasoning" not in mine["tags"]
 
 
-def test_a_server_that_cannot_be_reached_is_told(talk: Talk) -> None:
+def test_a_server_that_cannot_be_reached_is_reported(talk: Talk) -> None:
     with pytest.raises(Unreachable, match=r"cannot reach 127\.0\.0\.1"):
         GeminiProvider().get_models({"base_url": "http://127.0.0.1:1", "discover_models": True})
 

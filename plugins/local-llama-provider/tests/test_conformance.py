@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_core.testing.conformance import Exchange, ProviderConformance
+from agent_testing.conformance import Exchange, ProviderConformance
 from local_llama_provider import LocalLlamaProvider
 
 

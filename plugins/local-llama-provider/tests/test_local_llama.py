@@ -191,7 +191,7 @@ def test_the_format_has_a_branch_for_words_and_one_for_each_tool() -> None:
     assert [sorted(branch["properties"]) for branch in branches] == [["answer"], ["arguments", "name"]]
 
 
-def test_tools_are_told_to_the_model_in_words() -> None:
+def test_tools_are_described_to_the_model_in_words() -> None:
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
     assert as_spoken({"role": "tool", "content": "5"})["role"] == "user"

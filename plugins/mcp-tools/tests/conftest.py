@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_tools import McpTools
-from mcp_tools.pace import Pace
+from mcp_tools.connection import Pace
 from mcp_tools.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SERVERS = Path(__file__).parent / "servers"
-PATIENCE = 30.0
+PATIENCE = 60.0
 Tools = list[dict[str, Any]]
 
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agent_core.testing.conformance import FeatureConformance, ToolConformance
+from agent_testing.conformance import FeatureConformance, ToolConformance
 from mcp_tools import McpTools
 from mcp_tools.settings import Settings
 

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 from hypothesis import given, strategies as st
 
-from mcp_tools.lines import Lines, TooLong
+from mcp_tools.transports import Lines, TooLong
 
 LONGEST = 40
 

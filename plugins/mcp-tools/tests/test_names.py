@@ -7,8 +7,8 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from mcp_tools.names import wire_name
 from mcp_tools.settings import SERVER_NAME
+from mcp_tools.tool_list import wire_name
 
 servers = st.lists(st.text("aZ9-", min_size=1, max_size=3), min_size=1, max_size=3).map("_".join)
 tools = st.text(max_size=12) | st.text("a_.", max_size=6) | st.integers(50, 70).map(lambda size: "x" * size)

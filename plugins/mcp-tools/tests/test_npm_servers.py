@@ -39,6 +39,7 @@ def declared(installed: Path, package: str, *arguments: str) -> dict[str, object
     return {"command": "node", "args": [str(script), *arguments], "cwd": str(installed)}
 
 
+@pytest.mark.slow
 def test_the_server_with_everything(world: World, installed: Path) -> None:
     world.servers["all"] = declared(installed, PACKAGES[0])
     world.approve()
@@ -51,6 +52,7 @@ def test_the_server_with_everything(world: World, installed: Path) -> None:
     assert any(part["type"] == "image" for part in world.call(picture)["parts"])
 
 
+@pytest.mark.slow
 def test_the_server_for_files(world: World, installed: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

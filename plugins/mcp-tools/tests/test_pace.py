@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from mcp_tools.pace import Pace
+from mcp_tools.connection import Pace
 
 
 @given(st.integers(1, 9), st.floats(0, 1))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_tools.listing import Described, Tool
-from mcp_tools.pins import Approval, Pins
+from mcp_tools.approvals import Approval, Pins
+from mcp_tools.tool_list import Described, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp_types import BlobResourceContents, CallToolResult, EmbeddedResource, ImageContent, TextContent
 
-from mcp_tools.results import tool_result
+from mcp_tools.toolbox import tool_result
 
 
 def answer(*texts: str, **fields: Any) -> CallToolResult:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_tools.listing import Listing, Tool
-from mcp_tools.schemas import schema_problem
+from mcp_tools.tool_list import Listing, Tool, schema_problem
 
 
 def nested(depth: int, key: str = "properties") -> dict[str, Any]:
@@ -95,7 +94,7 @@ def test_names_that_cannot_be_told_apart_are_dropped(names: list[str], kept: lis
 
 
 def test_a_tool_named_like_the_alias_of_another_takes_both_down() -> None:
-    from mcp_tools.names import wire_name
+    from mcp_tools.tool_list import wire_name
 
     alias = wire_name("s", "get.page").removeprefix("s__")
     listing = Listing.of("s", [Tool(name, "", {"type": "object"}) for name in ("get.page", alias, "other")])

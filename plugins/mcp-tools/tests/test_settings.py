@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from agent_core import ConfigError
-from mcp_tools.environment import server_environment
-from mcp_tools.errors import Lost
-from mcp_tools.settings import Settings
+from mcp_tools.settings import Lost, Settings, server_environment
 
 
 def read(**server: Any) -> Settings:
@@ -103,7 +101,7 @@ def test_of_a_key_that_was_looked_up_the_reference_is_approved() -> None:
 
 
 def test_a_key_that_is_nowhere_is_named() -> None:
-    with pytest.raises(Lost, match="KEY shall be stored:tea, and there is no such key"):
+    with pytest.raises(Lost, match="KEY must be stored:tea, and there is no such key"):
         server_environment({}, {"KEY": {"reference": "stored:tea", "value": None}})
 
 
@@ -161,5 +159,5 @@ def test_a_server_gets_the_usual_variables_and_its_own() -> None:
 
 
 def test_a_variable_that_is_not_there_is_named() -> None:
-    with pytest.raises(Lost, match="KEY shall be the environment variable TOKEN, which is not set"):
+    with pytest.raises(Lost, match="KEY must be the environment variable TOKEN, which is not set"):
         server_environment({}, {"KEY": "env:TOKEN"})

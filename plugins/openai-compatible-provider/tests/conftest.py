@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_provider_kit.testing import DRIVERS, ScriptedServer, Talk
-from agent_provider_kit.testing.fixtures import scripted_server
+from agent_testing import DRIVERS, ScriptedServer, Talk
+from agent_testing.fixtures import plain_environment, scripted_server
 from openai_compatible_provider import OpenAICompatibleProvider
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_core import Session
-    from agent_provider_kit.testing import Drive, Line
+    from agent_testing import Drive, Line
 
-__all__ = ["Talk", "scripted_server"]
+__all__ = ["plain_environment", "scripted_server"]
 
 
 def talk_to(server: ScriptedServer) -> Talk:
     """Return a conversation that has not begun."""
     provider = OpenAICompatibleProvider()
     return Talk(server, provider, path="/v1", model="scripted-model", api_key="sk-chat-secret")
-
-
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither keys nor proxies of whoever runs the tests."""
-    for name in list(os.environ):
-        if name.lower().endswith("_proxy") or name.endswith("_API_KEY"):
-            monkeypatch.delenv(name)
 
 
 @pytest.fixture

@@ -3,14 +3,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from agent_core.testing.conformance import Exchange, ProviderConformance
-from agent_provider_kit.testing import ScriptedServer, ToolCall, chat_models, chat_reply
+from agent_testing import ScriptedServer, ToolCall, chat_models, chat_reply
+from agent_testing.conformance import Exchange, ProviderConformance
 from openai_compatible_provider import OpenAICompatibleProvider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent_provider_kit.testing import ReceivedRequest, ServerReply
+    from agent_testing import ReceivedRequest, ServerReply
 
 ANSWER = chat_reply(
     "One, two, three.",

@@ -7,29 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_provider_kit import KeyRefused, ProviderFailure, StreamCutOff, Unreachable
-from agent_provider_kit.testing import FAULTS, ToolCall, chat_chunk, chat_reply, error_reply, sse_reply
+from agent_testing import FAULTS, ToolCall, chat_chunk, chat_reply, error_reply, sse_reply
 
 if TYPE_CHECKING:
-    from conftest import Talk
+    from agent_testing import Talk
 
 RICH = chat_reply("Tea is a drink.", reasoning="hm", tool_calls=[ToolCall("look_up", {"word": "tea"})])
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_every_fault_is_a_failure_of_its_kind(talk_anyhow: Talk, name: str) -> None:
-    fault, talk = FAULTS[name], talk_anyhow.add("user", "What is tea?")
-    if fault.streams_only and not talk.streams:
-        pytest.skip("only streams have it")
-
-    with pytest.raises(ProviderFailure) as failed:
-        talk.ask(fault.apply(RICH))
-
-    failure = failed.value
-    assert type(failure) is fault.failure
-    assert talk.server.url.removeprefix("http://") in str(failure)
-    assert failure.next_step in str(failure)
-    assert "sk-chat-secret" not in f"{failure} {failure!r} {vars(failure)}"
-    assert failure.retry_after == (7.0 if "Retry-After" in name else None)
 
 
 def test_a_refused_key_tells_where_it_came_from(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,13 +88,13 @@ def test_nobody_there_is_said_plainly(talk_anyhow: Talk) -> None:
         talk_anyhow.ask()
 
 
-def test_waiting_in_vain_ends_with_what_had_arrived(talk: Talk) -> None:
+def test_a_stalled_stream_ends_with_what_had_arrived(talk: Talk) -> None:
     told = chat_reply("Tea is a drink.")
     assert told.stream is not None
     stalled = told.stall(told.stream.index(b'"is "') + 200)
 
-    with pytest.raises(StreamCutOff, match=r"nothing arrived for 0\.05 seconds") as failed:
-        talk.add("user", "Hi").stream(stalled, idle_timeout=0.05)
+    with pytest.raises(StreamCutOff, match=r"nothing arrived for 0\.5 seconds") as failed:
+        talk.add("user", "Hi").stream(stalled, idle_timeout=0.5)
 
     assert failed.value.partial is not None
     assert "Tea is a drink.".startswith(failed.value.partial["messages"][0]["content"])

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_provider_kit import NotTheProvider, Overloaded, Unreachable
-from agent_provider_kit.testing import captive_portal, chat_models, chat_reply, error_reply
+from agent_testing import captive_portal, chat_models, chat_reply, error_reply
 from openai_compatible_provider import OpenAICompatibleProvider
 
 if TYPE_CHECKING:
-    from conftest import Talk
-
-    from agent_provider_kit.testing import ServerReply
+    from agent_testing import ServerReply, Talk
 
 
 def test_a_server_is_asked_for_its_models_once(talk: Talk) -> None:
@@ -79,7 +77,7 @@ def test_tags_say_what_models_usually_can() -> None:
     assert provider.get_tags({"capabilities": ["tools", "reasoning"]}) == ["tools", "reasoning"]
 
 
-def test_a_misspelt_setting_is_told_with_the_right_one(talk: Talk) -> None:
+def test_a_misspelt_setting_is_reported_with_the_right_one(talk: Talk) -> None:
     assert talk.core.check_config(talk.config) == []
     assert talk.core.check_config({**talk.config, "temprature": 0.5}) == [
         "config['temprature'] is not known: did you mean 'temperature'?"

@@ -9,26 +9,21 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from agent_provider_kit.testing import Recorded, read_recording
+from agent_testing import Recorded, read_recordings
 from openai_compatible_provider import OpenAICompatibleProvider
 
 if TYPE_CHECKING:
-    from conftest import Talk
+    from agent_testing import Talk
 
-ROOT = Path(__file__).parents[3]
-FILES = sorted((ROOT.parent / "shared" / "wire").glob("openai-chat-*/*.json"))
+WIRE = Path(__file__).parents[4] / "shared" / "wire"
+RECORDED = {
+    name: each
+    for name, each in read_recordings(WIRE, "openai-chat-*/*.json").items()
+    if each.path.endswith("/chat/completions")
+}
 NOT_SETTINGS = {"model", "messages", "tools", "stream", "stream_options"}
 
-pytestmark = pytest.mark.skipif(not FILES, reason="there are no recordings beside the repository")
-
-
-def interactions() -> list[Any]:
-    return [
-        pytest.param(recorded, id=f"{file.stem}-{number}")
-        for file in FILES
-        for number, recorded in enumerate(read_recording(file))
-        if recorded.path.endswith("/chat/completions")
-    ]
+pytestmark = pytest.mark.skipif(not RECORDED, reason="there are no recordings beside the repository")
 
 
 def ask(talk: Talk, recorded: Recorded, piece: int | None = None) -> Talk:
@@ -62,8 +57,8 @@ def answer_of(recorded: Recorded) -> dict[str, Any]:
     return {"role": "assistant", "content": text or (None if calls else ""), "tool_calls": calls}
 
 
-@pytest.mark.parametrize("recorded", interactions())
-@pytest.mark.parametrize("piece", [1, 7, 4096])
+@pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
+@pytest.mark.parametrize("piece", [7, 4096])
 def test_a_recorded_answer_is_kept_whole(talk: Talk, recorded: Recorded, piece: int) -> None:
     ask(talk, recorded, piece)
 
@@ -76,7 +71,7 @@ def test_a_recorded_answer_is_kept_whole(talk: Talk, recorded: Recorded, piece: 
     assert talk.about["model"] and talk.about["response_id"].startswith("chatcmpl-")
 
 
-@pytest.mark.parametrize("recorded", interactions())
+@pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
 def test_the_request_is_what_was_recorded(talk: Talk, recorded: Recorded) -> None:
     ask(talk, recorded)
 

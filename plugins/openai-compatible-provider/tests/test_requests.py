@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_core import tool
-from agent_provider_kit.testing import chat_reply
+from agent_testing import chat_reply
 
 if TYPE_CHECKING:
-    from conftest import Talk
+    from agent_testing import Talk
 
 HI = chat_reply("Hi")
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_provider_kit import Overloaded, StreamCutOff
-from agent_provider_kit.testing import ServerReply, chat_chunk, json_reply, sse_event, sse_reply
+from agent_testing import ServerReply, chat_chunk, json_reply, sse_event, sse_reply
 
 if TYPE_CHECKING:
-    from conftest import Talk
+    from agent_testing import Talk
 
 END = chat_chunk({}, "stop")
 CALL = {"name": "look_up", "arguments": '{"word":"tea"}'}

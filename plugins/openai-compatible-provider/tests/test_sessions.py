@@ -10,12 +10,12 @@ import pytest
 
 from agent_core import Session
 from agent_core.testing import EchoProvider
-from agent_provider_kit.testing import ServerReply, ToolCall, chat_reply, json_reply
+from agent_testing import ServerReply, ToolCall, chat_reply, json_reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import Talk
+    from agent_testing import Talk
 
 RICH = chat_reply(
     "Grüße, tea! 🍵",
@@ -124,7 +124,7 @@ def test_another_provider_in_between_costs_nothing(talk: Talk) -> None:
     assert [message["role"] for message in talk.sent["messages"]] == ["user", "assistant"] * 2 + ["user"]
 
 
-def test_a_history_that_a_server_would_refuse_is_mended_and_that_is_told(talk: Talk) -> None:
+def test_a_history_that_a_server_would_refuse_is_repaired_and_reported(talk: Talk) -> None:
     talk.add("user", "What is tea?").ask(RICH)
     talk.add("tool", "a drink", {"tool_call_id": "c2"}).add("user", "Never mind")
 

@@ -1,28 +1,12 @@
-"""What several test files share: a provider that talks to a scripted server."""
+"""What several test files share: a conversation of the provider with a scripted server."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import pytest
-
-from agent_provider_kit.testing import Talk
-from agent_provider_kit.testing.fixtures import scripted_server
+from agent_testing.fixtures import plain_environment, scripted_server, talk_fixture
 from openai_responses_provider import OpenAIResponsesProvider
 
-if TYPE_CHECKING:
-    from agent_provider_kit.testing import ScriptedServer
+__all__ = ["plain_environment", "scripted_server", "talk"]
 
-__all__ = ["Talk", "scripted_server"]
-
-
-@pytest.fixture
-def talk(scripted_server: ScriptedServer) -> Talk:
-    """A conversation that has not begun."""
-    return Talk(
-        scripted_server,
-        OpenAIResponsesProvider(),
-        path="/v1",
-        model="scripted-model",
-        api_key="sk-responses-secret",
-    )
+talk = talk_fixture(
+    OpenAIResponsesProvider, path="/v1", model="scripted-model", api_key="sk-responses-secret"
+)

@@ -3,8 +3,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from agent_core.testing.conformance import Exchange, ProviderConformance
-from agent_provider_kit.testing import ScriptedServer, ToolCall, responses_reply
+from agent_testing import ScriptedServer, ToolCall, responses_reply
+from agent_testing.conformance import Exchange, ProviderConformance
 from openai_responses_provider import OpenAIResponsesProvider
 
 if TYPE_CHECKING:

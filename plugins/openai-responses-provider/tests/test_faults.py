@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from agent_provider_kit import ApiKey, Exchange, ProviderFailure, SseDecoder, StreamCutOff, StreamMalformed
-from agent_provider_kit.testing import FAULTS, ToolCall, error_reply, responses_reply
+from agent_provider_kit import ApiKey, Exchange, ProviderFailure, SseDecoder, StreamCutOff
+from agent_testing import FaultTests, ToolCall, error_reply, responses_reply, sse_event
 from openai_responses_provider import OpenAIResponsesProvider
 
 if TYPE_CHECKING:
-    from conftest import Talk
+    from collections.abc import Callable, Mapping
 
-    from agent_provider_kit.testing import Fault
+    from agent_testing import ServerReply, Talk
     from openai_responses_provider.reply import ResponsesReply
 
 ANSWER = responses_reply(
@@ -21,32 +21,40 @@ ANSWER = responses_reply(
     reasoning="Ich überlege …",
     tool_calls=[ToolCall("brew", {"minutes": 3}), ToolCall("draw", input="☕")],
 )
-STREAMS = {
-    "text": responses_reply("One two three"),
-    "reasoning and calls": ANSWER,
-    "a refusal": responses_reply(refusal="I would rather not"),
-    "a limit": responses_reply("Too lo", status="incomplete", incomplete_reason="max_output_tokens"),
-    "built-in tools": responses_reply(
-        "Found.",
-        items=[{"id": "ws_1", "type": "web_search_call", "status": "completed"}],
-        annotations=[{"type": "url_citation", "url": "https://tea.example"}],
-        numbered=False,
-    ),
-}
 
 
-@pytest.mark.parametrize("streamed", [True, False])
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_every_fault_becomes_the_failure_it_is(talk: Talk, fault: Fault, streamed: bool) -> None:
-    if fault.streams_only and not streamed:
-        pytest.skip("only streams can have it")
-    talk.add("user", "Hi")
-    ask = talk.stream if streamed else talk.call
-
-    with pytest.raises(fault.failure) as raised:
-        ask(fault.apply(ANSWER))
-    assert "sk-responses-secret" not in str(raised.value)
-    assert raised.value.key_origin == "config['api_key']"
+class TestFaults(FaultTests):
+    provider = OpenAIResponsesProvider
+    config: ClassVar[Mapping[str, Any]] = {"model": "scripted-model", "api_key": "sk-responses-secret"}
+    path = "/v1"
+    answers: ClassVar[Mapping[str, ServerReply]] = {
+        "text": responses_reply("One two three"),
+        "reasoning and calls": responses_reply(
+            "Grüße, 世界.",
+            reasoning="Ich überlege …",
+            tool_calls=[ToolCall("brew", {"minutes": 3}), ToolCall("draw", input="☕")],
+        ),
+        "a refusal": responses_reply(refusal="I would rather not"),
+        "a limit": responses_reply("Too lo", status="incomplete", incomplete_reason="max_output_tokens"),
+        "built-in tools": responses_reply(
+            "Found.",
+            items=[{"id": "ws_1", "type": "web_search_call", "status": "completed"}],
+            annotations=[{"type": "url_citation", "url": "https://tea.example"}],
+            numbered=False,
+        ),
+    }
+    pings: ClassVar[Mapping[str, bytes | Callable[[int], bytes]]] = {
+        "keepalive": lambda number: sse_event({"type": "keepalive", "sequence_number": number}, "keepalive"),
+        "in progress": lambda number: sse_event(
+            {"type": "response.in_progress", "sequence_number": number, "response": {"status": "in_progress"}}
+        ),
+        "a tool that still searches": lambda number: sse_event(
+            {"type": "response.web_search_call.searching", "item_id": "w", "sequence_number": number}
+        ),
+        "an empty delta": sse_event(
+            {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": ""}
+        ),
+    }
 
 
 def test_an_error_tells_status_message_request_and_next_step(talk: Talk) -> None:
@@ -71,48 +79,6 @@ def play(data: bytes) -> tuple[ResponsesReply, Exception | None]:
     except (ValueError, ProviderFailure) as error:
         return reply, error
     return reply, None
-
-
-def whole(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {k: v for k, v in item.items() if k != "_metadata"}
-        for item in items
-        if item["type"].endswith("_call")
-    ]
-
-
-@pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
-def test_a_stream_that_is_cut_at_any_byte_is_no_success_and_has_no_half_calls(stream: Any) -> None:
-    data = stream.payload(streamed=True)[0]
-    complete, error = play(data)
-    assert error is None
-    assert complete.ended()
-    calls, messages = (
-        whole(complete.items()),
-        OpenAIResponsesProvider().from_native_messages(complete.items()),
-    )
-
-    for cut in range(len(data) - 2):  # the blank line at the end may be missing
-        reply, _error = play(data[:cut])
-        items = reply.items()
-        assert not reply.ended()
-        assert all(call in calls for call in whole(items))
-        [told] = OpenAIResponsesProvider().from_native_messages(items) or [{"content": ""}]
-        assert messages[0]["content"].startswith(told["content"])
-        assert "ending" not in told.get("metadata", {})
-
-
-def test_a_stream_that_is_cut_at_any_byte_on_the_way_is_an_error_with_the_text_kept(talk: Talk) -> None:
-    reply = responses_reply("One two")
-    size = len(reply.payload(streamed=True)[0])
-    talk.add("user", "Count")
-
-    for at in range(0, size - 2, 7):
-        with pytest.raises((StreamCutOff, StreamMalformed)) as raised:
-            talk.stream(reply.cut(at) if at % 2 else reply.end(at))
-        partial = raised.value.partial
-        text = partial["messages"][0]["content"] if partial else ""
-        assert "One two".startswith(text)
 
 
 def test_what_was_cut_off_can_be_continued(talk: Talk) -> None:

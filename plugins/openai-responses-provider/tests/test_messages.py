@@ -6,11 +6,11 @@ import pytest
 
 from agent_core.testing import EchoProvider
 from agent_provider_kit import Unreachable
-from agent_provider_kit.testing import ToolCall, error_reply, json_reply, responses_reply
+from agent_testing import ToolCall, error_reply, json_reply, responses_reply
 from openai_responses_provider import OpenAIResponsesProvider
 
 if TYPE_CHECKING:
-    from conftest import Talk
+    from agent_testing import Talk
 
 provider = OpenAIResponsesProvider()
 

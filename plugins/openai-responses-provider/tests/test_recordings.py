@@ -8,22 +8,17 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
-from agent_provider_kit.testing import Recorded, read_recording
+from agent_testing import Recorded, read_recordings
 from openai_responses_provider import OpenAIResponsesProvider
-from openai_responses_provider.kinds import is_tool_call
-from openai_responses_provider.reading import text_of
+from openai_responses_provider.items import is_tool_call
+from openai_responses_provider.messages import text_of
 
 if TYPE_CHECKING:
-    from conftest import Talk
+    from agent_testing import Talk
 
-ROOT = Path(__file__).parents[3]
-FILES = sorted((ROOT.parent / "shared" / "wire").glob("openai-responses-*/*.json"))
-ANSWERS = [
-    pytest.param(recorded, id=f"{file.stem}-{number}")
-    for file in FILES
-    for number, recorded in enumerate(read_recording(file))
-    if recorded.path.endswith("/responses")
-]
+WIRE = Path(__file__).parents[4] / "shared" / "wire"
+RECORDED = read_recordings(WIRE, "openai-responses-*/*.json")
+ANSWERS = {name: each for name, each in RECORDED.items() if each.path.endswith("/responses")}
 pytestmark = pytest.mark.skipif(not ANSWERS, reason="there are no recordings here")
 
 
@@ -35,8 +30,8 @@ def output_of(recorded: Recorded) -> list[dict[str, Any]]:
     return list(events[-1]["response"]["output"])
 
 
-@pytest.mark.parametrize("size", [1, 7, 4096])
-@pytest.mark.parametrize("recorded", ANSWERS)
+@pytest.mark.parametrize("size", [7, 4096])
+@pytest.mark.parametrize("recorded", ANSWERS.values(), ids=ANSWERS)
 def test_an_answer_is_kept_whole_and_sent_back_unchanged(talk: Talk, recorded: Recorded, size: int) -> None:
     if recorded.reply.status != 200:
         pytest.skip("an error, not an answer")
@@ -57,7 +52,7 @@ def test_an_answer_is_kept_whole_and_sent_back_unchanged(talk: Talk, recorded: R
         assert "".join(partial["content"] for partial in talk.partials) == talk.last["content"]
 
 
-@pytest.mark.parametrize("recorded", ANSWERS)
+@pytest.mark.parametrize("recorded", ANSWERS.values(), ids=ANSWERS)
 def test_a_history_that_the_api_accepted_needs_no_repair(recorded: Recorded) -> None:
     items = recorded.request.get("input")
     if not isinstance(items, list) or recorded.reply.status != 200:

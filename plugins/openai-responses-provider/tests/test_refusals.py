@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_provider_kit import RequestRefused
-from agent_provider_kit.testing import ToolCall, error_reply, responses_reply
+from agent_testing import ToolCall, error_reply, responses_reply
 
 if TYPE_CHECKING:
-    from conftest import Talk
+    from agent_testing import Talk
 
 UNREADABLE = error_reply(
     400, "The encrypted content ZW5j...aXB0 could not be verified.", code="invalid_encrypted_content"

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_core import AgentCore, Session
 from agent_core.testing import EchoProvider
-from agent_core.testing.conformance import ExtensionConformance
+from agent_testing.conformance import ExtensionConformance
 from prompt_cache_extension import PromptCacheExtension
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Items = list[dict[str, Any]]
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Shell:

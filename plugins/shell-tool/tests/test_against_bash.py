@@ -25,7 +25,7 @@ from agent_runtime.patterns import Glob
 from agent_runtime.permissions import Permissions
 from agent_runtime.phases import CallView
 from shell_tool import ShellTool
-from shell_tool.parsing import quote, read_line
+from shell_tool.syntax import quote, read_line
 
 EXAMPLES = int(os.environ.get("SHELL_EXAMPLES", "1500"))
 TOOL = ShellTool()
@@ -610,7 +610,7 @@ def runs_marker(line: str, programs: str = "/usr/bin") -> bool:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,  # read to its end, so that whoever holds it has ended
             stderr=subprocess.STDOUT,
-            timeout=30,
+            timeout=60,
             check=False,
         )
         return Path(folder, "m").exists()
@@ -636,6 +636,7 @@ def test_no_marker_runs_that_the_rules_did_not_see() -> None:
     assert len(ran) > len(chosen) // 2  # else the lines would prove little
 
 
+@pytest.mark.slow
 def test_no_marker_runs_in_a_place_within_a_place() -> None:
     some = random.Random(2)
     nested = [
@@ -653,6 +654,7 @@ def test_the_same_places_are_allowed_where_nothing_is_hidden() -> None:
     assert len(allowed) > len(places()) // 2
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(st.lists(st.sampled_from(PIECES), min_size=2, max_size=14), st.sampled_from(["bash", "sh", "eval"]))
 def test_no_marker_runs_in_a_line_of_random_pieces(pieces: list[str], shell: str) -> None:
@@ -695,6 +697,7 @@ def test_nothing_that_is_denied_runs_because_it_is_hidden(programs: str) -> None
     assert len(ran) > len(lines) // 2 and len(understood) > len(ran) // 4  # else this would prove little
 
 
+@pytest.mark.slow
 def test_nothing_that_is_denied_runs_in_a_place_within_a_place() -> None:
     some = random.Random(4)
     lines = [placed(some.choice(places()), placed(some.choice(places()), "touch m")) for _ in range(EXAMPLES)]
@@ -703,6 +706,7 @@ def test_nothing_that_is_denied_runs_in_a_place_within_a_place() -> None:
     assert [line for line in allowed if runs_marker(line)] == []
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(st.lists(st.sampled_from(PIECES), min_size=2, max_size=14))
 def test_nothing_that_is_denied_runs_in_a_line_of_random_pieces(pieces: list[str]) -> None:
@@ -728,7 +732,7 @@ def came_out(
         cwd=folder,
         env={"PATH": f"{programs}:/usr/bin:/bin", "HOME": folder, "LC_ALL": "C.UTF-8", **values},
         capture_output=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     words, end, more = done.stdout.decode().rpartition("|")
@@ -737,6 +741,7 @@ def came_out(
     return " ".join(["probe", *map(quote, words.removesuffix("\0").split("\0"))]) if words else "probe"
 
 
+@pytest.mark.slow
 def test_whatever_comes_out_has_the_shape_that_was_seen_before(programs: str, tmp_path: Path) -> None:
     some = random.Random(5)
     for name in FILES:

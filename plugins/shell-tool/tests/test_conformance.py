@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from agent_core.testing.conformance import ToolConformance
+from agent_testing.conformance import ToolConformance
 from shell_tool import ShellTool
 
 

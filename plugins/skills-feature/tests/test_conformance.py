@@ -1,6 +1,6 @@
 """The feature keeps to the contract."""
 
-from agent_core.testing.conformance import FeatureConformance
+from agent_testing.conformance import FeatureConformance
 from skills_feature import SkillsFeature
 
 

@@ -129,8 +129,8 @@ def test_what_is_no_plain_file_is_not_read_and_told(tmp_path: Path) -> None:
     found = find_instructions([str(tmp_path)], ["AGENTS.md", "CLAUDE.md", "OTHER.md"], 100)
 
     assert found == (
-        LeftOut(tmp_path / "AGENTS.md", "it is no plain file"),
-        LeftOut(tmp_path / "CLAUDE.md", "it is no plain file"),
+        LeftOut(tmp_path / "AGENTS.md", "it is not a regular file"),
+        LeftOut(tmp_path / "CLAUDE.md", "it is not a regular file"),
         LeftOut(tmp_path / "OTHER.md", "it is a link that leads out of its folder"),
     )
 
@@ -181,7 +181,7 @@ def test_a_link_to_another_kind_of_file_is_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "why"),
     [
-        ("AGENTS.md", "it is no plain file"),
+        ("AGENTS.md", "it is a link, and links are not followed"),
         ("gone.md", "it cannot be opened: No such file or directory"),
     ],
 )
@@ -221,7 +221,9 @@ def test_a_link_that_is_put_there_meanwhile_is_not_followed(
 
     monkeypatch.setattr(os.path, "realpath", resolve_then_exchange)
 
-    assert find_instructions([str(root)], NAMES, 100) == (LeftOut(root / "AGENTS.md", "it is no plain file"),)
+    assert find_instructions([str(root)], NAMES, 100) == (
+        LeftOut(root / "AGENTS.md", "it is a link, and links are not followed"),
+    )
 
 
 @pytest.mark.parametrize("roots", [None, "text", [None, 3], ["\0"], [""], {"a": 1}])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from agent_core.testing.conformance import FeatureConformance, ToolConformance
+from agent_testing.conformance import FeatureConformance, ToolConformance
 from todo_tool import TodoTool
 from todo_tool.tools import PlanTools
 

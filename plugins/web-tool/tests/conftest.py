@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterator, Mapping
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 Play = Callable[[asyncio.StreamWriter], Awaitable[None]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from agent_core.testing.conformance import ToolConformance
+from agent_testing.conformance import ToolConformance
 from web_tool import WebTool
 
 

@@ -277,6 +277,7 @@ def test_long_addresses_count_as_text() -> None:
     assert 10_000 < len(page.text) < 300_000
 
 
+@pytest.mark.slow
 def test_a_page_of_tags_alone_is_given_up() -> None:
     page = read_html("<i></i>" * 300_000 + "never read", URL, ALL)
 

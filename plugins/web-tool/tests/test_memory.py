@@ -54,6 +54,7 @@ async def packed(writer: asyncio.StreamWriter) -> None:
     writer.write(packer.flush())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss is Linux's")
 @pytest.mark.parametrize("path", ["/plain", "/packed"])
 def test_a_gigabyte_is_left_where_it_is(path: str, serve: Sites) -> None:

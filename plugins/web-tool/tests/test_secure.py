@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from web_tool import WebTool, connection
+from web_tool import WebTool, fetch as connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

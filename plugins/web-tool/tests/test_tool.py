@@ -273,7 +273,7 @@ def test_a_token_closes_the_connection_of_a_caller_that_waits(core: AgentCore, s
 
     token.cancel()
 
-    reading.join(30)
+    reading.join(60)
     assert found[-1]["metadata"]["interrupted"] is True
     site.wait_until_left()
 

@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from web_tool.errors import UrlRefusedError
-from web_tool.urls import MAX_URL, join_url, read_url
+from web_tool.urls import MAX_URL, UrlRefusedError, join_url, read_url
 
 SPELLINGS = {
     "http://example.com": "http://example.com/",

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from agent_app.protected import PROTECTED, check_unsaid, kept_by_plugins
-from agent_app.shared_permissions import permissions_beside
+from agent_app.app_plugins import ApplicationPlugin
+from agent_app.restrictions import PROTECTED, check_not_configured, combined_permissions, plugin_paths
 from agent_core import ArgumentError, ConfigError
+from agent_core.errors import nearest
 from agent_core.plugin.discovery import InstalledPlugin, find_installed
 from agent_core.plugin.provider import API_HOOKS
 from agent_runtime import AgentRuntimeBuilder
-from agent_runtime.errors import nearest
 
 if TYPE_CHECKING:
     from agent_runtime import AgentRuntime
@@ -82,15 +83,12 @@ def _name_of(plugin: Any) -> str:
 
 def _serves_the_application(plugin: Any) -> bool:
     """Say whether a plugin is written for the application: its actions, or its `init`, take that."""
-    from agent_app.app_plugins import ApplicationPlugin
-
     if ApplicationPlugin in getattr(plugin, "__mro__", type(plugin).__mro__):
         return True
     return _takes(plugin, "execute_action", "app") or _takes(plugin, "init", "app_config")
 
 
 def _takes(plugin: Any, hook: str, argument: str) -> bool:
-    from inspect import signature
 
     try:
         return argument in list(signature(getattr(plugin, hook)).parameters)[:2]
@@ -115,7 +113,7 @@ def check_config(config: Any) -> dict[str, Any]:
         for name, value in config.get(key, {}).items():
             _check_mapping(value, f"{key}.{name}")
     _check_default(config.get("default_agent"), config.get("agents", {}))
-    check_unsaid(config)
+    check_not_configured(config)
     return dict(config)
 
 
@@ -134,7 +132,7 @@ def build_runtime(config: Mapping[str, Any], plugins: Plugins, protected: Sequen
     """Return a runtime with every agent of the configuration, all of them checked.
 
     Args:
-        protected: The paths that no tool touches, beside those of files that plugins keep.
+        protected: The paths that no tool touches, besides those of files that plugins keep.
 
     Raises:
         BuildError: With everything that is wrong.
@@ -157,7 +155,7 @@ def build_runtime(config: Mapping[str, Any], plugins: Plugins, protected: Sequen
 def _fixed(config: Mapping[str, Any], plugins: Plugins, protected: Sequence[str]) -> dict[str, Any]:
     """Return the settings that no request, no session and no agent changes."""
     members = {**plugins.providers, **plugins.others, **{_name_of(one): one for one in plugins.applications}}
-    paths = dict.fromkeys([*protected, *kept_by_plugins(config, members)])
+    paths = dict.fromkeys([*protected, *plugin_paths(config, members)])
     return {PROTECTED: list(paths)} if paths else {}
 
 
@@ -181,7 +179,7 @@ def _spec(
     wanted = spec["plugin_ids"]
     settings = {name: value for name, value in config.get("plugins", {}).items() if name in wanted}
     sections = {**settings, **spec.get("sections", {})}
-    rules = permissions_beside(config.get("permissions", {}), sections.get("permissions"))
+    rules = combined_permissions(config.get("permissions", {}), sections.get("permissions"))
     return {**spec, "sections": {**sections, "permissions": rules}}
 
 

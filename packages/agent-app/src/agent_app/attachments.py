@@ -1,8 +1,8 @@
-"""What a person attaches to a message: parts within the limits of the asset store, and assets as content.
+"""Attachments of a message: within the limits of the asset store, and always with their content.
 
-A front end says the content itself, as a part with its data, or names an asset that the session has already:
+A front end sends the content itself, as a part with its data, or names an asset of the session:
 ``{"type": "asset", "asset_id": …}``. The message has the content in either case: every provider understands
-it, a branch does not depend on the session that it came from, and the store keeps it once.
+that, a branch does not depend on the session that it came from, and the store keeps equal content once.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from base64 import b64encode
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from agent_app.assets.asset import AssetNotFound
-from agent_app.assets.limits import MAX_BYTES, Limits
+from agent_app.assets.asset import MAX_BYTES, AssetNotFound, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +29,7 @@ def with_content(messages: Sequence[Message], assets: AssetStore | None, session
 
     Raises:
         AssetNotFound: If the session has no such asset.
-        AssetRefused: If a part is larger than an asset may be, or of a type that is not taken.
+        AssetRefused: If a part is larger than an asset may be, or of a type that is not accepted.
     """
     return [_with_content(message, assets, session_id) for message in messages]
 
@@ -46,7 +45,7 @@ def _with_content(message: Message, assets: AssetStore | None, session_id: str) 
 
 
 def _resolved(part: Mapping[str, Any], assets: AssetStore | None, session_id: str) -> dict[str, Any]:
-    """Return a part as it is, or the content of the asset that it names."""
+    """Return a part unchanged, or the content of the asset that it names."""
     if part.get("type") != "asset":
         return dict(part)
     asset_id = part.get("asset_id")

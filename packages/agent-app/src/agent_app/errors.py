@@ -80,7 +80,7 @@ class StoreUnavailable(StoreError):
 
 
 class WriteRefused(StoreError):
-    """Somebody else has written, or may write, this session; nothing was written."""
+    """Somebody else has written, or may write, this session; this change was not written."""
 
 
 class SessionBusy(WriteRefused):
@@ -130,12 +130,14 @@ class RevisionConflict(WriteRefused):
 class SessionOutdated(WriteRefused):
     """The session that was to be stored lacks messages that are stored, or has other ones in their places."""
 
-    def __init__(self, session_id: str) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        hint: str = "load it anew, make a branch with fork_session or edit_message, "
+        "or say replace=True to lose them",
+    ) -> None:
         self.session_id = session_id
-        super().__init__(
-            f"Session {session_id!r} has stored messages that this one lacks: load it anew, make a branch "
-            "with fork_session or edit_message, or say replace=True to lose them"
-        )
+        super().__init__(f"Session {session_id!r} has stored messages that this one lacks: {hint}")
 
 
 class InputWithdrawn(WriteRefused):

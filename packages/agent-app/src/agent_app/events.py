@@ -2,7 +2,7 @@
 
 A reader never holds a writer up: what it has not read yet is in the store and not in a buffer. It is woken
 when something new was written, by this process or, where the store can tell, by another one; and it looks by
-itself every now and then, since nobody may rely on being told.
+itself every now and then, since a notification may get lost.
 """
 
 from __future__ import annotations
@@ -20,16 +20,21 @@ from agent_core.steps import Batch, Work
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
-    from agent_app.store.base import Lease, SessionStore
+    from agent_app.store.base import SessionStore
+    from agent_core.events import Event
 
 _PAGE = 500
 _POLL_SECONDS = 1.0
 _PATIENCE_SECONDS = 60.0
 _NOT_LOGGED = frozenset({"session"})
+LIVE = frozenset({"text", "reasoning", "tool_call_args", "tool_call_partial"})
+"""Events that are shown as they come, and logged soon after: pieces of what a later event has whole."""
+_JOINED = {"text": "text", "reasoning": "text", "tool_call_args": "arguments"}
+"""Of which events the log joins the pieces, and where those are."""
 
 
 class EventHub:
-    """Writes events to the log and wakes those who follow it."""
+    """Reads the log, and wakes those who follow it when there is something new."""
 
     def __init__(self, store: SessionStore, *, poll_seconds: float = _POLL_SECONDS) -> None:
         self._store = store
@@ -41,7 +46,7 @@ class EventHub:
         self._closed = False
 
     def close(self) -> None:
-        """Listen no more; those who still follow a session are told that the store is gone."""
+        """Listen no more; those who still follow a session hear that the store is gone."""
         with self._lock:
             self._closed = True
             stop, self._stop_hearing = self._stop_hearing, None
@@ -49,17 +54,12 @@ class EventHub:
             stop()
         self.wake(None)
 
-    def log(
-        self, session_id: str, events: list[dict[str, Any]], lease: Lease | None = None
-    ) -> list[dict[str, Any]]:
-        """Write events and return them with their numbers.
-
-        Raises:
-            LeaseLost: If they come from a run whose session somebody else has taken over.
-        """
-        numbers = self._store.append_events(session_id, [_plain(event) for event in events], lease=lease)
-        self.wake(session_id)
-        return [{**event, "seq": seq} for event, seq in zip(events, numbers, strict=True)]
+    def read(self, session_id: str) -> Iterator[dict[str, Any]]:
+        """Return the events that are in a session's log now, page by page."""
+        after = 0
+        while events := self._store.events(session_id, after=after, limit=_PAGE):
+            yield from events
+            after = events[-1]["seq"]
 
     def wake(self, session_id: str | None) -> None:
         """Tell those who follow a session that there is something new; with None, those who follow any."""
@@ -159,7 +159,7 @@ class EventHub:
 
     @contextmanager
     def _listen(self, session_id: str, tell: Callable[[], None]) -> Iterator[None]:
-        """Be told of everything new while the block lasts."""
+        """Hear of everything new while the block lasts."""
         with self._lock:
             self._listening.setdefault(session_id, []).append(tell)
             if self._stop_hearing is None and not self._closed:
@@ -182,6 +182,18 @@ def _tell(loop: Any, woken: Any) -> None:
         loop.call_soon_threadsafe(woken.set)
 
 
-def _plain(event: Mapping[str, Any]) -> dict[str, Any]:
+def plain(event: Event) -> dict[str, Any]:
     """Return an event without whole sessions, which are stored themselves."""
     return {key: value for key, value in event.items() if key not in _NOT_LOGGED}
+
+
+def add_piece(row: dict[str, Any], event: Mapping[str, Any]) -> bool:
+    """Add a piece of text to a logged event if it continues that one; say whether it did."""
+    key = _JOINED.get(event["type"])
+    if key is None or row["type"] != event["type"] or not isinstance(event[key], str):
+        return False
+    # A call's id and name may come with its first piece alone.
+    if any(row.get(name) != value for name, value in event.items() if name != key and value is not None):
+        return False
+    row[key] += event[key]
+    return True

@@ -2,17 +2,19 @@
 
 Each action sees the session as those before it left it. A lifecycle never costs the operation that it is
 part of: an action that fails is named in the results, and the rest goes on.
+
+What an action asks to be done to other sessions has lifecycles of its own, in which the action takes no part:
+one that makes a session for every new session would never end.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agent_app.mutations import Mutations, public_result
-from agent_app.services import read_whole
-from agent_core import AgentError, PluginError, Session, build_context
+from agent_app.mutations import Mutations, carry_out, own_part, public_result
+from agent_app.services import effective_config, noting_readings, read_whole
+from agent_core import AgentError, Session, build_context
 from agent_core.log import get_logger
 from agent_core.steps import Flow, run_blocking
 from agent_runtime.errors import describe
@@ -21,10 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent_app.app_plugins import Member
-    from agent_app.services import Services
+    from agent_app.services import Readings, Services
     from agent_app.store.base import SessionInfo
     from agent_core import AgentCore
 
+Within = frozenset[tuple[str, str]]
+"""The actions, by plugin and id, whose own mutations led to a lifecycle."""
 _CORES = frozenset({"core", "config", "session"})
 _log = get_logger("app")
 
@@ -49,6 +53,34 @@ class LifecycleOutcome:
         return [{name: one[name] for name in names} for one in failed if one.get("error")]
 
 
+def lifecycle(
+    services: Services,
+    name: str,
+    session: Session,
+    *,
+    config: Mapping[str, Any] | None = None,
+    context: Mapping[str, Any] | None = None,
+    facts: Mapping[str, Any] | None = None,
+    within: Within = frozenset(),
+) -> Flow[LifecycleOutcome]:
+    """Run a lifecycle of any name on a session; nothing is stored.
+
+    If the session's agent cannot be had, only application plugins take part.
+    """
+    if not somebody_acts(services, name):
+        return LifecycleOutcome(session, ())
+    agent = services.resolve_if_possible(session) if services.agents_act else None
+    core: AgentCore | None = None
+    settings: Mapping[str, Any] = config or {}
+    if agent is not None:
+        core, settings = agent.core, config or effective_config(agent, session, {})
+    return (
+        yield from run_lifecycle(
+            services, name, session, core=core, config=settings, context=context, facts=facts, within=within
+        )
+    )
+
+
 def run_lifecycle(
     services: Services,
     name: str,
@@ -57,21 +89,25 @@ def run_lifecycle(
     core: AgentCore | None,
     config: Mapping[str, Any],
     context: Mapping[str, Any] | None = None,
-    told: Mapping[str, Any] | None = None,
+    facts: Mapping[str, Any] | None = None,
+    within: Within = frozenset(),
 ) -> Flow[LifecycleOutcome]:
     """Run every action that waits for the lifecycle *name*.
 
     Args:
         context: What the caller adds for the plugins.
-        told: What the platform itself says about this lifecycle; it wins over the caller's.
+        facts: What the platform itself says about this lifecycle; it wins over the caller's.
+        within: The actions that are not run, since this is about what they asked for themselves.
     """
     if not somebody_acts(services, name):
         return LifecycleOutcome(session, ())
     yield from read_whole(session)
-    extra = application_context(services, context, lifecycle=name, **(told or {}))
+    extra = application_context(services, context, lifecycle=name, **(facts or {}))
     results: list[dict[str, Any]] = []
     for member, action in services.plugins.triggered(name):
-        session, result = yield from _application_action(services, member, action.id, session, extra)
+        if (member.wrapper.name, action.id) in within:
+            continue
+        session, result = yield from _application_action(services, member, action.id, session, extra, within)
         results.append(result)
     if core is not None and services.agents_act:
         session, more = yield from _core_actions(core, session, dict(config), name, extra)
@@ -84,15 +120,17 @@ def somebody_acts(services: Services, name: str) -> bool:
     return services.agents_act or bool(services.plugins.triggered(name))
 
 
-def application_context(services: Services, context: Mapping[str, Any] | None, **told: Any) -> dict[str, Any]:
-    """Return what plugins are told by the application; a caller's reuse of its keys is warned of."""
+def application_context(
+    services: Services, context: Mapping[str, Any] | None, **facts: Any
+) -> dict[str, Any]:
+    """Return what plugins receive from the application; a caller's reuse of its keys is warned of."""
     owned = {
         "app": services.app,
         "application": services.app,
         "base_config": services.config,
         "session_asset_store": services.assets,
         "trigger_source": "application",
-        **told,
+        **facts,
     }
     return build_context(owned, _without_cores(context or {}))
 
@@ -107,37 +145,60 @@ def _without_cores(context: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _application_action(
-    services: Services, member: Member, action_id: str, session: Session, context: Mapping[str, Any]
+    services: Services,
+    member: Member,
+    action_id: str,
+    session: Session,
+    context: Mapping[str, Any],
+    within: Within,
 ) -> Flow[tuple[Session, dict[str, Any]]]:
     plugin = member.wrapper
-    told = build_context({"session": session.frozen_dict()}, context)
+    facts = build_context({"session": session.frozen_dict()}, context)
     about = {"plugin": plugin.name, "action_id": action_id, "action_owner": "application"}
     params = {"session_id": session.session_id}
     try:
-        work = partial(plugin.execute, services.app, action_id, params, told, member.state)
-        result = yield from run_blocking(work)
+        result, readings = yield from execute(services, member, action_id, params, facts)
         mutations = Mutations.read(plugin.name, result)
-        _check_stays(plugin.name, mutations, session)
-        yield from run_blocking(partial(apply_mutations, services, mutations, besides=session.session_id))
+        others = own_part(plugin.name, mutations, session, readings)
+        yield from mutate(services, others, readings, {*within, (plugin.name, action_id)})
     except AgentError as error:
         _log.warning("lifecycle_action_failed", plugin=plugin.name, action=action_id, error=str(error))
         return session, {**about, "error": describe(error)}
     return mutations.of(session), {**about, "result": public_result(services.plugins, plugin.name, result)}
 
 
-def _check_stays(plugin: str, mutations: Mutations, session: Session) -> None:
-    if session.session_id in mutations.deleted:
-        raise PluginError(plugin, "execute_action", "a lifecycle cannot delete the session that it is about")
+def execute(
+    services: Services, member: Member, action_id: str, params: Mapping[str, Any], context: Mapping[str, Any]
+) -> Flow[tuple[dict[str, Any], Readings]]:
+    """Run an action of an application plugin; return its result, and what it has seen of sessions."""
+
+    def work() -> tuple[dict[str, Any], Readings]:
+        with noting_readings() as readings:
+            return member.wrapper.execute(services.app, action_id, params, context, member.state), readings
+
+    return (yield from run_blocking(work))
+
+
+def mutate(
+    services: Services, mutations: Mutations, readings: Readings, within: set[tuple[str, str]]
+) -> Flow[None]:
+    """Carry out what an action asked for; the actions *within*, of which it is one, take no part in it."""
+
+    def look_at(name: str, session: Session, facts: Mapping[str, Any]) -> Flow[Session]:
+        outcome = yield from lifecycle(services, name, session, facts=facts, within=frozenset(within))
+        return outcome.session
+
+    yield from carry_out(services, mutations, readings, look_at)
 
 
 def list_summary(services: Services, info: SessionInfo) -> dict[str, Any]:
     """Return what application plugins add to a session in a list, by plugin; nothing is changed by them."""
-    told = application_context(services, None, lifecycle="session_list", session_info=asdict(info))
+    facts = application_context(services, None, lifecycle="session_list", session_info=asdict(info))
     extra: dict[str, Any] = {}
     for member, action in services.plugins.triggered("session_list"):
         plugin = member.wrapper
         try:
-            result = plugin.execute(services.app, action.id, {"session_id": info.id}, told, member.state)
+            result = plugin.execute(services.app, action.id, {"session_id": info.id}, facts, member.state)
         except AgentError as error:
             _log.warning("lifecycle_action_failed", plugin=plugin.name, action=action.id, error=str(error))
             result = {"error": describe(error)}
@@ -157,20 +218,3 @@ def _core_actions(
         _log.warning("lifecycle_failed", lifecycle=name, error=str(error))
         about = {"plugin": getattr(error, "plugin", None), "action_id": None, "action_owner": "core"}
         return session, [{**about, "error": describe(error)}]
-
-
-def apply_mutations(services: Services, mutations: Mutations, *, besides: str | None = None) -> None:
-    """Carry out what an application action asked for.
-
-    Args:
-        besides: The session of a lifecycle, whose changes are stored by the operation under way.
-    """
-    for session in mutations.created:
-        services.recent.keep(services.store.create(session, agent_id=services.agent_of(session)))
-    for session in mutations.updated:
-        if session.session_id != besides:
-            stored = services.read(session.session_id)
-            services.recent.keep(services.store.save(session, stored))
-    for session_id in mutations.deleted:
-        services.store.delete(session_id)
-        services.forget(session_id)

@@ -39,20 +39,20 @@ def read_notices(results: Sequence[Mapping[str, Any]]) -> list[Notice]:
     """Return the notices in what the actions of a lifecycle came to; what is none is left out.
 
     Args:
-        results: What `run_session_lifecycle` returns beside the session.
+        results: What `run_session_lifecycle` returns with the session.
     """
     found: list[Notice] = []
     for record in results:
-        told = (record.get("result") or {}).get("notices")
-        listed = told if isinstance(told, Sequence) and not isinstance(told, str) else ()
+        listed_by = (record.get("result") or {}).get("notices")
+        listed = listed_by if isinstance(listed_by, Sequence) and not isinstance(listed_by, str) else ()
         notices = (_notice(str(record.get("plugin")), one) for one in listed[:MOST_NOTICES])
         found += [one for one in notices if one is not None]
     return found
 
 
 def _notice(plugin: str, given: Any) -> Notice | None:
-    told = given if isinstance(given, Mapping) else {"text": given}
-    text, action, params = told.get("text"), told.get("action_id", ""), told.get("params", {})
+    fields = given if isinstance(given, Mapping) else {"text": given}
+    text, action, params = fields.get("text"), fields.get("action_id", ""), fields.get("params", {})
     if not isinstance(text, str) or not text.strip():
         return None
     line = " ".join(text.split())

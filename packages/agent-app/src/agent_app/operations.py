@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 from uuid import uuid4
 
-from agent_app import permissions
+from agent_app import grants as permissions
 from agent_app.agents import build_agent_config, choose_agent
 from agent_app.errors import (
     DecisionNotAccepted,
@@ -17,18 +17,18 @@ from agent_app.errors import (
     SessionNotFound,
     SessionOutdated,
 )
-from agent_app.keeping import Keeper, hold, new_title
 from agent_app.lifecycle import (
-    LifecycleOutcome,
     application_context,
-    apply_mutations,
+    execute,
+    lifecycle,
     list_summary,
-    run_lifecycle,
+    mutate,
     somebody_acts,
 )
-from agent_app.mutations import Mutations, public_result
-from agent_app.run import effective_config, save_prepared
-from agent_app.services import AGENT, read_whole
+from agent_app.mutations import Mutations, begins_with, public_result, remove_assets
+from agent_app.run import save_prepared
+from agent_app.services import AGENT, effective_config, read_whole
+from agent_app.session_writer import SessionWriter, new_title, with_writer
 from agent_app.store.base import Changes, InputMode, Page
 from agent_core import ArgumentError, Message, MessageIndexError, Session
 from agent_core.steps import Flow, run_blocking
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_app.services import ActiveRun, Services
-    from agent_app.store.base import Approval, SessionInfo, Stored, Waiting
+    from agent_app.store.base import Approval, Lease, SessionInfo, SessionStore, Stored, Waiting
     from agent_app.transfer import ImportedSession
     from agent_core import AgentCore
 
@@ -117,35 +117,23 @@ def _save(services: Services, session: Session, *, replace: bool) -> Session:
 
 
 def _save_over(services: Services, before: Stored, session: Session, *, replace: bool) -> Session:
-    if not replace and not _begins_with(session, before.session):
+    if not replace and not begins_with(session, before.session):
         raise SessionOutdated(session.session_id)
     title = new_title(before.session, session)
     changes = None if title is None else Changes(title=title)
     return services.recent.keep(services.store.save(session, before, changes=changes)).session
 
 
-def _begins_with(session: Session, before: Session) -> bool:
-    """Say whether a session has all messages of another, in their places; what both share is not read."""
-    mine, theirs = session.history, before.history
-    same = theirs.shared_length(mine)
-    return len(mine) >= len(theirs) and all(
-        mine[place] == theirs[place] for place in range(same, len(theirs))
-    )
-
-
 def delete(services: Services, session_id: str, reason: str) -> Flow[None]:
     """Delete a session with its assets, after its plugins had their last chance; a run of it is cancelled."""
 
-    def work(keeper: Keeper, _active: ActiveRun) -> Flow[None]:
-        told = {"delete_reason": reason}
-        yield from lifecycle(services, "session_delete_prepare", keeper.session, told=told)
-        yield from run_blocking(keeper.delete)
+    def work(writer: SessionWriter, _active: ActiveRun) -> Flow[None]:
+        facts = {"delete_reason": reason}
+        yield from lifecycle(services, "session_delete_prepare", writer.session, facts=facts)
+        yield from run_blocking(writer.delete)
 
-    yield from hold(services, session_id, work, take=True)
-    if services.assets is not None and (
-        yield from run_blocking(partial(services.assets.delete_session, session_id))
-    ):
-        yield from run_blocking(services.assets.collect)
+    yield from with_writer(services, session_id, work, take=True)
+    yield from run_blocking(partial(remove_assets, services, [session_id]))
 
 
 def fork(services: Services, session_id: str, upto_index: int, agent_id: str | None = None) -> Flow[Session]:
@@ -175,11 +163,11 @@ def _store_fork(
     forked = _without_run(forked)
     if agent_id is not None:
         forked = forked.with_metadata({AGENT: choose_agent(services.config, agent_id)})
-    told = {}
+    facts = {}
     if somebody_acts(services, "session_fork"):
         yield from read_whole(source)
-        told = {"original_session": source.frozen_dict()}
-    outcome = yield from lifecycle(services, "session_fork", forked, told=told)
+        facts = {"original_session": source.frozen_dict()}
+    outcome = yield from lifecycle(services, "session_fork", forked, facts=facts)
     outcome = yield from lifecycle(services, "session_save_prepare", outcome.session)
     owner = services.agent_of(outcome.session)
     known = services.recent.get(source.session_id)
@@ -232,15 +220,15 @@ def switch_agent(services: Services, session_id: str, agent_id: str) -> Flow[Ses
     """Give a session to another agent."""
     chosen = choose_agent(services.config, agent_id)
 
-    def work(keeper: Keeper, _active: ActiveRun) -> Flow[Session]:
-        told = {"previous_agent_id": services.agent_of(keeper.session), "next_agent_id": chosen}
-        outcome = yield from lifecycle(services, "agent_switch_prepare", keeper.session, told=told)
+    def work(writer: SessionWriter, _active: ActiveRun) -> Flow[Session]:
+        facts = {"previous_agent_id": services.agent_of(writer.session), "next_agent_id": chosen}
+        outcome = yield from lifecycle(services, "agent_switch_prepare", writer.session, facts=facts)
         switched = outcome.session.with_metadata({AGENT: chosen})
-        outcome = yield from lifecycle(services, "agent_switch_complete", switched, told=told)
-        yield from save_prepared(services, keeper, outcome.session, agent_id=chosen)
-        return keeper.session
+        outcome = yield from lifecycle(services, "agent_switch_complete", switched, facts=facts)
+        yield from save_prepared(services, writer, outcome.session, agent_id=chosen)
+        return writer.session
 
-    return (yield from hold(services, session_id, work))
+    return (yield from with_writer(services, session_id, work))
 
 
 def update_agent(
@@ -251,33 +239,6 @@ def update_agent(
     agent = yield from run_blocking(partial(services.resolve, session, chosen))
     own = {AGENT: agent.spec.id}
     return agent.core, build_agent_config(agent.config, agent.spec.id), session.with_metadata(own)
-
-
-def lifecycle(
-    services: Services,
-    name: str,
-    session: Session,
-    *,
-    config: Mapping[str, Any] | None = None,
-    context: Mapping[str, Any] | None = None,
-    told: Mapping[str, Any] | None = None,
-) -> Flow[LifecycleOutcome]:
-    """Run a lifecycle of any name on a session; nothing is stored.
-
-    If the session's agent cannot be had, only application plugins take part.
-    """
-    if not somebody_acts(services, name):
-        return LifecycleOutcome(session, ())
-    agent = services.resolve_if_possible(session) if services.agents_act else None
-    core: AgentCore | None = None
-    settings: Mapping[str, Any] = config or {}
-    if agent is not None:
-        core, settings = agent.core, config or effective_config(agent, session, {})
-    return (
-        yield from run_lifecycle(
-            services, name, session, core=core, config=settings, context=context, told=told
-        )
-    )
 
 
 def list_sessions(services: Services, query: str | None, cursor: str | None, limit: int) -> Flow[Page]:
@@ -299,11 +260,44 @@ def rename(services: Services, session_id: str, title: str) -> Flow[SessionInfo]
     return (yield from run_blocking(partial(services.store.rename, session_id, title)))
 
 
-def enqueue(services: Services, session_id: str, text: str, mode: InputMode) -> Flow[Waiting]:
-    """Keep a message until it is delivered, and stop the run that it shall interrupt."""
+def session_info(services: Services, session_id: str) -> Flow[SessionInfo]:
+    """Return what a list shows of one session."""
+    return (yield from run_blocking(partial(services.store.info, session_id)))
+
+
+def holder(services: Services, session_id: str) -> Flow[Lease | None]:
+    """Return who may write a session now."""
+    return (yield from run_blocking(partial(services.store.holder, session_id)))
+
+
+def events(services: Services, session_id: str, after: int, limit: int) -> Flow[Sequence[dict[str, Any]]]:
+    """Return logged events of a session behind a number."""
+    return (yield from run_blocking(partial(services.store.events, session_id, after=after, limit=limit)))
+
+
+def last_event(services: Services, session_id: str) -> Flow[int]:
+    """Return the number of a session's last event."""
+    return (yield from run_blocking(partial(_last_event, services.store, session_id)))
+
+
+def _last_event(store: SessionStore, session_id: str) -> int:
+    """Find the end of a log in a few short reads: events are numbered without gaps, and a log can be long."""
+    low, high = 0, 1
+    while store.events(session_id, after=high - 1, limit=1):
+        low, high = high, high * 2
+    while high - low > 1:  # event number low exists (or low is 0), and event number high does not
+        middle = (low + high) // 2
+        low, high = (middle, high) if store.events(session_id, after=middle - 1, limit=1) else (low, middle)
+    return low
+
+
+def enqueue(
+    services: Services, session_id: str, text: str, mode: InputMode, attachments: Sequence[Mapping[str, Any]]
+) -> Flow[Waiting]:
+    """Keep a message until it is delivered, and stop the run that it should interrupt."""
     if mode not in get_args(InputMode):
         raise ArgumentError(f"mode must be one of {', '.join(get_args(InputMode))}, not {mode!r}")
-    messages = user_message(text, ())
+    messages = user_message(text, attachments)
     if not messages:
         raise ArgumentError("there is nothing to say: the text is empty")
     put = partial(services.store.put_input, session_id, messages[0].to_dict(), mode)
@@ -313,9 +307,19 @@ def enqueue(services: Services, session_id: str, text: str, mode: InputMode) -> 
     return kept
 
 
-def approvals(services: Services, session_id: str | None) -> Flow[Sequence[Approval]]:
-    """Return the decisions that runs wait for."""
-    return (yield from run_blocking(partial(services.store.approvals, session_id, undecided=True)))
+def queued(services: Services, session_id: str) -> Flow[Sequence[Waiting]]:
+    """Return the messages that wait to be delivered."""
+    return (yield from run_blocking(partial(services.store.inputs, session_id)))
+
+
+def withdraw(services: Services, session_id: str, seq: int) -> Flow[bool]:
+    """Take a queued message back."""
+    return (yield from run_blocking(partial(services.store.drop_input, session_id, seq)))
+
+
+def approvals(services: Services, session_id: str | None, *, decided: bool) -> Flow[Sequence[Approval]]:
+    """Return the decisions that runs wait for, and perhaps those that were made."""
+    return (yield from run_blocking(partial(services.store.approvals, session_id, undecided=not decided)))
 
 
 def decide(services: Services, approval_id: str, decision: Any, session_id: str | None) -> Flow[Approval]:
@@ -367,17 +371,17 @@ def session_action(
 ) -> Flow[tuple[Session, dict[str, Any]]]:
     """Run an action of the session's agent, and store what it changes."""
 
-    def work(keeper: Keeper, _active: ActiveRun) -> Flow[tuple[Session, dict[str, Any]]]:
-        core, config = _core_of(services, keeper.session)
-        yield from read_whole(keeper.session)
-        told = application_context(services, context)
+    def work(writer: SessionWriter, _active: ActiveRun) -> Flow[tuple[Session, dict[str, Any]]]:
+        core, config = _core_of(services, writer.session)
+        yield from read_whole(writer.session)
+        facts = application_context(services, context)
         session, result = yield from core.session_action_flow(
-            keeper.session, config, plugin, action_id, dict(params), told
+            writer.session, config, plugin, action_id, dict(params), facts
         )
-        yield from save_prepared(services, keeper, session)
-        return keeper.session, result
+        yield from save_prepared(services, writer, session)
+        return writer.session, result
 
-    return (yield from hold(services, session_id, work))
+    return (yield from with_writer(services, session_id, work))
 
 
 def application_action(
@@ -387,24 +391,13 @@ def application_action(
     params: Mapping[str, Any],
     context: Mapping[str, Any] | None,
 ) -> Flow[dict[str, Any]]:
-    """Run an action of an application plugin, and carry out what it asks for."""
+    """Run an action of an application plugin, and carry out what it asks for: all of it or nothing."""
     member, values = services.plugins.find(plugin, action_id, params)
-    told = application_context(services, context)
-    work = partial(member.wrapper.execute, services.app, action_id, values, told, member.state)
-    result = yield from run_blocking(work)
-    mutations = yield from _prepared(services, Mutations.read(plugin, result))
-    yield from run_blocking(partial(apply_mutations, services, mutations))
+    facts = application_context(services, context)
+    result, readings = yield from execute(services, member, action_id, values, facts)
+    mutations = Mutations.read(plugin, result)
+    yield from mutate(services, mutations, readings, {(plugin, action_id)})
     return public_result(services.plugins, plugin, result)
-
-
-def _prepared(services: Services, mutations: Mutations) -> Flow[Mutations]:
-    """Return mutations after the plugins had a last look at the sessions that are to be stored."""
-    looked_at: list[Session] = []
-    for session in (*mutations.created, *mutations.updated):
-        outcome = yield from lifecycle(services, "session_save_prepare", session)
-        looked_at.append(outcome.session)
-    made = len(mutations.created)
-    return Mutations(tuple(looked_at[:made]), tuple(looked_at[made:]), mutations.deleted)
 
 
 def _core_of(services: Services, session: Session) -> tuple[AgentCore, dict[str, Any]]:
@@ -433,11 +426,15 @@ def export(services: Services, session_id: str, path: Path, *, redact: bool, eve
 
 
 def import_file(
-    services: Services, source: Path | bytes | str, agent_id: str | None, metadata: Mapping[str, Any]
+    services: Services,
+    source: Path | bytes | str,
+    agent_id: str | None,
+    metadata: Mapping[str, Any],
+    allow_system: bool | Sequence[str],  # noqa: FBT001 - passed on
 ) -> Flow[ImportedSession]:
     """Store a session from a file, under ids of its own."""
     from agent_app.transfer import import_session
 
     chosen = choose_agent(services.config, agent_id)
     work = partial(import_session, services.store, source, assets=services.assets, agent_id=chosen)
-    return (yield from run_blocking(partial(work, metadata=metadata)))
+    return (yield from run_blocking(partial(work, metadata=metadata, allow_system=allow_system)))

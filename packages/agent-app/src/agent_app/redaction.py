@@ -1,23 +1,24 @@
-"""Keeping secrets out of what leaves the house: exports, reports, logs.
+"""Removes secrets from exports, reports and logs.
 
-Two things are looked for. Secrets whose value is known (from the environment, or named by the caller) are
-found wherever they stand. Secrets of a known shape (keys of the large services, tokens of HTTP headers,
-private keys, passwords in addresses) are found by it. What is found is joined where it overlaps, and each
-piece gives one mark.
+It looks for two things: known values (from the environment, or passed by the caller), wherever they are; and
+known shapes (keys of the large services, tokens of HTTP headers, private keys, passwords in URLs). Findings
+that overlap are joined, and each is replaced by one mark.
 
-Hostile text must not make this slow. A shape is only tried where a fixed beginning was found by plain
-search; a shape that fits is skipped as a whole, and one that does not fit fails after a bounded number of
-characters. A shape has a longest length as well, so a stream need never hold back more than that.
+What secrets look like is in `agent_plugin_kit.secrets`, with the bounds that keep hostile text from making
+this slow. What is done with them is decided here.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import quote, quote_plus
 
 from agent_core import ArgumentError
+from agent_plugin_kit.secrets import SECRET_FIELDS, SHAPES, Shape
 
 MARK = "[redacted]"
 _SHORTEST = 4
@@ -26,88 +27,10 @@ _SECRET_VARIABLE = re.compile(
     r"(?:(?:_|^)(?:API)?KEY|(?:_|^)TOKEN|(?:_|^)SECRET|(?:_|^)CREDENTIALS?)$|PASSWORD|PASSWD|PASSPHRASE",
     re.IGNORECASE,
 )
-_SECRET_FIELDS = frozenset(
-    [
-        "api_key",
-        "apikey",
-        "x_api_key",
-        "access_key",
-        "secret_key",
-        "private_key",
-        "secret",
-        "client_secret",
-        "password",
-        "passwd",
-        "passphrase",
-        "access_token",
-        "refresh_token",
-        "id_token",
-        "auth_token",
-        "authorization",
-        "proxy_authorization",
-    ]
-)
-
-
-class Shape(NamedTuple):
-    """What a kind of secret looks like.
-
-    Attributes:
-        starts: What it begins with, one of these; plain text.
-        expression: The whole; its group is what is taken out.
-        reach: How many characters are needed to tell whether, and up to where, one has begun.
-    """
-
-    starts: tuple[str, ...]
-    expression: re.Pattern[str]
-    reach: int
-
-
-def _key(starts: str, body: str, *, shortest: int, longest: int = 1024) -> Shape:
-    """Return the shape of a key: a start that stands at the beginning of a word, and a body."""
-    found = tuple(starts.split())
-    either = "|".join(map(re.escape, found))
-    # A "-" or "_" before it would put it into the middle of something longer, such as URL-safe base64.
-    expression = rf"(?<![\w-])((?:{either}){body}{{{shortest},{longest}}}+)"
-    return Shape(found, re.compile(expression), max(map(len, found)) + shortest)
-
-
-_PEM = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-_PEM_LONGEST = 16_384
-_PEM_BODY = (
-    rf"(?:(?:[^-]|-(?!----)){{0,{_PEM_LONGEST}}}+-----END {_PEM}|[A-Za-z0-9+/=\s\\]{{0,{_PEM_LONGEST}}}+)"
-)
-_JWT_LONGEST = 4_096
-_JWT_PART = rf"\.[A-Za-z0-9_-]{{4,{_JWT_LONGEST}}}+"
-
-SHAPES: tuple[Shape, ...] = (
-    # A digit among the first characters tells a key from words with hyphens between them.
-    Shape(("sk-",), re.compile(r"(?<![\w-])(sk-(?=[A-Za-z_-]{0,63}[0-9])[A-Za-z0-9_-]{16,1024}+)"), 70),
-    _key("sk_live_ sk_test_ rk_live_ rk_test_ whsec_", "[A-Za-z0-9]", shortest=16),
-    _key("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", "[A-Za-z0-9_]", shortest=20),
-    _key("glpat- xoxa- xoxb- xoxp- xoxr- xoxs-", "[A-Za-z0-9_-]", shortest=16),
-    _key("hf_ npm_", "[A-Za-z0-9]", shortest=30),
-    _key("AIza", "[A-Za-z0-9_-]", shortest=35),
-    Shape(("AKIA", "ASIA"), re.compile(r"(?<![A-Za-z0-9])(A[KS]IA[A-Z0-9]{16})(?![A-Za-z0-9])"), 21),
-    Shape(
-        ("eyJ",),
-        re.compile(rf"(?<![\w-])(eyJ[A-Za-z0-9_-]{{8,{_JWT_LONGEST}}}+(?:{_JWT_PART}){{1,2}})"),
-        3 * _JWT_LONGEST + 5,
-    ),
-    # Words of lower case are no credentials: "basic characteristics".
-    Shape(
-        ("Bearer ", "bearer ", "BEARER ", "Basic ", "basic ", "BASIC "),
-        re.compile(r"(?<![\w-])[A-Za-z]{5,6} ((?=[a-z./-]{0,63}[A-Z0-9+=_~])[A-Za-z0-9._~+/=-]{16,4096}+)"),
-        72,
-    ),
-    Shape(("://",), re.compile(r"://[^\s/@:\"'<>]{0,128}+:([^\s/@\"'<>]{1,128}+)@"), 261),
-    Shape(("-----BEGIN ",), re.compile(f"(-----BEGIN {_PEM}{_PEM_BODY})"), _PEM_LONGEST + 200),
-)
-"""What secrets look like that nobody told us of."""
 
 
 class Found(NamedTuple):
-    """A secret in a text: from where to where it was told by, and within that what is taken out."""
+    """A finding in a text: the range that shows it, and within that the secret."""
 
     start: int
     end: int
@@ -115,14 +38,14 @@ class Found(NamedTuple):
 
 
 class Redactor:
-    """Takes secrets out of text and data.
+    """Removes secrets from text and JSON values.
 
     Args:
-        secrets: Values that must not be seen, wherever they stand.
-        shapes: What other secrets look like.
+        secrets: Known values.
+        shapes: The shapes of other secrets.
 
     Raises:
-        ArgumentError: If a secret is too short to be told from ordinary text.
+        ArgumentError: If a secret is so short that ordinary text may contain it.
     """
 
     def __init__(self, secrets: Iterable[str] = (), *, shapes: tuple[Shape, ...] = SHAPES) -> None:
@@ -133,7 +56,7 @@ class Redactor:
     def from_environment(
         cls, environment: Mapping[str, str] | None = None, secrets: Iterable[str] = ()
     ) -> Redactor:
-        """Return a redactor that knows the values of variables whose names say that they are secret.
+        """Return a redactor that knows the values of variables with names like `API_KEY` or `PASSWORD`.
 
         Args:
             environment: The variables; those of this process by default.
@@ -153,10 +76,10 @@ class Redactor:
         return _marked(text, pieces, 0, len(text)) if pieces else text
 
     def data(self, value: Any) -> Any:
-        """Return plain data with the secrets taken out of every string, keys included.
+        """Return JSON values without the secrets in their strings, keys included.
 
-        A string under a name such as `password` is taken out whatever it looks like. What has no secret
-        in it comes back as the same object.
+        A string under a name such as `password` is always removed. A value without secrets is returned as the
+        same object.
         """
         if isinstance(value, str):
             return self.text(value)
@@ -168,11 +91,11 @@ class Redactor:
         return value
 
     def stream(self) -> RedactingStream:
-        """Return a redactor for text that comes in pieces: a secret may be cut anywhere."""
+        """Return a redactor for text that comes in pieces, which may cut a secret anywhere."""
         return RedactingStream(self)
 
     def known_only(self) -> Redactor:
-        """Return a redactor for the known values alone, for data that is no text."""
+        """Return a redactor for the known values only, for binary data."""
         made = Redactor(shapes=())
         made._values = self._values
         return made
@@ -185,11 +108,11 @@ class Redactor:
         return value if same else made
 
     def _field(self, key: Any, item: Any) -> Any:
-        named = isinstance(key, str) and key.lower().replace("-", "_") in _SECRET_FIELDS
+        named = isinstance(key, str) and key.lower().replace("-", "_") in SECRET_FIELDS
         return MARK if named and isinstance(item, str) and item else self.data(item)
 
     def found(self, text: str, start: int = 0) -> Iterator[Found]:
-        """Yield every secret from *start* on, in no particular order; what stands before it is context."""
+        """Yield every secret from *start* on, in no particular order; the text before it is context."""
         for value in self._values:
             place = text.find(value, start)
             while place >= 0:
@@ -200,7 +123,7 @@ class Redactor:
                 yield from _shaped(shape.expression, begin, text, start)
 
     def unfinished(self, text: str, start: int) -> int:
-        """Return where the first secret could begin of which more text may be to come."""
+        """Return the first position at which a secret may have begun that later text completes."""
         end = len(text)
         places = [end, *(_overlap(text, value, start) for value in self._values)]
         for shape in self._shapes:
@@ -214,36 +137,36 @@ class Redactor:
 
 
 class RedactingStream:
-    """Takes secrets out of text that comes in pieces.
+    """Removes secrets from text that comes in pieces.
 
-    The pieces that come out, put together, are what `Redactor.text` makes of the pieces that went in.
+    The output as a whole is what `Redactor.text` returns for the input as a whole.
     """
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._text = ""  # one character of context, if there is any, and what is held back
+        self._text = ""  # one character of context, if there is any, and what is not certain yet
         self._start = 0
         self._look_again = 0
 
     def feed(self, piece: str) -> str:
-        """Take a piece and return what is certain by now; it may be empty."""
+        """Add a piece and return the output that is certain by now; it may be empty."""
         self._text += piece
         if len(self._text) < self._look_again:
             return ""
         found = list(self._redactor.found(self._text, self._start))
         cut = self._certain(found)
         out = self._take(found, cut)
-        # While much is held back, looking at all of it again for each small piece would take long.
-        held = len(self._text) - self._start
-        self._look_again = len(self._text) + (held // 2 if held > _HELD_EASILY else 0)
+        # While much is not certain, searching all of it again for each small piece would take long.
+        pending = len(self._text) - self._start
+        self._look_again = len(self._text) + (pending // 2 if pending > _EASILY_SEARCHED else 0)
         return out
 
     def close(self) -> str:
-        """Return the rest."""
+        """Return the rest of the output."""
         return self._take(list(self._redactor.found(self._text, self._start)), len(self._text))
 
     def _certain(self, found: list[Found]) -> int:
-        """Return up to where nothing that is to come can change anything."""
+        """Return the position up to which later text cannot change the output."""
         end = len(self._text)
         cut = self._redactor.unfinished(self._text, self._start)
         for start, stop in reversed(joined((one.start, one.end) for one in found)):
@@ -259,7 +182,7 @@ class RedactingStream:
         return out
 
 
-_HELD_EASILY = 4_096
+_EASILY_SEARCHED = 4_096
 
 
 def joined(pieces: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -302,16 +225,13 @@ def _marked(text: str, pieces: list[tuple[int, int]], start: int, end: int) -> s
 
 
 def _spellings(secrets: Iterable[str]) -> tuple[str, ...]:
-    """Return the secrets, and how they look within JSON and within addresses, if that differs."""
-    import json
-    from urllib.parse import quote, quote_plus
-
+    """Return the secrets, and how they are written in JSON and in URLs, if that differs."""
     made: set[str] = set()
     for secret in secrets:
         if not isinstance(secret, str) or len(secret) < _SHORTEST:
             raise ArgumentError(
-                f"a secret must be a string of at least {_SHORTEST} characters: a shorter one cannot be told "
-                "from ordinary text"
+                f"a secret must be a string of at least {_SHORTEST} characters: ordinary text may contain a "
+                "shorter one"
             )
         encoded = secret.encode("utf-8", "surrogatepass")
         made |= {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
@@ -320,7 +240,7 @@ def _spellings(secrets: Iterable[str]) -> tuple[str, ...]:
 
 
 def _free(taken: Mapping[Any, Any], key: Any) -> Any:
-    """Return the key, or another one if it is taken: two secrets may have been keys of one mapping."""
+    """Return the key, or a numbered one if it is taken: two keys of one mapping may have been secrets."""
     number, free = 2, key
     while free in taken:
         free, number = f"{key} {number}", number + 1

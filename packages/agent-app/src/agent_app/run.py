@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Any
 from agent_app.agents import resolve_request_config
 from agent_app.attachments import with_content
 from agent_app.errors import SessionNotFound, StoreError
-from agent_app.keeping import Keeper, hold
-from agent_app.lifecycle import application_context, run_lifecycle
-from agent_app.permissions import granted_rules
-from agent_app.recovery import call_ids, not_to_repeat, recover
-from agent_app.services import own_overrides, read_whole
+from agent_app.grants import granted_rules
+from agent_app.lifecycle import application_context, run_lifecycle, somebody_acts
+from agent_app.outbox import Outbox
+from agent_app.services import AGENT, OVERRIDES, effective_config, own_settings, read_whole
+from agent_app.session_writer import with_writer
 from agent_core import AgentError, ArgumentError, Cancellation, Message
-from agent_core.errors import RequestCancelled
+from agent_core.errors import nearest
+from agent_core.frozen import EMPTY
 from agent_core.log import get_logger
-from agent_core.steps import Emit, Flow, Read, run_blocking, with_events
+from agent_core.steps import Emit, Flow, run_blocking, with_events
 from agent_runtime.clock import SYSTEM_CLOCK
-from agent_runtime.errors import describe, nearest
-from agent_runtime.loop import run_request
+from agent_runtime.errors import describe
+from agent_runtime.loop import run_agent, run_request
+from agent_runtime.recovery import call_ids, recover
 from agent_runtime.results import Reason, Usage
 from agent_runtime.runs import RunRequest
 from agent_runtime.suspension import read_saved_run, unanswered, waiting
@@ -33,29 +35,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from agent_app.services import ActiveRun, Services
+    from agent_app.session_writer import SessionWriter
     from agent_app.store.base import Approval
     from agent_core import Session
+    from agent_core.events import Event, FinalEvent, TurnEnd
     from agent_runtime import Checkpoint, ResolvedAgent, RunResult
 
 MOST_TURNS = 100
 """How often a request goes on by itself with what came meanwhile."""
 
 LIMITS = ("timeout", "token_budget", "cost_budget")
+_ENDS = ("final", "error")
 _log = get_logger("app")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What one request shall do.
+    """What one request should do.
 
     Attributes:
         messages: What the user says.
         overrides: Settings for this request.
         stream: Whether the answer is wanted piece by piece.
-        context: What plugins and tools are told beside what the platform tells them.
+        context: What plugins and tools receive in addition to the platform's own context.
         take_over: Whether the session is taken from another process that has it.
-        run_id: What the request's runs are called, so that another process can go on with them: it makes
-            the same request again, under the same id.
+        run_id: What the request's runs are called, so that another process can go on with them: it asks
+            again under the same id, and without messages, since those of the first time are stored.
         kept: Called with each checkpoint of the runs once it is stored. An event `kept` follows, which is
             not logged: whoever does not ask for the next one stops the run there.
         limits: What a run may take: `timeout`, `token_budget` and `cost_budget`, as of `RunRequest`.
@@ -87,11 +92,11 @@ def chat(services: Services, session_id: str, request: Request) -> Flow[Session]
         ArgumentError: If there is nothing to say, nothing decided and nothing waiting.
     """
 
-    def work(keeper: Keeper, active: ActiveRun) -> Flow[Session]:
-        yield from read_whole(keeper.session)
-        return (yield from _shown(services, keeper, _talk(services, keeper, active, request)))
+    def work(writer: SessionWriter, active: ActiveRun) -> Flow[Session]:
+        yield from read_whole(writer.session)
+        return (yield from _Chat(services, writer, active, request).run())
 
-    return (yield from hold(services, session_id, work, take_over=request.take_over))
+    return (yield from with_writer(services, session_id, work, take_over=request.take_over))
 
 
 def send(
@@ -106,22 +111,30 @@ def send(
         yield from read_whole(session)
         agent = services.resolve(session, base_config.get("agent_id"))
         request = replace(request, overrides={**_changed(agent, base_config), **request.overrides})
-        session = yield from _lifecycle(services, "request_prepare", session, agent, request)
-        result = yield from _run(agent, _run_request(services, agent, session, request))
+        session, problems = yield from _lifecycle(services, "request_prepare", session, agent, request)
+        yield Emit(problems)
+        run = run_request(agent, _run_request(services, agent, session, request), SYSTEM_CLOCK)
+        result = yield from with_events(run, _without_ends)
         session, error = result.session, result.error
         if error is None:
-            session = yield from _lifecycle(
-                services, "request_complete", session, agent, request, reason=result.reason._asdict()
+            about = {"reason": result.reason._asdict()}
+            session, problems = yield from _lifecycle(
+                services, "request_complete", session, agent, request, about
             )
-            yield Emit([_ended("final", session, [result])])
+            yield Emit([*problems, _ended(session, [result])])
             return session
-    except Exception as problem:  # noqa: BLE001 - whatever it is, plugins and the caller are told
+    except Exception as problem:  # noqa: BLE001 - whatever it is, plugins and the caller hear of it
         error = problem
-    told = describe(error)
-    _log.info("request_failed", session=session.session_id, **told)
-    session = yield from _lifecycle(services, "request_error", session, agent, request, error=told)
-    yield Emit([{"type": "error", "error": told}])
+    about = {"error": describe(error)}
+    _log.info("request_failed", session=session.session_id, **about["error"])
+    session, problems = yield from _lifecycle(services, "request_error", session, agent, request, about)
+    yield Emit([*problems, {"type": "error", **about}])
     return session
+
+
+def _without_ends(events: list[Any]) -> list[Any]:
+    """Leave out how a run ended: the request says that itself."""
+    return [event for event in events if event["type"] not in ("run_end", "error")]
 
 
 def _changed(agent: ResolvedAgent, base_config: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,35 +143,200 @@ def _changed(agent: ResolvedAgent, base_config: Mapping[str, Any]) -> dict[str, 
     return {key: value for key, value in base_config.items() if key != "agent_id" and known.get(key) != value}
 
 
-def _talk(services: Services, keeper: Keeper, active: ActiveRun, request: Request) -> Flow[Session]:
-    said = request.messages
-    if any(message.multipart_content is not None for message in said):
-        attached = partial(with_content, said, services.assets, keeper.session.session_id)
-        said = yield from run_blocking(attached)
-    messages = [*said, *(yield from run_blocking(keeper.take_waiting))]
-    decided = yield from run_blocking(keeper.decided)
-    if not (messages or decided) and _is_done(keeper.session, request):
-        yield Emit([_already_ended(keeper.session)])
-        return keeper.session
-    _check_something_to_do(keeper.session, messages, decided, request)
-    results: list[RunResult] = []
-    for _ in range(MOST_TURNS):
-        result = yield from _turn(services, keeper, active, request, messages, decided)
-        if result is None:
-            return keeper.session
-        results.append(result)
-        more = yield from _came_meanwhile(keeper, active, result)
-        if more is None:
-            break
-        yield Emit([_ended("turn_end", keeper.session, [result])])
-        messages, decided = more, []
-    yield Emit([_ended("final", keeper.session, results)])
-    return keeper.session
+class _Chat:
+    """One request in a stored session: turn after turn, until there is nothing left to answer."""
+
+    def __init__(
+        self, services: Services, writer: SessionWriter, active: ActiveRun, request: Request
+    ) -> None:
+        self._services = services
+        self._writer = writer
+        self._active = active
+        self._request = request
+        self._outbox = Outbox(writer, request.kept)
+
+    def run(self) -> Flow[Session]:
+        """Run it such that its last event is `final` or `error`, whatever happens once it has begun."""
+        try:
+            yield from self._talk()
+        except Exception as problem:
+            if not self._outbox.last or self._outbox.last in _ENDS:  # nothing was shown yet, or the end was
+                raise
+            about = describe(problem)
+            _log.warning("request_failed", session=self._writer.session.session_id, **about)
+            yield from self._outbox.fail({"type": "error", "error": about})
+        return self._writer.session
+
+    def _talk(self) -> Flow[None]:
+        writer, request = self._writer, self._request
+        said, decided = (yield from self._said()), writer.decided()
+        if said and (decided or _broke_off(writer.session, request)):
+            # Calls are answered before the message gets into the session: until then it is safe in the queue.
+            yield from run_blocking(partial(writer.queue, said))
+        begun = bool(said or decided) or (yield from _has_begun(self._services, writer.session, request))
+        messages = list(said)
+        if writer.has_inputs:
+            messages += yield from run_blocking(partial(writer.first_turn, begun=begun))
+        if not (messages or decided) and _is_done(writer.session, request):
+            yield from self._outbox.end(_already_ended(writer.session), begun=None)
+            return
+        _check_something_to_do(writer.session, messages, decided, request)
+        results: list[RunResult] = []
+        for turn in range(MOST_TURNS):
+            result = yield from self._turn(messages, decided)
+            if result is None:
+                return
+            results.append(result)
+            goes_on = self._must_go_on(result) if turn + 1 < MOST_TURNS else None
+            end = _ended(writer.session, results)
+            try:
+                more = yield from self._outbox.end(end, begun=goes_on)
+            except StoreError as error:
+                yield from self._fail(error)
+                return
+            if more is None:
+                return
+            writer.log([_turn_ended(writer.session, result)])
+            messages, decided = more, []
+
+    def _said(self) -> Flow[Sequence[Message]]:
+        """Return what the request says, with the content of what is attached."""
+        said = self._request.messages
+        if not any(message.multipart_content is not None for message in said):
+            return said
+        session_id = self._writer.session.session_id
+        return (yield from run_blocking(partial(with_content, said, self._services.assets, session_id)))
+
+    def _must_go_on(self, result: RunResult) -> bool | None:
+        """Say whether another turn has begun already; None if there will be none, whatever waits."""
+        interrupted, self._active.interrupted = self._active.interrupted, False
+        if interrupted:
+            self._active.cancellation = Cancellation()
+            # The message that interrupts may have been delivered between two steps just before it did.
+            return _asks_something(self._writer.session)
+        return False if result.reason.code == "natural_end" else None
+
+    def _turn(self, messages: Sequence[Message], decided: Sequence[Approval]) -> Flow[RunResult | None]:
+        """Run the agent once, and store everything; None if that failed, which plugins and caller hear."""
+        agent: ResolvedAgent | None = None
+        try:
+            agent = self._services.resolve(self._writer.session)
+            yield from self._recover(agent)
+            before = self._writer.session
+            session = yield from self._lifecycle("request_prepare", before, agent)
+            self._writer.keep(session)
+            agent = self._resolved(agent, before, session)
+            result = yield from self._run(agent, session, messages, decided)
+            if result.error is None:
+                agent = self._resolved(agent, session, result.session)
+                about = {"reason": result.reason._asdict()}
+                session = yield from self._lifecycle("request_complete", result.session, agent, about)
+                yield from self._keep_prepared(session, agent)
+                return result
+            error = result.error
+        except Exception as problem:  # noqa: BLE001 - whatever it is, plugins and the caller hear of it
+            error = problem
+        yield from self._fail(error)
+        return None
+
+    def _resolved(self, agent: ResolvedAgent, before: Session, now: Session) -> ResolvedAgent:
+        """Return the agent of a session: the same one, unless a plugin has changed what it depends on."""
+        same = all(before.metadata.get(key) == now.metadata.get(key) for key in (AGENT, OVERRIDES))
+        return agent if same else self._services.resolve(now)
+
+    def _recover(self, agent: ResolvedAgent) -> Flow[None]:
+        """Answer the calls that a crash left open, or that a branch has without their results.
+
+        A request that goes on with its own run does so itself, and runs those again that can be.
+        """
+        services, session = self._services, self._writer.session
+        if not unanswered(session) or _broke_off(session, self._request):
+            return
+        begun = yield from run_blocking(partial(services.store.open_intents, session.session_id))
+        finished = yield from run_blocking(partial(_known_results, services, session))
+        elsewhere = yield from run_blocking(partial(_calls_of_source, services, session.session_id))
+        session, answered = recover(agent.core, session, begun, elsewhere, finished=finished)
+        _log.warning("calls_recovered", session=session.session_id, calls=answered)
+        self._writer.keep(session, results=[*begun, *answered])
+        yield from self._outbox.settle()
+
+    def _run(
+        self,
+        agent: ResolvedAgent,
+        session: Session,
+        messages: Sequence[Message],
+        decided: Sequence[Approval],
+    ) -> Flow[RunResult]:
+        run = replace(
+            _run_request(self._services, agent, session, self._request),
+            messages=messages,
+            decisions=[{**(one.decision or {}), "target": one.id} for one in decided],
+            cancellation=self._active.cancellation,
+        )
+        flow = run_agent(agent, run, SYSTEM_CLOCK, keeps=True)
+        return self._outbox.relay(flow, [one.id for one in decided])
+
+    def _lifecycle(
+        self,
+        name: str,
+        session: Session,
+        agent: ResolvedAgent | None,
+        about: Mapping[str, Any] = EMPTY,
+    ) -> Flow[Session]:
+        """Run a lifecycle when everything up to it is stored, since its actions may read the session."""
+        if somebody_acts(self._services, name):
+            yield from self._outbox.settle()
+        session, problems = yield from _lifecycle(self._services, name, session, agent, self._request, about)
+        self._writer.log(problems)
+        return session
+
+    def _keep_prepared(self, session: Session, agent: ResolvedAgent | None) -> Flow[None]:
+        """Have a session stored after its plugins had a last look at it."""
+        self._writer.keep((yield from self._lifecycle("session_save_prepare", session, agent)))
+
+    def _fail(self, error: Exception) -> Flow[None]:
+        """Tell the plugins and the caller what went wrong; what was produced up to then is stored."""
+        about = describe(error)
+        session = self._writer.session
+        _log.info("request_failed", session=session.session_id, **about)
+        try:
+            agent = self._services.resolve_if_possible(session)
+            session = yield from self._lifecycle("request_error", session, agent, {"error": about})
+            yield from self._keep_prepared(session, agent)
+            yield from self._outbox.settle()
+        except AgentError as worse:
+            _log.warning("request_error_not_saved", session=session.session_id, error=str(worse))
+        yield from self._outbox.fail({"type": "error", "error": about})
 
 
 def _is_done(session: Session, request: Request) -> bool:
     """Say whether a request was made before, under the same id, and nothing of it is left to do."""
     return request.run_id is not None and not _broke_off(session, request) and not _asks_something(session)
+
+
+def _has_begun(services: Services, session: Session, request: Request) -> Flow[bool]:
+    """Say whether the session has a turn that is not over, which comes before what is queued.
+
+    A message that nobody has answered is one, and so are calls in the middle of which a run failed or its
+    process died, unless somebody cancelled that.
+    """
+    if _broke_off(session, request):
+        return True
+    if not _asks_something(session):
+        return False
+    last = yield from run_blocking(partial(_last_border, services, session))
+    if (last.get("reason") or {}).get("code") == "cancelled":
+        return False
+    return session.messages[-1].role == "user" or last.get("type") in ("run_start", "error")
+
+
+def _last_border(services: Services, session: Session) -> dict[str, Any]:
+    """Return the last event of the log that tells of a run's begin or end; an empty one if there is none."""
+    last: dict[str, Any] = {}
+    for event in services.hub.read(session.session_id):
+        if event["type"] in ("run_start", "turn_end", *_ENDS):
+            last = event
+    return last
 
 
 def _broke_off(session: Session, request: Request) -> bool:
@@ -167,7 +345,7 @@ def _broke_off(session: Session, request: Request) -> bool:
     return saved is not None and request.run_id is not None and saved.run_id.startswith(f"{request.run_id}.")
 
 
-def _already_ended(session: Session) -> dict[str, Any]:
+def _already_ended(session: Session) -> FinalEvent:
     said = [message for message in session.messages if message.role == "assistant" and message.content]
     return {
         "type": "final",
@@ -199,60 +377,19 @@ def _asks_something(session: Session) -> bool:
     return last.role != "assistant" or "interrupted" in last.metadata or bool(unanswered(session))
 
 
-def _came_meanwhile(keeper: Keeper, active: ActiveRun, result: RunResult) -> Flow[list[Message] | None]:
-    """Return the messages that shall be answered now; None if the request is over."""
-    interrupted, active.interrupted = active.interrupted, False
-    if interrupted:
-        active.cancellation = Cancellation()
-    elif result.reason.code != "natural_end":
-        return None
-    messages = yield from run_blocking(keeper.take_waiting)
-    # The message that interrupts may have been delivered between two steps just before it did.
-    return messages or ([] if interrupted and _asks_something(keeper.session) else None)
+def _known_results(services: Services, session: Session) -> dict[str, Mapping[str, Any]]:
+    """Return the results of the last answer's calls that are known although the transcript lacks them.
 
-
-def _turn(
-    services: Services,
-    keeper: Keeper,
-    active: ActiveRun,
-    request: Request,
-    messages: Sequence[Message],
-    decided: Sequence[Approval],
-) -> Flow[RunResult | None]:
-    """Run the agent once, and keep everything; None if that failed, which plugins and caller are told."""
-    try:
-        yield from _recover(services, keeper, request)
-        result = yield from _prepared_run(services, keeper, active, request, messages, decided)
-        if result.error is None:
-            yield from _complete(services, keeper, request, result)
-            return result
-        error = result.error
-    except Exception as problem:  # noqa: BLE001 - whatever it is, plugins and the caller are told
-        error = problem
-    yield from _fail(services, keeper, request, error)
-    return None
-
-
-def _recover(services: Services, keeper: Keeper, request: Request) -> Flow[None]:
-    """Answer the calls that a crash left open, or that a branch has without their results.
-
-    A request that goes on with its own run leaves those open that can be run again.
+    They are stored with the run, or somebody was shown them: earlier versions did that first.
     """
-    session = keeper.session
-    if not unanswered(session):
-        return
-    agent = services.resolve(session)
-    begun = yield from run_blocking(partial(services.store.open_intents, session.session_id))
-    if _broke_off(session, request):
-        session, answered = recover(
-            agent.core, session, begun, only=not_to_repeat(agent.tools, begun, session)
-        )
-        yield from run_blocking(partial(keeper.save, session, results=answered))
-        return
-    elsewhere = yield from run_blocking(partial(_calls_of_source, services, session.session_id))
-    session, answered = recover(agent.core, session, begun, elsewhere)
-    _log.warning("calls_recovered", session=session.session_id, calls=answered)
-    yield from run_blocking(partial(keeper.save, session, results=[*begun, *answered]))
+    results: dict[str, Mapping[str, Any]] = {}
+    for event in services.hub.read(session.session_id):
+        if event["type"] == "step_start":  # models use the ids of calls again in later answers
+            results.clear()
+        elif event["type"] == "tool_call_result" and isinstance(event.get("message"), dict):
+            results[event["call_id"]] = event["message"]
+    saved = read_saved_run(session)
+    return {**results, **(saved.finished if saved is not None else {})}
 
 
 def _calls_of_source(services: Services, session_id: str) -> Collection[str]:
@@ -264,35 +401,6 @@ def _calls_of_source(services: Services, session_id: str) -> Collection[str]:
         return call_ids(services.read(parent).session)
     except SessionNotFound:
         return call_ids(services.read(session_id).session)
-
-
-def _prepared_run(
-    services: Services,
-    keeper: Keeper,
-    active: ActiveRun,
-    request: Request,
-    messages: Sequence[Message],
-    decided: Sequence[Approval],
-) -> Flow[RunResult]:
-    agent = services.resolve(keeper.session)
-    session = yield from _lifecycle(services, "request_prepare", keeper.session, agent, request)
-    yield from run_blocking(partial(keeper.save, session))
-    agent = services.resolve(session)  # the lifecycle may have repaired the session's settings
-    run = replace(
-        _run_request(services, agent, session, request),
-        messages=messages,
-        decisions=[{**(one.decision or {}), "target": one.id} for one in decided],
-        cancellation=active.cancellation,
-        checkpoint=partial(_keep, keeper, request, [one.id for one in decided]),
-        inbox=keeper.steering,
-    )
-    return (yield from _run(agent, run))
-
-
-def _keep(keeper: Keeper, request: Request, decided: Sequence[str], checkpoint: Checkpoint) -> None:
-    keeper.checkpoint(checkpoint, decided=decided)
-    if request.kept is not None:
-        request.kept(checkpoint)
 
 
 def _run_request(services: Services, agent: ResolvedAgent, session: Session, request: Request) -> RunRequest:
@@ -321,30 +429,10 @@ def _run_id(session: Session, request: Request) -> str | None:
     return f"{request.run_id}.{len(session.messages)}"
 
 
-def _run(agent: ResolvedAgent, run: RunRequest) -> Flow[RunResult]:
-    return with_events(run_request(agent, run, SYSTEM_CLOCK), _without_ends)
-
-
-def _without_ends(events: list[Any]) -> list[Any]:
-    """Leave out how a run ended: the request tells that itself, when everything is kept."""
-    return [event for event in events if event["type"] not in ("run_end", "error")]
-
-
-def effective_config(agent: ResolvedAgent, session: Session, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a request: the agent's, the session's own, then the caller's."""
-    return resolve_request_config(agent.config, _own(agent, session), overrides)
-
-
 def _over(agent: ResolvedAgent, session: Session, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a request changes of the agent's settings."""
-    wanted = resolve_request_config({}, _own(agent, session), overrides)
+    wanted = resolve_request_config({}, own_settings(agent, session), overrides)
     return {key: value for key, value in wanted.items() if key not in ("provider", "agent_id")}
-
-
-def _own(agent: ResolvedAgent, session: Session) -> dict[str, Any]:
-    """Return the session's own settings; a model of ours that it asks for is the agent's already."""
-    own = own_overrides(session)
-    return {key: value for key, value in own.items() if (key, value) != ("model", agent.model.id)}
 
 
 def _lifecycle(
@@ -353,9 +441,9 @@ def _lifecycle(
     session: Session,
     agent: ResolvedAgent | None,
     request: Request,
-    **told: Any,
-) -> Flow[Session]:
-    """Run a lifecycle with the settings of a request, and show which of its actions failed.
+    about: Mapping[str, Any] = EMPTY,
+) -> Flow[tuple[Session, list[Event]]]:
+    """Run a lifecycle with the settings of a request; return the session, and an event for each failure.
 
     Without an agent, since there is none to be had, only application plugins take part.
     """
@@ -366,27 +454,26 @@ def _lifecycle(
         core=None if agent is None else agent.core,
         config={} if agent is None else effective_config(agent, session, request.overrides),
         context=request.context,
-        told=told,
+        facts=about,
     )
-    if problems := outcome.problems:
-        yield Emit([{"type": "lifecycle_error", "lifecycle": name, **problem} for problem in problems])
-    return outcome.session
+    failed: list[Event] = [
+        {
+            "type": "lifecycle_error",
+            "lifecycle": name,
+            "plugin": problem["plugin"],
+            "action_id": problem["action_id"],
+            "error": problem["error"],
+        }
+        for problem in outcome.problems
+    ]
+    return outcome.session, failed
 
 
-def _complete(services: Services, keeper: Keeper, request: Request, result: RunResult) -> Flow[None]:
-    agent = services.resolve(result.session)
-    reason = result.reason._asdict()
-    session = yield from _lifecycle(
-        services, "request_complete", result.session, agent, request, reason=reason
-    )
-    yield from save_prepared(services, keeper, session, request)
-
-
-def _ended(kind: str, session: Session, results: Sequence[RunResult]) -> dict[str, Any]:
-    """Return the event of an end: that of a turn, or of all turns of a request."""
+def _ended(session: Session, results: Sequence[RunResult]) -> FinalEvent:
+    """Return the event that ends a request, after all its turns."""
     last = results[-1]
     return {
-        "type": kind,
+        "type": "final",
         "session": session,
         "messages": [message for result in results for message in result.messages],
         "text": last.text,
@@ -396,62 +483,23 @@ def _ended(kind: str, session: Session, results: Sequence[RunResult]) -> dict[st
     }
 
 
-def _fail(services: Services, keeper: Keeper, request: Request, error: Exception) -> Flow[None]:
-    """Tell the plugins and the caller what went wrong; what was produced up to then is kept."""
-    told = describe(error)
-    _log.info("request_failed", session=keeper.session.session_id, **told)
-    agent = services.resolve_if_possible(keeper.session)
-    session = yield from _lifecycle(services, "request_error", keeper.session, agent, request, error=told)
-    try:
-        yield from save_prepared(services, keeper, session, request)
-    except AgentError as worse:
-        _log.warning("request_error_not_saved", session=session.session_id, error=str(worse))
-    yield Emit([{"type": "error", "error": told}])
+def _turn_ended(session: Session, result: RunResult) -> TurnEnd:
+    return {
+        "type": "turn_end",
+        "session": session,
+        "messages": result.messages,
+        "text": result.text,
+        "reason": result.reason._asdict(),
+        "usage": result.usage.to_dict(),
+        "approvals": [one.id for one in result.suspended],
+    }
 
 
 def save_prepared(
-    services: Services,
-    keeper: Keeper,
-    session: Session,
-    request: Request | None = None,
-    *,
-    agent_id: str | None = None,
+    services: Services, writer: SessionWriter, session: Session, *, agent_id: str | None = None
 ) -> Flow[None]:
     """Save a session after its plugins had a last look at it, with another agent if one is given."""
     agent = services.resolve_if_possible(session) if services.agents_act else None
-    prepared = yield from _lifecycle(
-        services, "session_save_prepare", session, agent, request if request is not None else Request()
-    )
-    yield from run_blocking(partial(keeper.save, prepared, agent_id=agent_id))
-
-
-def _shown(services: Services, keeper: Keeper, flow: Flow[Session]) -> Flow[Session]:
-    """Run a flow with its events written to the log before they are shown."""
-    resume: Any = flow.send
-    value: Any = None
-    while True:
-        try:
-            step = resume(value)
-        except StopIteration as done:
-            session: Session = done.value
-            return session
-        try:
-            if isinstance(step, (Emit, Read)) and step.events:
-                step.events = yield from run_blocking(partial(_logged, services, keeper, step.events))
-            resume, value = flow.send, (yield step)
-        except (Exception, RequestCancelled) as error:  # noqa: BLE001 - passed on to the flow
-            resume, value = flow.throw, error
-
-
-def _logged(services: Services, keeper: Keeper, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    session_id = keeper.session.session_id
-    if events[-1]["type"] == "kept":  # it comes alone, and only to whoever makes the request
-        return events
-    try:
-        return services.hub.log(session_id, events, keeper.lease)
-    except StoreError as error:
-        # The caller must hear of the end in any case, also when the log, or the session, is gone.
-        if events[-1]["type"] != "error":
-            raise
-        _log.warning("error_not_logged", session=session_id, error=str(error))
-        return events
+    prepared, _ = yield from _lifecycle(services, "session_save_prepare", session, agent, Request())
+    writer.keep(prepared, agent_id=agent_id)
+    yield from run_blocking(writer.commit)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agent_app.agents import choose_agent
-from agent_app.store.paging import is_long
+from agent_app.agents import choose_agent, resolve_request_config
+from agent_app.store.pages import is_long
 from agent_app.store.records import native_items, read_all
 from agent_core import AgentError, Cancellation, ConfigError
 from agent_core.log import get_logger
@@ -18,7 +20,7 @@ from agent_runtime import ModelSpec
 from agent_runtime.retry import RetryingExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from agent_app.app_plugins import ApplicationPlugins
     from agent_app.assets import AssetStore
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 AGENT = "agent_id"
 OVERRIDES = "overrides"
+Readings = dict[str, dict[int, "Session"]]
+"""The sessions that an action was given, by id and revision."""
+_readings: ContextVar[Readings | None] = ContextVar("readings", default=None)
 _log = get_logger("app")
 
 
@@ -39,7 +44,7 @@ class ActiveRun:
 
     Attributes:
         cancellation: Stops it.
-        interrupted: True if a message came that shall not wait for its end.
+        interrupted: True if a message arrived that should not wait for its end.
     """
 
     cancellation: Cancellation = field(default_factory=Cancellation)
@@ -170,6 +175,15 @@ class Services:
                 _log.warning("agent_not_resolved", session=session.session_id, error=str(error))
             return None
 
+    def given(self, session: Session) -> Session:
+        """Return a session that a caller gets; if that is an action, note which revision it has seen."""
+        readings = _readings.get()
+        if readings is not None:
+            known = self.recent.get(session.session_id)
+            if known is not None and known.session is session:
+                readings.setdefault(session.session_id, {})[known.revision] = session
+        return session
+
     def forget(self, session_id: str) -> None:
         """Let go of a session that was deleted, and tell those who follow it."""
         self.recent.forget(session_id)
@@ -190,11 +204,17 @@ class Services:
             for one in entry.wrapper.extensions
         )
 
-    def read(self, session_id: str) -> Stored:
-        """Return a session as it is stored now; what is known of it already is not read again."""
+    def read(self, session_id: str, revision: int | None = None) -> Stored:
+        """Return a session as it is stored now; what is known of it already is not read again.
+
+        Args:
+            revision: Its revision, for a caller who knows that nobody changes it.
+        """
         known = self.recent.get(session_id)
-        if known is not None and known.revision == self.store.info(session_id).revision:
-            return known
+        if known is not None:
+            now = self.store.info(session_id).revision if revision is None else revision
+            if known.revision == now:
+                return known
         return self.recent.keep(self.store.load(session_id))
 
 
@@ -202,6 +222,28 @@ def read_whole(session: Session) -> Flow[None]:
     """Have a long session read before it is looked through, where waiting for the store holds nobody up."""
     if is_long(session.messages, native_items(session)):
         yield from run_blocking(partial(read_all, session))
+
+
+@contextmanager
+def noting_readings() -> Iterator[Readings]:
+    """Note the revisions of sessions that whoever runs in this block is given by the application."""
+    readings: Readings = {}
+    token = _readings.set(readings)
+    try:
+        yield readings
+    finally:
+        _readings.reset(token)
+
+
+def effective_config(agent: ResolvedAgent, session: Session, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a request: the agent's, the session's own, then the caller's."""
+    return resolve_request_config(agent.config, own_settings(agent, session), overrides)
+
+
+def own_settings(agent: ResolvedAgent, session: Session) -> dict[str, Any]:
+    """Return the session's own settings; a model of ours that it asks for is the agent's already."""
+    own = own_overrides(session)
+    return {key: value for key, value in own.items() if (key, value) != ("model", agent.model.id)}
 
 
 def own_overrides(session: Session) -> Mapping[str, Any]:

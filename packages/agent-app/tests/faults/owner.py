@@ -71,7 +71,7 @@ def main(url: str, path: str, clock: str, name: str, saves: str, stops: str, lea
     def now() -> float:
         return float(Path(clock).read_text(encoding="ascii"))
 
-    store = SqlStore(SQLiteDatabase(url, clock=now))
+    store = SqlStore(SQLiteDatabase(url, clock=now, ticks=now))
     with Ledger(path) as ledger:
         owner = Owner(store, ledger, name, stops=int(stops), leases=leases == "leases")
         for number in range(TRIES):

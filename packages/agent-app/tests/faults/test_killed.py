@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.usefixtures("strace")
 @pytest.mark.parametrize(("call", "some"), [("pwrite64", 8), ("fdatasync", 4)])
-def test_killed_at_any_write_the_store_has_what_was_acknowledged_and_goes_on(
+def test_killed_at_any_write_the_store_has_what_was_acknowledged_and_continues(
     bench: Bench, call: str, some: int
 ) -> None:
     for number in bench.numbers(call, some):

@@ -49,7 +49,8 @@ class Contest:
         self.clock = Clock(bench.folder / "clock")
         self.leases = "leases" if leases else "no leases"
         self.processes: list[Popen[str]] = []
-        self.store = SqlStore(SQLiteDatabase(bench.url, clock=lambda: self.clock.now))
+        database = SQLiteDatabase(bench.url, clock=lambda: self.clock.now, ticks=lambda: self.clock.now)
+        self.store = SqlStore(database)
         self.store.create(AgentCore().create_session("shared"))
 
     def enter(self, *, saves: int, stops: int = 0) -> Popen[str]:
@@ -60,7 +61,7 @@ class Contest:
         return process
 
     def let_others_take_over(self) -> None:
-        """Let the lease of a stopped owner run out, and return once somebody else has it."""
+        """Let the lease of a stopped owner run out, and return once someone else has it."""
         token = self.token()
         self.clock.advance(11)
         for _ in range(MANY):
@@ -104,7 +105,7 @@ def next_word(process: Popen[str]) -> str:
     return cast("IO[str]", process.stdout).readline().strip()
 
 
-@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.slow)])
 def test_an_owner_stopped_past_his_lease_is_refused_and_the_others_write_on(bench: Bench, count: int) -> None:
     for number in range(10 if bench.long else 1):
         case, rounds = bench.anew(str(number)), 8 if bench.long else 3

@@ -110,7 +110,7 @@ class Conversation:
 
     def answer(self, mark: str) -> None:
         session, _ = self.core.send_request(self.stored.session, {})
-        self.save(session, Changes(intent=(f"{mark} call", {"tool": "look"}), events=[{"type": "intent"}]))
+        self.save(session, Changes(intents={f"{mark} call": {"tool": "look"}}, events=[{"type": "intent"}]))
 
     def ask(self, mark: str) -> None:
         approval = Approval(

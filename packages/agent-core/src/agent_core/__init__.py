@@ -8,7 +8,7 @@ provider extensions, features and tools; `agent_core.types` has their contracts,
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agent_core.actions import RESPONSE_FINALIZE, STANDARD_LIFECYCLES
@@ -51,9 +51,8 @@ if TYPE_CHECKING:
     from agent_core.history import History
     from agent_core.interop import ToolInteropRegistry, ToolInteropTarget
     from agent_core.messages import Message, MessageRole
-    from agent_core.models import ModelSnapshot, ToolDescriptor
+    from agent_core.models import ModelDiscoveryCache, ModelSnapshot, ToolDescriptor
     from agent_core.plugin.discovery import InstalledPlugin, find_installed
-    from agent_core.plugin.model_cache import ModelDiscoveryCache
     from agent_core.resolve import Decision, Resolution
     from agent_core.session import Session
     from agent_core.steps import Batch
@@ -159,9 +158,8 @@ _HOMES = {
     "agent_core.history": ("History",),
     "agent_core.interop": ("ToolInteropRegistry", "ToolInteropTarget"),
     "agent_core.messages": ("Message", "MessageRole"),
-    "agent_core.models": ("ModelSnapshot", "ToolDescriptor"),
+    "agent_core.models": ("ModelDiscoveryCache", "ModelSnapshot", "ToolDescriptor"),
     "agent_core.plugin.discovery": ("InstalledPlugin", "find_installed"),
-    "agent_core.plugin.model_cache": ("ModelDiscoveryCache",),
     "agent_core.resolve": ("Decision", "Resolution"),
     "agent_core.session": ("Session",),
     "agent_core.steps": ("Batch",),
@@ -169,7 +167,7 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)

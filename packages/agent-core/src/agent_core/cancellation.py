@@ -55,7 +55,7 @@ class Cancellation:
         for callback in callbacks:
             try:
                 callback()
-            except Exception as error:  # noqa: BLE001 - the others must still be told
+            except Exception as error:  # noqa: BLE001 - the other callbacks must still run
                 failures.append(error)
         if failures:
             raise failures[0]

@@ -26,11 +26,11 @@ CORE_KEYS = (*_NAME_LISTS, "provider", "model", "tools", "tool_timeout", "tool_t
 """The keys that the core itself reads; all others are plugins'."""
 
 
-def read_config(config: Any) -> FrozenDict:
+def read_config(config: object) -> FrozenDict:
     """Return the configuration, frozen, after checking the keys that belong to the core.
 
     Raises:
-        ConfigTypeError: If it is no dict.
+        ConfigTypeError: If it is not a dict.
         ConfigError: If one of the core's own keys has the wrong type; `field` names it.
     """
     if not isinstance(config, Mapping):
@@ -63,7 +63,7 @@ class Itself:
         return id(self._object)
 
 
-def as_key(value: Any) -> Hashable:
+def as_key(value: object) -> Hashable:
     """Return something hashable that is equal only for what is the same as *value*."""
     try:
         hash(value)
@@ -72,7 +72,7 @@ def as_key(value: Any) -> Hashable:
     return type(value), value
 
 
-def config_key(config: Mapping[str, Any]) -> ConfigKey:
+def config_key(config: Mapping[str, object]) -> ConfigKey:
     """Return a key that is equal for equal configurations only.
 
     Objects that are no JSON are part of the key themselves: how they print tells too little, since
@@ -86,7 +86,7 @@ def config_key(config: Mapping[str, Any]) -> ConfigKey:
         return canonical(_without_objects(plain, objects)), tuple(objects)
 
 
-def _without_objects(value: Any, objects: list[Hashable]) -> Any:
+def _without_objects(value: object, objects: list[Hashable]) -> object:
     if isinstance(value, dict):
         return {key: _without_objects(value[key], objects) for key in sorted(value, key=str)}
     if isinstance(value, (list, tuple)):
@@ -102,7 +102,7 @@ def names(config: Mapping[str, Any], key: str) -> list[str]:
     return list(config.get(key) or ())
 
 
-def _check_names(key: str, value: Any) -> None:
+def _check_names(key: str, value: object) -> None:
     if value is None:
         return
     if isinstance(value, str) or not isinstance(value, (list, tuple, set, frozenset)):
@@ -111,7 +111,7 @@ def _check_names(key: str, value: Any) -> None:
         raise ConfigError(f"config[{key!r}] must contain only names", field=key)
 
 
-def _check_timeouts(value: Any) -> None:
+def _check_timeouts(value: object) -> None:
     if value is None:
         return
     if not isinstance(value, Mapping):
@@ -123,7 +123,7 @@ def _check_timeouts(value: Any) -> None:
         _check_seconds("tool_timeouts", seconds, of=f"[{tool!r}]")
 
 
-def _check_seconds(key: str, value: Any, *, of: str = "") -> None:
+def _check_seconds(key: str, value: object, *, of: str = "") -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
         raise ConfigError(
             f"config[{key!r}]{of} must be a number of seconds, not {type(value).__name__}", field=key

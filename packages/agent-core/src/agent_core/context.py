@@ -1,4 +1,4 @@
-"""What plugins are told about where they run, in layers.
+"""The context of plugins: where they run, in layers.
 
 Each layer (core, application, terminal or server) owns some keys; callers may add others. A caller
 that reuses an owned key does not get its way: the owned value stays and a warning says so.
@@ -6,7 +6,7 @@ that reuses an owned key does not get its way: the owned value stays and a warni
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_core.frozen import FrozenDict, FrozenList, freeze
 from agent_core.log import get_logger
@@ -28,7 +28,7 @@ class Context(FrozenDict):
     owned: frozenset[str]
 
 
-def build_context(owned: Mapping[str, Any], extra: Mapping[str, Any] | None = None) -> Context:
+def build_context(owned: Mapping[str, object], extra: Mapping[str, object] | None = None) -> Context:
     """Return *extra* with the keys that this layer owns on top; dicts and lists in it are frozen.
 
     Args:
@@ -40,7 +40,7 @@ def build_context(owned: Mapping[str, Any], extra: Mapping[str, Any] | None = No
     for key, value in owned.items():
         if key in above and key in _FROM_ABOVE:
             continue
-        # What another layer put there is no caller's mistake: it is what that layer knew of the key.
+        # What another layer put there is not the caller's mistake: that layer owns the key as well.
         if key in merged and key not in above and merged[key] != value:
             _log.warning("reserved_context_key", key=key, hint="the platform's own value is kept")
         merged[key] = _lend(value)
@@ -49,7 +49,7 @@ def build_context(owned: Mapping[str, Any], extra: Mapping[str, Any] | None = No
     return context
 
 
-def complete_context(defaults: Mapping[str, Any], extra: Mapping[str, Any] | None) -> Context:
+def complete_context(defaults: Mapping[str, object], extra: Mapping[str, object] | None) -> Context:
     """Return *extra* with *defaults* for the keys that it lacks; tools get theirs like this."""
     above = extra.owned if isinstance(extra, Context) else frozenset()
     context = Context({**defaults, **(extra or {})})
@@ -57,6 +57,6 @@ def complete_context(defaults: Mapping[str, Any], extra: Mapping[str, Any] | Non
     return context
 
 
-def _lend(value: Any) -> Any:
+def _lend(value: object) -> object:
     """Freeze what is not frozen yet; a context in a context stays the one that it is."""
     return value if isinstance(value, (FrozenDict, FrozenList)) else freeze(value)

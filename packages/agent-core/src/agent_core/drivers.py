@@ -2,7 +2,7 @@
 
 A flow may be watched (its events come out as they happen) or simply run to its end; both exist for
 callers that wait and for callers on an event loop. Whatever ends it early (the caller closes the
-stream, presses Ctrl-C, cancels its task), the flow is told by `RequestCancelled` and gets the chance
+stream, presses Ctrl-C, cancels its task), the flow receives `RequestCancelled` and gets the chance
 to finish what it has; its result is then still found on the stream.
 """
 
@@ -11,13 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from agent_core.errors import RequestCancelled
-from agent_core.io import AsyncIO, SyncIO
+from agent_core.io import SyncIO
 from agent_core.log import get_logger
-from agent_core.steps import Emit, Flow, Read
+from agent_core.steps import Emit, Flow, Read, relay
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
     from types import TracebackType
+
+    from agent_core.io.async_io import AsyncIO
 
 R = TypeVar("R")
 _log = get_logger("drivers")
@@ -103,6 +105,8 @@ class AsyncEventStream(Generic[R]):
     """The events of a request, as an async iterator; see `EventStream`."""
 
     def __init__(self, flow: Flow[R], io: AsyncIO | None = None) -> None:
+        from agent_core.io.async_io import AsyncIO  # it loads asyncio, which callers that wait do without
+
         self._outcome: _Outcome[R] = _Outcome()
         self._events = _drive_async(flow, io or AsyncIO(), self._outcome)
 
@@ -202,18 +206,8 @@ async def _wind_down_async(flow: Flow[R], io: AsyncIO) -> R | None:
 
 
 def _leaving(flow: Flow[R]) -> Flow[R]:
-    """Return the rest of a flow whose caller has left: it is told, and may still finish."""
-    resume: Any = flow.throw
-    value: Any = RequestCancelled()
-    while True:
-        try:
-            step = resume(value)
-        except StopIteration as done:
-            return cast("R", done.value)
-        try:
-            resume, value = flow.send, (yield step)
-        except BaseException as error:  # noqa: BLE001 - passed on to the flow, whatever it is
-            resume, value = flow.throw, error
+    """Return the rest of a flow whose caller has left: it hears of that, and may still finish."""
+    return relay(flow, lambda _: None, begin_with=RequestCancelled())
 
 
 def _nothing_kept(error: BaseException) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -12,7 +13,7 @@ from agent_core.frozen import thaw
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: object) -> bytes:
     """Encode *value* so that equal values give equal bytes.
 
     Values that are not JSON (an object in a configuration, an integer past 64 bits, a lone
@@ -21,18 +22,14 @@ def canonical(value: Any) -> bytes:
     try:
         return orjson.dumps(value, _plain, orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
     except (orjson.JSONEncodeError, RecursionError):
-        import json
-
         return json.dumps(_with_string_keys(thaw(value)), sort_keys=True, default=_describe).encode()
 
 
-def readable(value: Any) -> str:
+def readable(value: object) -> str:
     """Encode plain JSON data as indented text that `parse` reads back unchanged.
 
     The text can be written to any file: half a surrogate pair, which UTF-8 has no bytes for, is escaped.
     """
-    import json
-
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return text if text.isascii() else _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
@@ -43,18 +40,16 @@ def parse(text: str | bytes) -> Any:
     Raises:
         ValueError: If it is not JSON; the message says where.
     """
-    import json
-
     # Not orjson: it rounds integers past 64 bits to floats, and a session must come back as it was.
     return json.loads(text)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     to_list = getattr(value, "to_list", None)
     return _describe(value) if to_list is None else to_list()
 
 
-def _with_string_keys(value: Any) -> Any:
+def _with_string_keys(value: object) -> object:
     """Return plain data whose keys can be sorted, whatever they were."""
     if isinstance(value, dict):
         return {
@@ -64,5 +59,5 @@ def _with_string_keys(value: Any) -> Any:
     return [_with_string_keys(item) for item in value] if isinstance(value, list) else value
 
 
-def _describe(value: Any) -> str:
+def _describe(value: object) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}:{value!r}"

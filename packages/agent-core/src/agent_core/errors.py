@@ -22,7 +22,7 @@
     │   ├── UnknownActionError         (also KeyError)
     │   └── ActionInputError           (also ValueError)
     ├── SessionError                   a session cannot be read or edited
-    │   ├── SessionFormatError         a dict or string is no session (also ValueError)
+    │   ├── SessionFormatError         a dict or string is not a session (also ValueError)
     │   ├── MessageIndexError          (also IndexError)
     │   ├── MessageEditError           that message cannot be edited so (also ValueError)
     │   └── NativeHistoryError         native history cannot be used so (also RuntimeError)
@@ -31,16 +31,18 @@
 
     RequestCancelled                   a signal, not a failure (BaseException)
 
-The built-in base beside `AgentError` is there for callers who know only Python: ``except KeyError``
+The built-in base next to `AgentError` is there for callers who know only Python: ``except KeyError``
 around a look-up works. Errors carry fields, so that each front end can say it in its own way.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from agent_core.frozen import JsonObject
 
 
 class AgentError(Exception):
@@ -51,7 +53,7 @@ class AgentError(Exception):
             it (`session`, `messages`), or None.
     """
 
-    partial: dict[str, Any] | None = None
+    partial: JsonObject | None = None
 
     def __str__(self) -> str:
         # KeyError would print its message in quotes; ours are sentences.
@@ -184,10 +186,10 @@ class ToolSuspended(ToolError):
         message: str,
         *,
         action: str = "answer",
-        parameters: dict[str, Any] | None = None,
-        response_schema: dict[str, Any] | None = None,
+        parameters: JsonObject | None = None,
+        response_schema: JsonObject | None = None,
         mode: str = "pass_decision",
-        data: dict[str, Any] | None = None,
+        data: JsonObject | None = None,
     ) -> None:
         self.suspension = {
             "message": message,
@@ -273,12 +275,25 @@ class RequestCancelled(BaseException):
     """
 
 
+def closest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known name that looks most like *name*; None if none looks like it."""
+    from difflib import get_close_matches  # only mistakes need it
+
+    return next(iter(get_close_matches(str(name), [*known], n=1, cutoff=cutoff)), None)
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """Return a hint: the known name that looks most like *name*, or all that there are."""
+    there = [str(one) for one in known]
+    if (close := closest(name, there)) is not None:
+        return f"did you mean {close!r}?"
+    return f"known are {', '.join(map(repr, there))}" if there else "none is known"
+
+
 def _suggestion(name: object, known: tuple[str, ...]) -> str:
-    from difflib import get_close_matches
 
     if not known:
         return ": none is registered"
-    close = get_close_matches(str(name), known, n=1)
-    if close:
-        return f": did you mean {close[0]!r}?"
+    if (close := closest(name, known)) is not None:
+        return f": did you mean {close!r}?"
     return f": known are {', '.join(map(repr, known))}"

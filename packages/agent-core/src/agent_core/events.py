@@ -1,4 +1,12 @@
-"""What a caller sees while a request runs."""
+"""Everything that a front end can be shown: one stream of dicts, each with a `type`.
+
+A request to a model (`AgentCore`) shows `partial` and `final`. A run shows `run_start`, then for each step
+`step_start`, what the model says, the calls with their results, and `step_end`; and in the end `run_end`,
+always and last. A request of an application shows the same, with `final` or `error` as its last event in
+place of `run_end`. A type that a front end does not know is to be ignored.
+
+The dict is the JSON form, except that `final` and `run_end` carry the session itself.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +16,253 @@ if TYPE_CHECKING:
     from agent_core.session import Session
 
 
-class PartialEvent(TypedDict):
+class _Numbered(TypedDict):
+    """An event; in an application's log it has a number."""
+
+    seq: NotRequired[int]
+
+
+class PartialEvent(_Numbered):
     """A piece of the answer, as soon as the provider sent it."""
 
     type: Literal["partial"]
     message: dict[str, Any]
 
 
-class FinalEvent(TypedDict):
-    """The end of a request: the new session and the messages that this turn added."""
+class FinalEvent(_Numbered):
+    """The end of a request: the new session and the messages that it added.
+
+    A request of an application also has its text, why it ended, what it used, and the approvals for which it
+    waits.
+    """
 
     type: Literal["final"]
     session: Session
     messages: list[dict[str, Any]]
     interrupted: NotRequired[bool]
+    text: NotRequired[str]
+    reason: NotRequired[dict[str, str]]
+    usage: NotRequired[dict[str, Any]]
+    approvals: NotRequired[list[str]]
 
 
-Event = PartialEvent | FinalEvent
+class TurnEnd(_Numbered):
+    """One turn of a request is over, and another follows: a message arrived that has not been answered."""
+
+    type: Literal["turn_end"]
+    session: Session
+    messages: list[dict[str, Any]]
+    text: str
+    reason: dict[str, str]
+    usage: dict[str, Any]
+    approvals: list[str]
+
+
+class LifecycleError(_Numbered):
+    """An action that a plugin runs at some moment of a request failed; the request goes on."""
+
+    type: Literal["lifecycle_error"]
+    lifecycle: str
+    plugin: str | None
+    action_id: str | None
+    error: dict[str, Any]
+
+
+class RunStart(_Numbered):
+    """A run begins, or is resumed."""
+
+    type: Literal["run_start"]
+    run_id: str
+    agent_id: str
+    model: str
+    session_id: str
+    resumed: bool
+
+
+class StepStart(_Numbered):
+    """The model is about to be asked; `round` counts from 1."""
+
+    type: Literal["step_start"]
+    round: int
+
+
+class Text(_Numbered):
+    """A piece of the model's answer; texts of one step add up."""
+
+    type: Literal["text"]
+    text: str
+
+
+class Reasoning(_Numbered):
+    """A piece of the model's reasoning; texts of one step add up."""
+
+    type: Literal["reasoning"]
+    text: str
+
+
+class Status(_Numbered):
+    """What the provider is doing while there is nothing to read, such as loading a model."""
+
+    type: Literal["status"]
+    text: str
+
+
+class ToolCallArgs(_Numbered):
+    """The model is writing a call: the next piece of its arguments."""
+
+    type: Literal["tool_call_args"]
+    index: int
+    call_id: str | None
+    name: str | None
+    arguments: str
+
+
+class ToolCallStart(_Numbered):
+    """A call is about to run; `preview` is a line for a person, `display` what its tool shows of it."""
+
+    type: Literal["tool_call_start"]
+    call_id: str
+    name: str
+    arguments: Any
+    preview: str
+    display: dict[str, Any] | None
+
+
+class ToolCallPartial(_Numbered):
+    """A tool shows something before its result; a delegate's events arrive like this, one by one."""
+
+    type: Literal["tool_call_partial"]
+    call_id: str
+    name: str
+    part: Any
+
+
+class ToolCallResult(_Numbered):
+    """A call has its result, or the reason why it has none; `message` is the tool message."""
+
+    type: Literal["tool_call_result"]
+    call_id: str
+    name: str
+    is_error: bool
+    seconds: float
+    message: dict[str, Any]
+
+
+class Suspended(_Numbered):
+    """The run waits for decisions; `suspensions` says about what. `run_end` follows."""
+
+    type: Literal["suspended"]
+    suspensions: list[dict[str, Any]]
+
+
+class Retry(_Numbered):
+    """A request failed and is repeated after `seconds`; `discarded` if an answer had begun."""
+
+    type: Literal["retry"]
+    attempt: int
+    of: int
+    seconds: float
+    category: str
+    message: str
+    model: str
+    discarded: bool
+
+
+class Fallback(_Numbered):
+    """Another model goes on in place of one that cannot answer."""
+
+    type: Literal["fallback"]
+    model: str
+    instead_of: str
+    message: str
+    discarded: bool
+
+
+class UsageEvent(_Numbered):
+    """What one answer used, and the run so far."""
+
+    type: Literal["usage"]
+    model: str
+    usage: dict[str, Any]
+    total: dict[str, Any]
+
+
+class Compaction(_Numbered):
+    """Old messages are replaced by a summary in what is sent from now on; the session keeps them."""
+
+    type: Literal["compaction"]
+    messages: int
+    tokens_before: int
+    tokens_after: int
+
+
+class WarningEvent(_Numbered):
+    """A problem that does not end the run."""
+
+    type: Literal["warning"]
+    message: str
+    plugin: NotRequired[str]
+
+
+class ErrorEvent(_Numbered):
+    """The run failed; `run_end` follows with what was kept."""
+
+    type: Literal["error"]
+    error: dict[str, Any]
+
+
+class Kept(_Numbered):
+    """A checkpoint is stored, and the run continues after it; only if the request asks for it."""
+
+    type: Literal["kept"]
+    kind: str
+    call_id: str | None
+
+
+class StepEnd(_Numbered):
+    """A step is over; `messages` are those that it added."""
+
+    type: Literal["step_end"]
+    round: int
+    messages: list[dict[str, Any]]
+
+
+class RunEnd(_Numbered):
+    """The run is over, or waits; the same as `RunResult`."""
+
+    type: Literal["run_end"]
+    run_id: str
+    agent_id: str
+    reason: dict[str, str]
+    text: str
+    rounds: int
+    usage: dict[str, Any]
+    session: Session
+    messages: list[dict[str, Any]]
+
+
+RunEvent = (
+    RunStart
+    | StepStart
+    | Text
+    | Reasoning
+    | Status
+    | ToolCallArgs
+    | ToolCallStart
+    | ToolCallPartial
+    | ToolCallResult
+    | Suspended
+    | Retry
+    | Fallback
+    | UsageEvent
+    | Compaction
+    | WarningEvent
+    | ErrorEvent
+    | Kept
+    | StepEnd
+    | RunEnd
+)
+"""Any event of a run."""
+
+Event = RunEvent | PartialEvent | FinalEvent | TurnEnd | LifecycleError
+"""Any event, of a run, of a request to a model, or of an application."""

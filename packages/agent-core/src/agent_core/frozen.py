@@ -8,7 +8,13 @@ that wants another value builds one: ``{**item, "role": "user"}``, ``[*native_me
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
+
+# `Any` is named once for all dicts whose values only their reader knows: JSON that plugins, providers and
+# callers pass on, and what plugins keep for themselves during a request.
+JsonObject: TypeAlias = dict[str, Any]
+Dicts: TypeAlias = list[JsonObject]
+State: TypeAlias = dict[str, Any]
 
 
 class FrozenValueError(TypeError):
@@ -31,10 +37,10 @@ class FrozenDict(dict[str, Any]):
     def __copy__(self) -> dict[str, Any]:
         return dict(self)
 
-    def __deepcopy__(self, _memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, _memo: dict[int, Any]) -> object:
         return thaw(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return freeze, (dict(self),)
 
 
@@ -49,10 +55,10 @@ class FrozenList(list[Any]):
     def __copy__(self) -> list[Any]:
         return list(self)
 
-    def __deepcopy__(self, _memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, _memo: dict[int, Any]) -> object:
         return thaw(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return freeze, (list(self),)
 
 
@@ -63,7 +69,7 @@ EMPTY: FrozenDict = FrozenDict()
 _AS_IT_IS: frozenset[type] = frozenset({str, int, float, bool, type(None), FrozenDict, FrozenList})
 
 
-def freeze(value: Any) -> Any:
+def freeze(value: object) -> Any:
     """Return *value* with every dict, list and tuple in it frozen; what is frozen is not copied."""
     if value.__class__ in _AS_IT_IS:
         return value
@@ -76,7 +82,7 @@ def freeze(value: Any) -> Any:
     return value
 
 
-def thaw(value: Any) -> Any:
+def thaw(value: object) -> Any:
     """Return *value* as plain dicts and lists that the caller may change."""
     if isinstance(value, dict):
         return {key: thaw(item) for key, item in value.items()}

@@ -211,7 +211,7 @@ class History(Sequence[T]):
         items: Iterator[object] = iter(self)
         return value in items
 
-    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
+    def index(self, value: object, start: int = 0, stop: int | None = None) -> int:
         """Return the first index of *value*, looking from *start* up to *stop*.
 
         Raises:
@@ -223,7 +223,7 @@ class History(Sequence[T]):
         except ValueError:
             raise ValueError(f"{value!r} is not in history") from None
 
-    def count(self, value: Any) -> int:
+    def count(self, value: object) -> int:
         """Return how many items equal *value*."""
         return operator.countOf(self, value)
 
@@ -255,7 +255,7 @@ class History(Sequence[T]):
     def __copy__(self) -> History[T]:
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return History, (self.to_list(),)
 
     @staticmethod
@@ -348,13 +348,13 @@ class _Later:
     def __len__(self) -> int:
         return _WIDTH
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(self._here())
 
-    def __reversed__(self) -> Iterator[Any]:
+    def __reversed__(self) -> Iterator[object]:
         return reversed(self._here())
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> object:
         return self._here()[index]
 
     def __eq__(self, other: object) -> bool:
@@ -366,7 +366,7 @@ class _Later:
 _AT_ONCE = 2  # the height of the nodes that are read as a whole: 1,024 items
 
 
-def _unread(load: Callable[[int, int], Sequence[Any]], place: int, height: int) -> Any:
+def _unread(load: Callable[[int, int], Sequence[object]], place: int, height: int) -> Any:
     """Return the node that is number *place* of all nodes of its height, with nothing read yet."""
     if height > _AT_ONCE:
         inner = range(place << _BITS, place + 1 << _BITS)
@@ -389,7 +389,7 @@ def _loaded(load: Callable[[int, int], Sequence[T]], start: int, end: int) -> Se
     return items
 
 
-def _alike(mine: Iterable[Any], theirs: Iterable[Any]) -> int:
+def _alike(mine: Iterable[object], theirs: Iterable[object]) -> int:
     """Return with how many of the same objects both begin."""
     alike = 0
     for one, another in zip(mine, theirs, strict=False):

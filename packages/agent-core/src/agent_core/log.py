@@ -9,7 +9,10 @@ costs nothing and a configuration made afterwards still counts.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent_core.frozen import JsonObject
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
@@ -22,23 +25,23 @@ class Logger:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def debug(self, event: str, **fields: Any) -> None:
+    def debug(self, event: str, **fields: object) -> None:
         """Say something only a person debugging wants to read."""
         self._write("debug", event, fields)
 
-    def info(self, event: str, **fields: Any) -> None:
+    def info(self, event: str, **fields: object) -> None:
         """Say that something ordinary happened."""
         self._write("info", event, fields)
 
-    def warning(self, event: str, **fields: Any) -> None:
+    def warning(self, event: str, **fields: object) -> None:
         """Say that something was tolerated which its author should know about."""
         self._write("warning", event, fields)
 
-    def error(self, event: str, **fields: Any) -> None:
+    def error(self, event: str, **fields: object) -> None:
         """Say that something failed without stopping the request."""
         self._write("error", event, fields)
 
-    def _write(self, level: str, event: str, fields: dict[str, Any]) -> None:
+    def _write(self, level: str, event: str, fields: JsonObject) -> None:
         structlog = sys.modules.get("structlog")
         if structlog is not None and structlog.is_configured():
             getattr(structlog.get_logger(self._name), level)(event, **fields)

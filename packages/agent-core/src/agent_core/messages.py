@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agent_core.errors import SessionFormatError
-from agent_core.frozen import EMPTY, FrozenDict, FrozenList, freeze, thaw
+from agent_core.frozen import EMPTY, Dicts, FrozenDict, FrozenList, JsonObject, freeze, thaw
 
 MessageRole = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[str, ...] = ("system", "user", "assistant", "tool")
@@ -29,9 +29,9 @@ class Message:
 
     role: str
     content: Any
-    metadata: dict[str, Any] = field(default_factory=lambda: EMPTY)
-    multipart_content: list[dict[str, Any]] | None = None
-    tool_result: dict[str, Any] | None = None
+    metadata: JsonObject = field(default_factory=lambda: EMPTY)
+    multipart_content: Dicts | None = None
+    tool_result: JsonObject | None = None
     _dict: FrozenDict | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -73,12 +73,12 @@ class Message:
         assert self._dict is not None
         return self._dict
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the dict form as plain data that the caller may change."""
-        plain: dict[str, Any] = thaw(self._fields())
+        plain: JsonObject = thaw(self._fields())
         return plain
 
-    def _fields(self) -> dict[str, Any]:
+    def _fields(self) -> JsonObject:
         fields = {"role": self.role, "content": self.content, "metadata": self.metadata}
         if self.multipart_content is not None:
             fields["multipartContent"] = self.multipart_content
@@ -103,7 +103,7 @@ class Message:
         )
 
 
-def check_message_dict(data: Any) -> None:
+def check_message_dict(data: object) -> None:
     """Raise `SessionFormatError` unless *data* is a message's dict form."""
     if not isinstance(data, Mapping):
         raise SessionFormatError(f"a message must be a dict, not {type(data).__name__}", field="messages")
@@ -128,7 +128,7 @@ def _check_containers(data: Mapping[str, Any]) -> None:
         raise SessionFormatError("must be a list of dicts", field="multipartContent")
 
 
-def fold_foreign_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+def fold_foreign_fields(data: Mapping[str, object]) -> JsonObject:
     """Return a plugin's message dict with the fields that a message lacks moved into its metadata."""
     foreign = {key: value for key, value in data.items() if key not in _FIELDS}
     known = {key: value for key, value in data.items() if key in _FIELDS}

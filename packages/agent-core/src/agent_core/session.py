@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agent_core.errors import SessionFormatError
-from agent_core.frozen import EMPTY, FrozenDict, FrozenList, freeze, thaw
+from agent_core.frozen import EMPTY, FrozenDict, FrozenList, JsonObject, freeze, thaw
 from agent_core.history import History
 from agent_core.messages import Message
 
@@ -25,7 +25,7 @@ class Session:
 
     session_id: str
     messages: Sequence[Message] = ()
-    metadata: dict[str, Any] = field(default_factory=lambda: EMPTY)
+    metadata: JsonObject = field(default_factory=lambda: EMPTY)
     # Set by `agent_core.native` on sessions whose integrity it has made or checked itself, so that
     # it need not be checked again. A session made in any other way has none.
     _seal: object | None = field(default=None, init=False, repr=False, compare=False)
@@ -56,7 +56,7 @@ class Session:
     def __deepcopy__(self, _memo: dict[int, Any]) -> Session:
         return self  # a copy could only be the same, and its containers would be plain ones
 
-    def with_metadata(self, patch: Mapping[str, Any]) -> Session:
+    def with_metadata(self, patch: Mapping[str, object]) -> Session:
         """Return this session with *patch* merged into its metadata."""
         changed = replace(self, metadata={**self.metadata, **patch})
         return changed if _SEALED.intersection(patch) else changed.sealed(self._seal)
@@ -73,7 +73,7 @@ class Session:
             metadata=_with_real_list(self.metadata),
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the dict form as plain data that the caller may change."""
         return {
             "session_id": self.session_id,
@@ -93,7 +93,7 @@ class Session:
         return cls(data["session_id"], messages, data.get("metadata") or EMPTY)
 
 
-def _frozen_metadata(metadata: Mapping[str, Any]) -> FrozenDict:
+def _frozen_metadata(metadata: Mapping[str, object]) -> FrozenDict:
     frozen: FrozenDict = freeze(dict(metadata)) if not isinstance(metadata, FrozenDict) else metadata
     native = frozen.get("native_messages")
     if isinstance(native, FrozenList):
@@ -102,14 +102,14 @@ def _frozen_metadata(metadata: Mapping[str, Any]) -> FrozenDict:
     return frozen
 
 
-def _with_real_list(metadata: dict[str, Any]) -> FrozenDict:
+def _with_real_list(metadata: JsonObject) -> FrozenDict:
     """Return the metadata with native history as a list, as plugins and JSON encoders expect it."""
     native = metadata.get("native_messages")
     listed = {"native_messages": FrozenList(native)} if isinstance(native, History) else {}
     return FrozenDict({**metadata, **listed})
 
 
-def _check_session_dict(data: Any) -> None:
+def _check_session_dict(data: object) -> None:
     if not isinstance(data, Mapping):
         raise SessionFormatError(f"a session must be a dict, not {type(data).__name__}")
     foreign = sorted(str(key) for key in data if key not in _FIELDS)

@@ -7,7 +7,9 @@ piece of the platform is written once, and runs as a call, as a stream, and as a
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -117,18 +119,71 @@ def run_blocking(function: Callable[[], R]) -> Flow[R]:
     return ask(Run(Work(blocking=function)))
 
 
-def with_events(flow: Flow[R], change: Callable[[list[Any]], list[Any]]) -> Flow[R]:
-    """Run a flow with other events in place of its own; everything else passes through."""
-    resume: Callable[[Any], Step[Any]] = flow.send
-    value: Any = None
+def nothing() -> Flow[None]:
+    """Return a flow that ends at once."""
+    return
+    yield  # makes it a flow
+
+
+def once(work: Callable[[], R]) -> Callable[[], R]:
+    """Return *work* such that it is done once, whoever calls it: a second caller waits for the first.
+
+    For a step whose caller may leave while a thread does it: asking again then means waiting for the end.
+    """
+    lock, done = threading.Lock(), list[R]()
+
+    def do() -> R:
+        with lock:
+            if not done:
+                done.append(work())
+            return done[0]
+
+    return do
+
+
+class Relay(Enum):
+    """What the function given to `relay` may say of a step."""
+
+    REST = "pass on this step and all that follow"
+
+
+def relay(
+    flow: Flow[R],
+    answer: Callable[[Step[Any]], Flow[Any] | Relay | None],
+    *,
+    begin_with: BaseException | None = None,
+) -> Flow[R]:
+    """Run a flow and answer some of its steps; the others are passed on to whoever drives this one.
+
+    Args:
+        answer: Called with each step. It returns a flow whose result answers the step, or None to pass the
+            step on, perhaps changed, or `Relay.REST` to pass on this one and all that follow: a stream of
+            many chunks should not pay for a layer that has nothing more to do.
+        begin_with: Thrown into a flow that is under way, in place of an answer to its last step.
+    """
+    resume: Callable[[Any], Step[Any]] = flow.send if begin_with is None else flow.throw
+    value: Any = begin_with
     while True:
         try:
             step = resume(value)
         except StopIteration as done:
             return cast("R", done.value)
-        if isinstance(step, (Read, Emit)) and step.events:
-            step.events = change(step.events)
         try:
-            resume, value = flow.send, (yield step)
+            own = answer(step)
+            value = (yield step) if own is None or own is Relay.REST else (yield from own)
+            resume = flow.send
         except BaseException as error:  # noqa: BLE001 - passed on to the flow, whatever it is
             resume, value = flow.throw, error
+            continue
+        if own is Relay.REST and value is None:  # `yield from` begins by sending None
+            return (yield from flow)
+
+
+def with_events(flow: Flow[R], change: Callable[[list[Any]], list[Any]]) -> Flow[R]:
+    """Run a flow with other events in place of its own; everything else passes through."""
+
+    def changed(step: Step[Any]) -> None:
+        if isinstance(step, (Read, Emit)) and step.events:
+            step.events = change(step.events)
+
+    return relay(flow, changed)

@@ -8,8 +8,9 @@ returns changed copies. Its `state` belongs to one request and may be changed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from agent_core.frozen import Dicts, JsonObject, State
 from agent_core.messages import Message, MessageRole
 from agent_core.models import ToolDescriptor
 from agent_core.session import Session
@@ -33,10 +34,8 @@ __all__ = [
     "ToolPlugin",
 ]
 
-Dicts = list[dict[str, Any]]
-State = dict[str, Any]
-Config = dict[str, Any]
-Context = dict[str, Any] | None
+Config: TypeAlias = JsonObject
+Context: TypeAlias = JsonObject | None
 
 
 class BasePlugin(Protocol):
@@ -54,12 +53,12 @@ class BasePlugin(Protocol):
     priority: int = 100
     default_enabled: bool = True
 
-    def get_config_schema(self) -> dict[str, Any]:
+    def get_config_schema(self) -> JsonObject:
         """Return a descriptor for each configuration key that the plugin reads."""
         ...
 
     def get_ui_elements(self, config: Config, *, tags: list[str], models: Dicts, context: Context) -> Dicts:
-        """Return what a front end shall show for this configuration."""
+        """Return what a front end should show for this configuration."""
         ...
 
     def get_tags(self, config: Config, *, models: Dicts, context: Context) -> list[str]:
@@ -89,11 +88,11 @@ class _ActsOnSessions(Protocol):
         action_id: str,
         session: Session,
         native_messages: Dicts,
-        params: dict[str, Any],
+        params: JsonObject,
         *,
         context: Context,
         state: State,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Run an action: return new `native_messages`, a `session_metadata` patch, a `display`."""
         ...
 
@@ -103,7 +102,7 @@ class ProviderPlugin(BasePlugin, Protocol):
 
     Attributes:
         accepts_unlisted_models: True if models outside `get_models` can be asked for.
-        tool_schema_formats: In which formats tool schemas shall arrive in ``config["tools"]``.
+        tool_schema_formats: The formats in which tool schemas should arrive in ``config["tools"]``.
     """
 
     accepts_unlisted_models: bool = False
@@ -193,13 +192,13 @@ class _FollowsProvider(BasePlugin, _ActsOnSessions, Protocol):
     def to_native_messages(
         self, messages: Dicts, native_messages: Dicts, *, state: State, context: Context
     ) -> Dicts:
-        """Return what shall be the native form of *messages*, given what it is so far."""
+        """Return the native form of *messages*; *native_messages* is what earlier plugins made of them."""
         ...
 
     def from_native_messages(
         self, native_messages: Dicts, messages: Dicts, *, state: State, context: Context
     ) -> Dicts:
-        """Return what shall be the readable form of *native_messages*, given what it is so far."""
+        """Return the readable form of *native_messages*; *messages* is what earlier plugins made of them."""
         ...
 
     def initialize_request(
@@ -216,7 +215,7 @@ class _FollowsProvider(BasePlugin, _ActsOnSessions, Protocol):
 
 
 class ProviderExtensionPlugin(_FollowsProvider, Protocol):
-    """Stands right beside a provider and sees every chunk."""
+    """Belongs to a provider and sees every chunk of its answers."""
 
     def process_chunk(
         self, chunk: Any, partials: Dicts, finals: Dicts, native_messages: Dicts, state: State
@@ -231,7 +230,7 @@ class FeaturePlugin(_FollowsProvider, Protocol):
     def prepare_tools(
         self, tools: list[ToolDescriptor], *, config: Config, context: Context
     ) -> list[ToolDescriptor]:
-        """Return the tools that the model shall see: some left out, reordered, or described anew."""
+        """Return the tools for the model: some removed, reordered, or with another description."""
         ...
 
     def get_template(self, *, config: Config) -> str:
@@ -242,7 +241,7 @@ class FeaturePlugin(_FollowsProvider, Protocol):
         """Return suggestions for the text before the cursor."""
         ...
 
-    def apply_completion(self, config: Config, text: str, completion: dict[str, Any]) -> str:
+    def apply_completion(self, config: Config, text: str, completion: JsonObject) -> str:
         """Return what an accepted suggestion becomes, or an empty string to leave it."""
         ...
 
@@ -278,11 +277,11 @@ class ToolPlugin(BasePlugin, Protocol):
         state: State,
         payload_kind: str,
         payload_format: str,
-        payload_metadata: dict[str, Any],
-        tool_call: dict[str, Any],
+        payload_metadata: JsonObject,
+        tool_call: JsonObject,
         cancellation: Any,
         context: Context,
-        prepared: dict[str, Any],
+        prepared: JsonObject,
     ) -> Any:
         """Run a tool and return its result: a dict with `success`, or any value."""
         ...
@@ -295,12 +294,12 @@ class ToolPlugin(BasePlugin, Protocol):
         state: State,
         payload_kind: str,
         payload_format: str,
-        payload_metadata: dict[str, Any],
-        tool_call: dict[str, Any],
+        payload_metadata: JsonObject,
+        tool_call: JsonObject,
         cancellation: Any,
         context: Context,
-        prepared: dict[str, Any],
-    ) -> Iterator[dict[str, Any]] | AsyncIterator[dict[str, Any]]:
+        prepared: JsonObject,
+    ) -> Iterator[JsonObject] | AsyncIterator[JsonObject]:
         """Run a tool, yielding ``{"part": …}`` as it goes and a dict with `success` at its end."""
         ...
 
@@ -312,11 +311,11 @@ class ToolPlugin(BasePlugin, Protocol):
         state: State,
         payload_kind: str,
         payload_format: str,
-        payload_metadata: dict[str, Any],
-        tool_call: dict[str, Any],
+        payload_metadata: JsonObject,
+        tool_call: JsonObject,
         cancellation: Any,
         context: Context,
-        prepared: dict[str, Any],
+        prepared: JsonObject,
     ) -> Awaitable[Any]:
         """Do what `execute_tool` does, on an event loop; for plugins that have both."""
         ...
@@ -329,21 +328,21 @@ class ToolPlugin(BasePlugin, Protocol):
         state: State,
         payload_kind: str,
         payload_format: str,
-        payload_metadata: dict[str, Any],
-        tool_call: dict[str, Any],
+        payload_metadata: JsonObject,
+        tool_call: JsonObject,
         cancellation: Any,
         context: Context,
-        prepared: dict[str, Any],
-    ) -> AsyncIterator[dict[str, Any]]:
+        prepared: JsonObject,
+    ) -> AsyncIterator[JsonObject]:
         """Do what `stream_tool` does, on an event loop; for plugins that have both."""
         ...
 
-    def format_tool_result(self, result: dict[str, Any], *, state: State) -> Any:
-        """Return what the model shall read of a result: text or a structured result."""
+    def format_tool_result(self, result: JsonObject, *, state: State) -> Any:
+        """Return a result as the model should read it: text or a structured result."""
         ...
 
-    def to_display_format(self, text: str, *, result: dict[str, Any], state: State) -> dict[str, Any]:
-        """Return what a person shall see of a result."""
+    def to_display_format(self, text: str, *, result: JsonObject, state: State) -> JsonObject:
+        """Return a result as a person should see it."""
         ...
 
     def format_tool_call_preview(
@@ -354,9 +353,9 @@ class ToolPlugin(BasePlugin, Protocol):
         state: State,
         payload_kind: str,
         payload_format: str,
-        payload_metadata: dict[str, Any],
-        tool_call: dict[str, Any],
-        prepared: dict[str, Any],
+        payload_metadata: JsonObject,
+        tool_call: JsonObject,
+        prepared: JsonObject,
     ) -> str:
         """Return one line that tells a person what a call will do."""
         ...
@@ -369,12 +368,12 @@ class ToolPlugin(BasePlugin, Protocol):
         state: State,
         payload_kind: str,
         payload_format: str,
-        payload_metadata: dict[str, Any],
-        tool_call: dict[str, Any],
+        payload_metadata: JsonObject,
+        tool_call: JsonObject,
         context: Context,
-        prepared: dict[str, Any],
-    ) -> dict[str, Any] | None:
-        """Return what a person shall see of a call before it runs, such as a diff; it must have no effect."""
+        prepared: JsonObject,
+    ) -> JsonObject | None:
+        """Return what a person should see of a call before it runs, such as a diff, without any effect."""
         ...
 
     def register_tool_formats(self, registry: ToolInteropRegistry) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_core.context import build_context
 from agent_core.errors import PluginError
-from agent_core.frozen import freeze, thaw
+from agent_core.frozen import Dicts, JsonObject, freeze, thaw
 from agent_core.log import get_logger
 from agent_core.pipeline.request import plugin_context
 from agent_core.resolve.tools import gather_tools
@@ -24,7 +24,7 @@ _ACTION_ELEMENTS = ("session_action", "message_action")
 _ACTION_OWNERS = {"extension": "provider_extension", "feature": "feature"}
 
 
-def config_schema(registry: Registry) -> list[dict[str, Any]]:
+def config_schema(registry: Registry) -> Dicts:
     """Return one entry per configuration key and plugin."""
     entries = []
     for plugin in registry:
@@ -34,12 +34,12 @@ def config_schema(registry: Registry) -> list[dict[str, Any]]:
     return entries
 
 
-def ui_schema(core: Any, resolution: Resolution) -> list[dict[str, Any]]:
+def ui_schema(core: object, resolution: Resolution) -> Dicts:
     """Return what the enabled plugins want shown; of settings with one key, the last one counts."""
     tools = gather_tools(resolution)
     context = build_context(plugin_context(core, resolution, tools))
-    elements: list[dict[str, Any]] = []
-    settings: dict[str, dict[str, Any]] = {}
+    elements: Dicts = []
+    settings: dict[str, JsonObject] = {}
     for plugin in _participants(resolution):
         for raw in plugin.get_ui_elements(resolution.config, resolution.tags, resolution.models, context):
             element = _annotate(plugin, raw)
@@ -51,9 +51,9 @@ def ui_schema(core: Any, resolution: Resolution) -> list[dict[str, Any]]:
     return [*elements, *settings.values()]
 
 
-def completions(features: Iterable[FeatureWrapper], config: FrozenDict, text: str) -> list[dict[str, Any]]:
+def completions(features: Iterable[FeatureWrapper], config: FrozenDict, text: str) -> Dicts:
     """Return the suggestions of all features; one that fails is passed over."""
-    found: list[dict[str, Any]] = []
+    found: Dicts = []
     for feature in features:
         try:
             found += thaw(feature.get_completions(config, text))
@@ -64,7 +64,7 @@ def completions(features: Iterable[FeatureWrapper], config: FrozenDict, text: st
 
 
 def apply_completion(
-    features: Iterable[FeatureWrapper], config: FrozenDict, text: str, completion: dict[str, Any]
+    features: Iterable[FeatureWrapper], config: FrozenDict, text: str, completion: JsonObject
 ) -> str:
     """Return what the first feature that cares makes of an accepted completion."""
     lent = freeze(completion)
@@ -72,7 +72,6 @@ def apply_completion(
 
 
 def template(features: Iterable[FeatureWrapper], config: FrozenDict) -> str:
-    """Return the template of the first feature that has one."""
     return next((found for feature in features if (found := feature.get_template(config))), "")
 
 
@@ -81,7 +80,7 @@ def _participants(resolution: Resolution) -> list[PluginWrapper]:
     return [provider.provider, *provider.extensions, *resolution.features, *resolution.tools]
 
 
-def _annotate(plugin: PluginWrapper, raw: dict[str, Any]) -> dict[str, Any]:
+def _annotate(plugin: PluginWrapper, raw: JsonObject) -> JsonObject:
     element = {"plugin": plugin.name, **thaw(raw)}
     if not isinstance(element.get("ui_type"), str) or not element["ui_type"]:
         element["ui_type"] = "config"

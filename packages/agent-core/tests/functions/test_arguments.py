@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -14,11 +15,13 @@ from uuid import UUID
 
 import jsonschema_rs
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core.errors import ToolError
 from agent_core.frozen import thaw
 from agent_core.functions import FunctionTool, tool
+
+Case = Callable[..., AbstractContextManager[None]]
 
 
 class Color(Enum):
@@ -69,9 +72,8 @@ def received(annotation: Any, value: Any) -> Any:
     return kept[0]
 
 
-@pytest.mark.parametrize(
-    ("annotation", "value", "expected"),
-    [
+def test_an_argument_arrives_as_its_annotation_says(case: Case) -> None:
+    cases: list[tuple[Any, Any, Any]] = [
         (int, 3.0, 3),
         (float, 3, 3.0),
         (bool, True, True),
@@ -103,18 +105,17 @@ def received(annotation: Any, value: Any) -> Any:
         (bool | int, 1, 1),
         (int | bool, True, True),
         (Any, {"a": [1]}, {"a": [1]}),
-    ],
-)
-def test_an_argument_arrives_as_its_annotation_says(annotation: Any, value: Any, expected: Any) -> None:
-    got = received(annotation, value)
+    ]
+    for annotation, value, expected in cases:
+        with case(annotation, value, expected):
+            got = received(annotation, value)
 
-    assert got == expected
-    assert type(got) is type(expected)
+            assert got == expected
+            assert type(got) is type(expected)
 
 
-@pytest.mark.parametrize(
-    ("annotation", "value", "told"),
-    [
+def test_an_error_names_the_path_to_the_argument_that_does_not_fit(case: Case) -> None:
+    cases: list[tuple[Any, Any, str]] = [
         (str, 1, "argument value: 1 is not a string"),
         (int, "1", "'1' is not an integer"),
         (int, True, "True is not an integer"),
@@ -138,19 +139,17 @@ def test_an_argument_arrives_as_its_annotation_says(annotation: Any, value: Any,
         (Point, {"x": -1}, "x is below zero"),
         (Node, {"value": 1, "next": {"value": "2"}}, "argument value.next.value: '2' is not an integer"),
         (int | None, "x", "'x' is not an integer; 'x' is not null"),
-    ],
-)
-def test_an_argument_that_does_not_fit_is_told_with_the_way_to_it(
-    annotation: Any, value: Any, told: str
-) -> None:
-    take, kept = receiving(annotation)
+    ]
+    for annotation, value, complaint in cases:
+        with case(annotation, value, complaint):
+            take, kept = receiving(annotation)
 
-    with pytest.raises(ToolError) as caught:
-        take.execute_tool("take", {"value": value})
+            with pytest.raises(ToolError) as caught:
+                take.execute_tool("take", {"value": value})
 
-    assert told in str(caught.value)
-    assert caught.value.tool == "take"
-    assert kept == []
+            assert complaint in str(caught.value)
+            assert caught.value.tool == "take"
+            assert kept == []
 
 
 def test_missing_and_unknown_arguments_are_refused() -> None:
@@ -341,6 +340,7 @@ def _record_of(pair: tuple[Family, Family]) -> Family:
 FAMILIES = st.recursive(st.sampled_from(LEAVES), _wider, max_leaves=4)
 
 
+@settings(max_examples=40)
 @given(FAMILIES, st.data())
 def test_what_fits_the_schema_arrives_as_annotated_and_returns_as_it_came(
     family: Family, data: st.DataObject

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core.functions import tool
 from agent_core.functions.docstrings import read_docstring
@@ -114,6 +114,7 @@ def test_what_is_not_understood_is_left_alone(doc: str | None, description: str)
     assert read.parameters == {}
 
 
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=9)).map("\n".join))
 def test_no_docstring_is_too_strange_to_be_read(doc: str) -> None:
     read = read_docstring(doc)

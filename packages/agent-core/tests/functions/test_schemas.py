@@ -2,7 +2,8 @@
 
 import dataclasses
 import typing
-from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -29,6 +30,8 @@ from typing_extensions import TypeAliasType
 from agent_core.errors import RegistrationError, ToolError
 from agent_core.frozen import thaw
 from agent_core.functions import FunctionTool, tool
+
+Case = Callable[..., AbstractContextManager[None]]
 
 UserId = NewType("UserId", int)
 Bound = TypeVar("Bound", bound=str)
@@ -129,9 +132,8 @@ INTEGER = {"type": "integer"}
 NULL = {"type": "null"}
 
 
-@pytest.mark.parametrize(
-    ("annotation", "schema"),
-    [
+def test_an_annotation_has_this_schema(case: Case) -> None:
+    cases: list[tuple[Any, Any]] = [
         (str, STRING),
         (int, INTEGER),
         (float, {"type": "number"}),
@@ -245,10 +247,10 @@ NULL = {"type": "null"}
                 "additionalProperties": False,
             },
         ),
-    ],
-)
-def test_an_annotation_has_this_schema(annotation: Any, schema: Any) -> None:
-    assert schema_of(annotation) == schema
+    ]
+    for annotation, schema in cases:
+        with case(annotation, schema):
+            assert schema_of(annotation) == schema
 
 
 def test_a_type_that_contains_itself_is_written_once_and_referred_to() -> None:
@@ -391,15 +393,15 @@ class Weird(Enum):
 
 @dataclass
 class Holder:
-    held: Plain
+    inner: Plain
 
 
 @pytest.mark.parametrize(
-    ("annotation", "told"),
+    ("annotation", "complaint"),
     [
         (Plain, "Plain has no JSON Schema"),
         (list[Plain], "Plain has no JSON Schema"),
-        (Holder, "field 'held': Plain"),
+        (Holder, "field 'inner': Plain"),
         (typing.Callable[[], int], "has no JSON Schema"),
         (type[int], "has no JSON Schema"),
         (dict[int, str], "strings, not int"),
@@ -410,15 +412,17 @@ class Holder:
         ([int], "has no JSON Schema"),
     ],
 )
-def test_an_annotation_without_json_is_refused_by_tool_parameter_and_type(annotation: Any, told: str) -> None:
+def test_an_annotation_without_json_is_refused_by_tool_parameter_and_type(
+    annotation: Any, complaint: str
+) -> None:
     with pytest.raises(RegistrationError, match=r"'take'.*'value'") as caught:
         tool_taking(annotation).get_tool_schemas()
 
-    assert told in str(caught.value)
+    assert complaint in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("annotation", "told"),
+    ("annotation", "complaint"),
     [
         ("Nowhere", "import or define the name"),
         ("list[Nowhere]", "import or define the name"),
@@ -427,11 +431,11 @@ def test_an_annotation_without_json_is_refused_by_tool_parameter_and_type(annota
         (dataclasses.make_dataclass("Lost", [("x", "Nowhere")]), "a field of Lost"),
     ],
 )
-def test_an_annotation_that_cannot_be_resolved_is_named(annotation: Any, told: str) -> None:
+def test_an_annotation_that_cannot_be_resolved_is_named(annotation: Any, complaint: str) -> None:
     with pytest.raises(RegistrationError, match=r"'take'.*'value'") as caught:
         tool_taking(annotation).get_tool_schemas()
 
-    assert told in str(caught.value)
+    assert complaint in str(caught.value)
     assert (annotation if isinstance(annotation, str) else "Nowhere") in str(caught.value)
 
 

@@ -100,7 +100,7 @@ def test_a_lambda_needs_a_name() -> None:
 
 @pytest.mark.parametrize("thing", [5, "text", int, FunctionTool])
 def test_what_is_no_function_is_refused(thing: Any) -> None:
-    with pytest.raises(RegistrationError, match="is no function"):
+    with pytest.raises(RegistrationError, match="is not a function"):
         tool(thing)
 
 
@@ -299,3 +299,34 @@ def test_an_async_function_gives_an_awaitable_of_its_result() -> None:
 
     assert asyncio.run(run()) == ({"success": True, "result": 4}, 6)
     assert double.streams is False
+
+
+class Drawer:
+    @tool
+    def find(self, title: str) -> str:
+        """Find a book."""
+        return title
+
+    def count(self) -> int:
+        """Count the books."""
+        return 0
+
+
+def test_two_looks_at_one_tool_are_equal() -> None:
+    drawer = Drawer()
+
+    assert drawer.find is not drawer.find
+    assert drawer.find == drawer.find
+    assert hash(drawer.find) == hash(drawer.find)
+    assert tool(drawer.count) == tool(drawer.count)
+    assert tool(search.__wrapped__, timeout=3) == tool(search.__wrapped__, timeout=3)
+
+
+def test_tools_of_other_objects_functions_or_options_are_not() -> None:
+    drawer = Drawer()
+
+    assert drawer.find != Drawer().find
+    assert drawer.find != Drawer.find
+    assert tool(drawer.count) != tool(drawer.count, timeout=3)
+    assert search != tool(search.__wrapped__, name="look")
+    assert search != search.__wrapped__

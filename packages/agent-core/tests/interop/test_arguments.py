@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +14,8 @@ from agent_core.interop import InspectedCall, ToolInteropRegistry
 
 if TYPE_CHECKING:
     from agent_core.interop import ToolInteropTarget
+
+Case = Callable[..., AbstractContextManager[None]]
 
 NESTED_TOO_DEEPLY = '{"a":' + "[" * 5_000 + "]" * 5_000 + "}"
 BROKEN = ['{"a": 1', "{'a': 1}", '{"a": 1,}', "{a: 1}", "```json\n{}\n```", '{"a": 1} trailing', "\ufeff{}"]
@@ -103,21 +108,29 @@ def test_whatever_the_model_writes_is_either_an_object_or_a_problem_with_its_own
         assert inspected.payload == text
 
 
-@pytest.mark.parametrize("arguments", [*BROKEN, "[1]", "NaN", NESTED_TOO_DEEPLY])
-@pytest.mark.parametrize(
-    "format_id",
-    ["openai.chat.function", "openai.responses.function", "anthropic.tool_use", "gemini.function_call"],
-)
 def test_broken_arguments_cross_every_wire_and_stay_exactly_as_broken(
-    registry: ToolInteropRegistry, anyone: ToolInteropTarget, arguments: str, format_id: str
+    registry: ToolInteropRegistry, anyone: ToolInteropTarget, case: Case
 ) -> None:
-    call = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": arguments}}
+    format_ids: list[str] = [
+        "openai.chat.function",
+        "openai.responses.function",
+        "anthropic.tool_use",
+        "gemini.function_call",
+    ]
+    broken: list[str] = [*BROKEN, "[1]", "NaN", NESTED_TOO_DEEPLY]
+    for format_id, arguments in product(format_ids, broken):
+        with case(format_id, arguments):
+            call = {
+                "id": "call_1",
+                "type": "function",
+                "function": {"name": "look_up", "arguments": arguments},
+            }
 
-    there = registry.convert_tool_call(call, target=anyone, target_formats=[format_id])
-    back = registry.convert_tool_call(there, target=anyone, target_formats=["openai.chat.function"])
+            there = registry.convert_tool_call(call, target=anyone, target_formats=[format_id])
+            back = registry.convert_tool_call(there, target=anyone, target_formats=["openai.chat.function"])
 
-    assert registry.inspect_call(there) == registry.inspect_call(call)
-    assert back == call
+            assert registry.inspect_call(there) == registry.inspect_call(call)
+            assert back == call
 
 
 def test_an_object_that_only_looks_like_broken_arguments_is_ordinary(registry: ToolInteropRegistry) -> None:

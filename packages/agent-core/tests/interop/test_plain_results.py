@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core.frozen import freeze
 from agent_core.interop import ToolInteropRegistry, ToolInteropTarget
@@ -70,7 +70,7 @@ def test_an_answer_in_an_envelope_is_taken_out(answer: dict[str, Any]) -> None:
         {"success": False, "error": "no such word", "output": None},
     ],
 )
-def test_a_failure_in_an_envelope_is_told_as_one(failure: dict[str, Any]) -> None:
+def test_a_failure_in_an_envelope_reads_as_a_failure(failure: dict[str, Any]) -> None:
     assert (read(failure).text, read(failure).is_error) == ("no such word", True)
 
 
@@ -100,11 +100,11 @@ def test_a_success_that_mentions_an_error_is_still_a_success() -> None:
         {"success": False},
     ],
 )
-def test_an_envelope_with_more_to_tell_is_told_whole(answer: dict[str, Any]) -> None:
+def test_an_envelope_with_further_fields_is_shown_whole(answer: dict[str, Any]) -> None:
     assert all(f'"{key}"' in read(answer).text for key in answer)
 
 
-def test_a_display_is_kept_beside_the_text() -> None:
+def test_a_display_is_kept_apart_from_the_text() -> None:
     display = {"type": "text", "content": "A bird"}
 
     result = read({"success": True, "result": "a bird", "display": display})
@@ -112,7 +112,7 @@ def test_a_display_is_kept_beside_the_text() -> None:
     assert (result.text, result.display) == ("a bird", display)
 
 
-def test_a_display_stays_out_of_the_text_of_a_result_that_is_told_whole() -> None:
+def test_a_display_stays_out_of_the_text_of_a_whole_result() -> None:
     result = read({"success": True, "count": 2, "display": {"type": "text", "content": "secret"}})
 
     assert "secret" not in result.text
@@ -165,6 +165,7 @@ values = st.recursive(
 )
 
 
+@settings(max_examples=30)
 @given(values)
 def test_any_value_reads_as_text_and_the_core_shape_of_it_reads_the_same(value: Any) -> None:
     registry = ToolInteropRegistry.default()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +14,8 @@ from agent_core.frozen import freeze
 
 if TYPE_CHECKING:
     from agent_core.interop import ToolInteropRegistry, ToolInteropTarget
+
+Case = Callable[..., AbstractContextManager[None]]
 
 RESULTS: dict[str, dict[str, Any]] = {
     "core.text": {"type": "tool_result", "text": "a bird"},
@@ -73,16 +78,14 @@ def test_every_result_reads_the_same(
     assert inspected.display is None
 
 
-@pytest.mark.parametrize("source", RESULTS.values())
-@pytest.mark.parametrize(("format_id", "expected"), RESULTS.items())
 def test_every_result_is_written_as_its_new_format_writes_it(
-    registry: ToolInteropRegistry,
-    caller: ToolInteropTarget,
-    source: dict[str, Any],
-    format_id: str,
-    expected: dict[str, Any],
+    registry: ToolInteropRegistry, caller: ToolInteropTarget, case: Case
 ) -> None:
-    assert registry.convert_tool_result(source, target=caller, target_formats=[format_id]) == expected
+    for (format_id, expected), source in product(RESULTS.items(), RESULTS.values()):
+        with case(format_id, source):
+            written = registry.convert_tool_result(source, target=caller, target_formats=[format_id])
+
+            assert written == expected
 
 
 @pytest.mark.parametrize("source", ILLUSTRATED.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from agent_core.interop import (
     InspectedCall,
@@ -100,18 +100,21 @@ def over_two(wires: tuple[str, ...], start: Any, target: ToolInteropTarget) -> I
     return REGISTRY.inspect_result(then)
 
 
+@settings(max_examples=25)
 @given(call=json_calls)
 def test_a_json_call_survives_any_two_wires(call: InspectedCall) -> None:
     for first, second in product(JSON_CALLS, repeat=2):
         assert over_call(second, over_call(first, call)) == call, (first, second)
 
 
+@settings(max_examples=25)
 @given(call=text_calls)
 def test_a_text_call_survives_any_two_wires(call: InspectedCall) -> None:
     for first, second in product(TEXT_CALLS, repeat=2):
         assert over_call(second, over_call(first, call)) == call, (first, second)
 
 
+@settings(max_examples=25)
 @given(call=text_calls)
 def test_a_text_call_survives_a_json_wire(call: InspectedCall) -> None:
     for text_format, json_format in product(TEXT_CALLS, JSON_CALLS):
@@ -123,18 +126,21 @@ def test_a_text_call_survives_a_json_wire(call: InspectedCall) -> None:
         assert back == start, json_format
 
 
+@settings(max_examples=25)
 @given(schema=json_schemas)
 def test_a_json_tool_survives_any_two_wires(schema: InspectedSchema) -> None:
     for first, second in product(JSON_SCHEMAS, repeat=2):
         assert over_schema(second, over_schema(first, schema)) == schema, (first, second)
 
 
+@settings(max_examples=25)
 @given(schema=text_schemas())
 def test_a_text_tool_survives_any_two_wires(schema: InspectedSchema) -> None:
     for first, second in product(TEXT_SCHEMAS, repeat=2):
         assert over_schema(second, over_schema(first, schema)) == schema, (first, second)
 
 
+@settings(max_examples=25)
 @given(schema=text_schemas())
 def test_a_text_tool_survives_a_json_wire(schema: InspectedSchema) -> None:
     for text_format, json_format in product(TEXT_SCHEMAS, JSON_SCHEMAS):
@@ -146,6 +152,7 @@ def test_a_text_tool_survives_a_json_wire(schema: InspectedSchema) -> None:
         assert back == start, json_format
 
 
+@settings(max_examples=25)
 @given(text=st.text(), call_id=st.text(min_size=1), tool=names)
 def test_a_result_survives_any_two_wires(text: str, call_id: str, tool: str) -> None:
     target = ToolInteropTarget("x", InspectedCall(call_id=call_id, tool_name=tool, payload={}))
@@ -155,6 +162,7 @@ def test_a_result_survives_any_two_wires(text: str, call_id: str, tool: str) -> 
         assert over_result(second, over_result(first, result, target), target) == result, (first, second)
 
 
+@settings(max_examples=25)
 @given(result=illustrated)
 def test_an_illustrated_result_survives_any_two_wires(result: InspectedResult) -> None:
     start = build("results", "core.text", result, CALLER)
@@ -164,6 +172,7 @@ def test_an_illustrated_result_survives_any_two_wires(result: InspectedResult) -
         assert (inspected.text, inspected.parts) == (result.text, result.parts), wires
 
 
+@settings(max_examples=25)
 @given(text=st.text(min_size=1))
 def test_a_failure_survives_any_two_wires_that_can_tell_it(text: str) -> None:
     start = {"type": "tool_result", "text": text, "is_error": True}

@@ -200,7 +200,7 @@ def test_a_gemini_declaration_in_snake_case_is_understood(registry: ToolInteropR
     assert inspected.parameters == PARAMETERS
 
 
-def test_anthropic_is_told_that_the_input_is_an_object(
+def test_anthropic_gets_an_input_schema_of_type_object(
     registry: ToolInteropRegistry, anyone: ToolInteropTarget
 ) -> None:
     loose = {"type": "function", "function": {"name": "now", "parameters": {"properties": {}}}}

@@ -1,41 +1,44 @@
 """DBOS as the durable engine: workflows, queues and steps in PostgreSQL, or in SQLite for one machine.
 
-Each capability has a queue of its own, in which a session is a partition: of one session, one run goes on
-at a time. Such a queue knows no order between sessions. So jobs that have time wait in another one, which
-nobody serves, and are moved from there, the most urgent first, when there is room.
+Each capability has a queue of its own, in which a session is a partition: a session has one run at a time.
+Such a queue knows no order between sessions. So jobs that have time wait in another queue, which no worker
+serves, and are moved from there, the most urgent first, when there is room.
 
-Limits stand before both: a job whose tenant or provider has one passes through that one's queue
-first, where a tiny workflow hands it on. Which limits there are stands in the database, so that whoever
-submits a job need not know.
+Limits come before both: a job whose tenant or provider has a limit first passes through the queue of that
+limit, where a tiny workflow hands it on. The limits are kept in the database, so a submitter need not know
+them.
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count as numbers, islice
 from typing import TYPE_CHECKING, Any
 
+import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, error as dbos_error
 
 from agent_core import AgentError
-from agent_durable import dbos_log, dbos_tables
+from agent_core.log import get_logger
+from agent_durable import dbos_tables
 from agent_durable.database import open_postgres, patiently
 from agent_durable.dbos_tables import Progress, Rate
-from agent_durable.jobs import Job, JobInfo, Outcome
+from agent_durable.jobs import Job, JobInfo, Outcome, QueueFull, Tries
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 
-    import sqlalchemy as sa
     from dbos import EnqueueOptions, WorkflowStatus
+    from dbos._sys_db import SystemDatabase
 
     from agent_durable.engine import Perform
-    from agent_durable.jobs import Queue, Status
+    from agent_durable.jobs import Bounds, Queue, Status
 
 NAME = "agent-platform"
 VERSION = "1"
-"""The version of the workflows here. What the agents are is told apart by capability, not by this."""
+"""The version of the workflows here; versions of agents are told apart by capability."""
 
 RUN, PASS_ON = "agent_run", "agent_pass_on"
 SESSION = "session"
@@ -43,6 +46,7 @@ LIMITED = ("tenant:", "provider:")
 _POLL_SECONDS = 0.2
 _PAGE = 200
 _CONNECTIONS = 20
+_IDLE_SECONDS = 5  # how long a suspended process may keep the rows of its jobs locked
 _LATER = "later:"
 _MOST_STAGES = 3  # two limits, and the queue itself
 _OPEN = ("ENQUEUED", "DELAYED", "PENDING")
@@ -63,7 +67,7 @@ _LOOK_AT: dict[Status | None, list[str]] = {
     "failed": ["SUCCESS", "ERROR", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"],
     "cancelled": ["SUCCESS", "CANCELLED"],
 }
-"""Where DBOS's statuses must be looked at for ours: what a run came to is in its output."""
+"""Which of DBOS's statuses may stand for one of ours: how a run ended is in its output."""
 
 
 class DbosEngine:
@@ -72,105 +76,131 @@ class DbosEngine:
     Args:
         url: Where DBOS keeps its tables, as SQLAlchemy writes addresses.
         limits: How many runs may begin in how many seconds, by "tenant:NAME" or "provider:NAME"; None lifts
-            a limit. They count for all from when somebody who has them begins to serve.
+            a limit. They apply to everyone from the moment when a worker with them begins to serve.
+        bounds: How many jobs may wait, by the fields of `Bounds`; others stay as they are. They apply from
+            then on as well.
     """
 
-    def __init__(self, url: str, *, limits: Mapping[str, Rate | None] | None = None) -> None:
-        dbos_log.adopt()
+    def __init__(
+        self,
+        url: str,
+        *,
+        limits: Mapping[str, Rate | None] | None = None,
+        bounds: Mapping[str, int] | None = None,
+    ) -> None:
+        _adopt_log()
         self._url = url
         self._limits = dict(limits or {})
+        self._bounds = dict(bounds or {})
+        self._dbos: Any = None
         self._client: DBOSClient | None = None
-        self._pool = open_postgres(url, connections=_CONNECTIONS) if url.startswith("postgresql") else None
+        self._pool: sa.Engine | None = None
+        if url.startswith("postgresql"):
+            self._pool = open_postgres(url, connections=_CONNECTIONS, idle_seconds=_IDLE_SECONDS)
+            sa.event.listen(self._pool, "handle_error", _call_lost)
         self._serving = False
 
     # For those who submit and watch
 
     def submit(self, job: Job) -> str:
-        """Put a job into the queue and return its run id; the same id again changes nothing."""
         options, arguments = _entry(job, self._stages(job))
         self._enqueue(options, *arguments)
         return job.run_id
 
     def jobs(self, *, status: Status | None = None, limit: int = 100) -> Sequence[JobInfo]:
-        """Return jobs, the latest first."""
         infos = (_info(one) for one in self._found(_LOOK_AT.get(status)))
         return self._with_progress(
             list(islice((info for info in infos if status in (None, info.status)), limit))
         )
 
     def job(self, run_id: str) -> JobInfo | None:
-        """Return one job, or None if there is none of that id."""
         found = self._stages_of(run_id)
         return self._with_progress([_info(found[0])])[0] if found else None
 
     def last_job(self, session_id: str) -> JobInfo | None:
-        """Return the job of a session that was submitted last, or None if there is none."""
-        found = self._list(
-            attributes={SESSION: session_id}, limit=_MOST_STAGES, sort_desc=True, whole=True
+        found = self._of_session(
+            session_id, limit=_MOST_STAGES, sort_desc=True, whole=True
         )  # all stages of the last one, at most
         return next((_info(one) for one in found if not _is_passed(one)), None)
 
     def steps(self, run_id: str) -> Sequence[Outcome]:
-        """Return what the steps of a job came to, in order."""
         steps = patiently(self._open().list_workflow_steps)(run_id)
         return [Outcome.from_dict(step["output"]) for step in steps if isinstance(step["output"], dict)]
 
     def queue(self) -> Queue:
-        """Return how many jobs wait, and for how long."""
         return dbos_tables.queue(self._database(), RUN, PASS_ON)
 
+    def bounds(self) -> Bounds:
+        return dbos_tables.bounds(self._database())
+
+    def check_room(self, tenant: str) -> None:
+        bounds = self.bounds()
+        total, theirs = dbos_tables.count_waiting(self._database(), RUN, PASS_ON, tenant)
+        if total >= bounds.total:
+            raise QueueFull("all runs", bounds.total, total)
+        if tenant and theirs >= bounds.tenant:
+            raise QueueFull(f"tenant:{tenant}", bounds.tenant, theirs)
+
     def cancel(self, run_id: str) -> bool:
-        """Stop a job, wherever it runs; False if it is over."""
         was_open = False
         while found := [one for one in self._stages_of(run_id) if one.status in _OPEN]:
             patiently(self._open().cancel_workflows)([one.workflow_id for one in found])
-            was_open = True  # and once more: it may have gone to its next stage meanwhile
+            was_open = True  # look again: it may have gone to its next stage since
         return was_open
 
     def cancelled(self, run_ids: Sequence[str]) -> list[str]:
-        """Return which of the jobs were cancelled."""
         if not run_ids:
             return []
         found = self._list(workflow_ids=list(run_ids), status="CANCELLED")
         return [one.workflow_id for one in found]
 
     def forget(self, *, before: float) -> int:
-        """Forget the jobs that were over at a moment, in seconds since 1970; return how many were."""
         moment = datetime.fromtimestamp(before, UTC).isoformat()
         count = 0
         while found := self._list(
             name=[RUN, PASS_ON], status=list(_OVER), completed_before=moment, limit=_PAGE
         ):
-            patiently(self._open().delete_workflows)([one.workflow_id for one in found])
+            over = [one.workflow_id for one in found]
+            patiently(self._open().delete_workflows)(over)
+            dbos_tables.forget_losses(self._database(), over)
             count += sum(one.name == RUN for one in found)
         return count
 
     def at_work(self) -> set[str]:
-        """Return the workers that have jobs, also those that nobody knows any more."""
         return dbos_tables.at_work(self._database(), [RUN, PASS_ON])
 
     def sessions_of(self, worker: str) -> Sequence[str]:
-        """Return the sessions whose jobs a worker has."""
         found = self._list(name=RUN, executor_id=worker, status="PENDING")
         return [one.queue_partition_key for one in found if one.queue_partition_key]
 
     def open_runs(self, session_id: str) -> Sequence[str]:
-        """Return the jobs of a session that are not over."""
-        found = self._list(attributes={SESSION: session_id}, status=list(_OPEN))
+        found = self._of_session(session_id, status=list(_OPEN))
         return sorted({_run_id(one) for one in found})
 
-    def take_from(self, worker: str) -> Sequence[str]:
-        """Put the jobs of a worker that has died back into the queue, and return their run ids."""
+    def take_from(self, worker: str, *, lost: bool = False) -> Sequence[str]:
         found = self._list(executor_id=worker, status="PENDING")
+        if lost:  # first: a process that dies here leaves jobs that are counted and still the dead worker's
+            dbos_tables.add_losses(
+                self._database(), [one.workflow_id for one in found if one.name == RUN], worker
+            )
         # `resume_workflow` would revive what was cancelled just now, and forget how often it was tried.
-        put_back = patiently(self._open()._sys_db.reenqueue_for_recovery)  # noqa: SLF001
+        put_back = patiently(_system_of(self._open()).reenqueue_for_recovery)
         return [one.workflow_id for one in found if put_back(one.workflow_id, [worker], one.queue_name or "")]
+
+    def tries(self, run_id: str) -> Tries:
+        lost = dbos_tables.count_losses(self._database(), [run_id]).get(run_id, 0)
+        return Tries(dbos_tables.attempts(self._database(), run_id), lost)
+
+    def excuse(self, run_id: str, worker: str) -> None:
+        dbos_tables.excuse(self._database(), run_id, worker)
+
+    def begin(self, run_id: str, worker: str) -> None:
+        dbos_tables.begin(self._database(), run_id, worker)
 
     # For workers
 
     def serve(self, perform: Perform, capabilities: Sequence[str], *, worker: str, concurrency: int) -> None:
-        """Begin to take jobs from the queue, those only that are within the capabilities; returns at once."""
-        DBOS(config=_config(self._url, worker, self._pool))
+        self._dbos = DBOS(config=_config(self._url, worker, self._pool))
         _register(perform)
         own = [_queue(one) for one in capabilities]
         DBOS.listen_queues([*own, *{**self.limits(), **self._limits}])
@@ -180,21 +210,32 @@ class DbosEngine:
             _add_queue(name, worker_concurrency=concurrency, partition_concurrency=1)
         for name, rate in self._limits.items():
             _add_queue(name, limiter=None if rate is None else {"limit": rate[0], "period": rate[1]})
+        if self._bounds:
+            dbos_tables.set_bounds(self._database(), self._bounds)
+
+    def follow_limits(self) -> None:
+        # Otherwise a job would wait for ever if its limit came with a worker that has stopped.
+        # DBOS looks at the list again every second; its interface takes it only once.
+        listening = self._dbos._listening_queues  # noqa: SLF001
+        listening += sorted(set(self.limits()) - set(listening))
+
+    def drop_queues(self, able: Collection[str]) -> int:
+        kept = {_queue(one) for one in able}
+        idle = [name for name in dbos_tables.idle_queues(self._database(), _queue("")) if name not in kept]
+        for name in idle:
+            patiently(self._open().delete_queue)(name)
+        return len(idle)
 
     def limits(self) -> dict[str, Rate | None]:
-        """Return the limits that count, and those that were lifted, as None."""
         return dbos_tables.limits(self._database(), LIMITED)
 
     def later(self) -> Sequence[str]:
-        """Return the capabilities of which jobs wait until there is room for them, since they have time."""
         return [name.removeprefix(_LATER) for name in dbos_tables.waiting_in(self._database(), _LATER)]
 
     def begin_later(self, capability: str, capacity: int) -> int:
-        """Let the most urgent of such jobs begin, as many as there is room for, and return how many."""
         return dbos_tables.move(self._database(), _later(capability), _queue(capability), capacity)
 
     def stop(self, *, seconds: float = 0.0) -> None:
-        """Take no more jobs, give those under way so much time, and let go."""
         if self._serving:
             DBOS.destroy(workflow_completion_timeout_sec=int(seconds), destroy_registry=True)
             self._serving = False
@@ -206,8 +247,15 @@ class DbosEngine:
 
     @patiently
     def _list(self, *, whole: bool = False, **query: Any) -> list[WorkflowStatus]:
-        """Return workflows; what they were given and what they returned only if they are wanted whole."""
+        """Return workflows; their arguments and results only if *whole*."""
         return self._open().list_workflows(**query, load_input=whole, load_output=whole)
+
+    def _of_session(self, session_id: str, **query: Any) -> list[WorkflowStatus]:
+        """Return workflows of a session; on SQLite, DBOS cannot search by attributes."""
+        if self._pool is not None:
+            return self._list(attributes={SESSION: session_id}, **query)
+        ids = dbos_tables.of_session(self._database(), SESSION, session_id)
+        return self._list(workflow_ids=ids, **query) if ids else []
 
     @patiently
     def _enqueue(self, options: EnqueueOptions, *arguments: Any) -> None:
@@ -217,37 +265,40 @@ class DbosEngine:
     def _open(self) -> DBOSClient:
         if self._client is None:
             try:
-                DBOS.migrate(self._url)  # whoever comes first, a worker or not, makes the tables
-                self._client = DBOSClient(
+                DBOS.migrate(self._url)  # whichever process comes first creates the tables
+                client = DBOSClient(
                     system_database_url=self._url,
                     system_database_engine=self._pool,
                     serializer=DBOSPortableJSONSerializer(),
                     application_name=NAME,
-                    retry_connection_errors=False,  # without end, and whoever asks could not be told
+                    retry_connection_errors=False,  # it would do so for ever without a word
                 )
+                dbos_tables.create(_system_of(client).engine)
+                self._client = client
             except dbos_error.DBOSException as error:
                 raise AgentError(
-                    f"the queue of runs cannot be opened: {error}; is the database another application's?"
+                    f"the queue of runs cannot be opened: {error}; check that the database is not another "
+                    "application's"
                 ) from error
         return self._client
 
     def _database(self) -> sa.Engine:
-        return self._open()._sys_db.engine  # noqa: SLF001 - one pool of connections is enough
+        return _system_of(self._open()).engine
 
     def _stages(self, job: Job) -> list[str]:
-        """Return the queues that a job passes through: one for each limit that it is under, then its own."""
+        """Return the queues that a job passes through: one for each of its limits, then its own."""
         named = (f"tenant:{job.tenant}", f"provider:{job.provider}")
         own = _later(job.capability) if job.priority else _queue(job.capability)
         limits = self.limits()
         return [*(name for name in named if limits.get(name) is not None), own]
 
     def _stages_of(self, run_id: str) -> list[WorkflowStatus]:
-        """Return where a job is; nothing of the stages that it has passed."""
+        """Return the stage that a job is in; the stages behind it are not returned."""
         ids = [run_id, *(f"{run_id}~{number}" for number in range(2, _MOST_STAGES + 1))]
         return [one for one in self._list(workflow_ids=ids, whole=True) if not _is_passed(one)]
 
     def _found(self, statuses: list[str] | None) -> Iterator[WorkflowStatus]:
-        """Yield jobs, the latest first, read page by page."""
+        """Yield jobs, latest first, read page by page."""
         seen: set[str] = set()
         for offset in numbers(0, _PAGE):
             page = self._list(
@@ -261,8 +312,33 @@ class DbosEngine:
                 return
 
     def _with_progress(self, infos: list[JobInfo]) -> list[JobInfo]:
-        known = dbos_tables.progress(self._database(), [info.job.run_id for info in infos])
-        return [replace(info, **known.get(info.job.run_id, Progress())._asdict()) for info in infos]
+        run_ids = [info.job.run_id for info in infos]
+        known = dbos_tables.progress(self._database(), run_ids)
+        lost = dbos_tables.count_losses(self._database(), run_ids)
+        return [
+            replace(
+                info,
+                losses=lost.get(info.job.run_id, 0),
+                **known.get(info.job.run_id, Progress())._asdict(),
+            )
+            for info in infos
+        ]
+
+
+def _system_of(client: DBOSClient) -> SystemDatabase:
+    """Return the client's own database: a second pool of connections would be a waste."""
+    return client._sys_db  # noqa: SLF001 - there is no other way to it
+
+
+def _call_lost(context: sa.engine.ExceptionContext) -> None:
+    """Call a connection that could not be made lost: behind a socket DBOS would take that for a final error.
+
+    DBOS looks for the words that the driver uses for a server on a port. Without this a run would fail for
+    good because its database was restarted.
+    """
+    error = context.original_exception
+    if context.connection is None and isinstance(context.sqlalchemy_exception, sa.exc.OperationalError):
+        context.is_disconnect = context.is_disconnect or getattr(error, "sqlstate", None) is None
 
 
 def _info(found: WorkflowStatus) -> JobInfo:
@@ -299,7 +375,7 @@ def _add_queue(name: str, **limits: Any) -> None:
 
 
 def _entry(job: Job, stages: list[str]) -> tuple[EnqueueOptions, list[Any]]:
-    """Return how a job is put into the first of its stages, and what the workflow there is given."""
+    """Return how a job enters its first stage, and the arguments of the workflow there."""
     if len(stages) == 1:
         return _options(job, stages[0], RUN), [job.to_dict()]
     options = _options(job, stages[0], PASS_ON)
@@ -313,9 +389,9 @@ def _options(job: Job, queue: str, workflow: str) -> EnqueueOptions:
         "queue_name": queue,
         "workflow_id": job.run_id,
         "app_version": VERSION,
-        "attributes": {SESSION: job.session_id},
+        "attributes": {SESSION: job.session_id, dbos_tables.TENANT: job.tenant},
     }
-    if job.priority:  # none is the highest there is
+    if job.priority:  # for DBOS, no priority is the highest
         options["priority"] = job.priority
     if workflow == RUN:
         options["queue_partition_key"] = job.session_id
@@ -336,7 +412,7 @@ def _config(url: str, worker: str, pool: sa.Engine | None) -> Any:
 
 
 def _register(perform: Perform) -> None:
-    @DBOS.workflow(name=RUN)
+    @DBOS.workflow(name=RUN, max_recovery_attempts=None)  # our own worker stops such a run, and says why
     async def agent_run(data: dict[str, Any]) -> dict[str, Any]:
         outcome = await perform(Job.from_dict(data), _step)
         return outcome.to_dict()
@@ -364,5 +440,28 @@ def _run_id(found: WorkflowStatus) -> str:
 
 
 def _is_passed(found: WorkflowStatus) -> bool:
-    """Say whether this is only a stage of a job that has come further."""
+    """Say whether this is a stage that its job has already left."""
     return found.name == PASS_ON and found.status == "SUCCESS"
+
+
+_CANCELLED = (dbos_error.DBOSAwaitedWorkflowCancelledError, dbos_error.DBOSWorkflowCancelledError)
+_dbos = logging.getLogger("dbos")
+_log = get_logger("durable")
+
+
+class _Lines(logging.Handler):
+    """Writes one line of our log for each record of DBOS: errors as warnings, since runs outlive them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, _CANCELLED):
+            return  # a user asked for it
+        write = _log.warning if record.levelno >= logging.ERROR else _log.info
+        write("dbos_says", text=record.getMessage(), error=None if error is None else str(error))
+
+
+def _adopt_log() -> None:
+    """Take over DBOS's log records: by itself it would write tracebacks to the terminal."""
+    if not _dbos.handlers:  # DBOS writes to the terminal only if there are none
+        _dbos.propagate = False
+        _dbos.addHandler(_Lines())

@@ -1,22 +1,47 @@
-"""What is read from DBOS's own tables in one question, where its interface would take one for each run."""
+"""Queries on DBOS's own tables, and two tables of ours next to them.
+
+One query reads what DBOS's interface would need one call per run for. Our tables have how many runs may wait,
+and which workers a run has lost.
+
+DBOS counts every worker that begins a run, also after an ordinary stop. A run that kills its workers shows
+only in our table of losses: one row for each worker that died with the run. A worker dies once, so a loss
+that two others notice is one row.
+"""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import sqlalchemy as sa
 from dbos import DBOSPortableJSONSerializer
 
-from agent_durable.database import patiently
-from agent_durable.jobs import Outcome, Queue
+from agent_durable.database import create_tables, patiently
+from agent_durable.jobs import Bounds, Outcome, Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 Rate = tuple[int, float]
 """How many runs may begin in how many seconds."""
 
+TENANT = "tenant"
 _WAITING = ("ENQUEUED", "DELAYED")
+_metadata = sa.MetaData()
+_bounds = sa.Table(
+    "agent_queue_bounds",
+    _metadata,
+    sa.Column("whom", sa.Text, primary_key=True),
+    sa.Column("most", sa.Integer, nullable=False),
+)
+_losses = sa.Table(
+    "agent_run_losses",
+    _metadata,
+    sa.Column("run_id", sa.Text, primary_key=True),
+    sa.Column("worker", sa.Text, primary_key=True),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("counts", sa.Boolean, nullable=False),
+)
 _read = DBOSPortableJSONSerializer().deserialize
 
 
@@ -29,7 +54,7 @@ class Progress(NamedTuple):
 
 @patiently
 def progress(engine: sa.Engine, run_ids: Sequence[str]) -> dict[str, Progress]:
-    """Return how far runs have come; those that have made no step are left out."""
+    """Return how far runs have come; runs without a step are not listed."""
     steps = _table(engine, "operation_outputs", "workflow_uuid", "function_id", "output")
     ends = (
         sa.select(
@@ -49,10 +74,9 @@ def progress(engine: sa.Engine, run_ids: Sequence[str]) -> dict[str, Progress]:
 
 @patiently
 def queue(engine: sa.Engine, run: str, pass_on: str) -> Queue:
-    """Return how many runs wait, and for how long the oldest of them, in the queue where it is now."""
+    """Return how many runs wait, and how long the oldest of them has been in its present queue."""
     rows = _table(engine, "workflow_status", "name", "status", "created_at")
-    at_limit = sa.and_(rows.c.name == pass_on, rows.c.status == "PENDING")
-    waiting = sa.or_(sa.and_(rows.c.name.in_([run, pass_on]), rows.c.status.in_(_WAITING)), at_limit)
+    waiting = _is_waiting(rows, run, pass_on)
     with engine.connect() as connection:
         count, oldest = connection.execute(
             sa.select(sa.func.count(), sa.func.min(rows.c.created_at)).where(waiting)
@@ -62,8 +86,65 @@ def queue(engine: sa.Engine, run: str, pass_on: str) -> Queue:
 
 
 @patiently
+def count_waiting(engine: sa.Engine, run: str, pass_on: str, tenant: str) -> tuple[int, int]:
+    """Return how many runs wait, in all and of one tenant; runs without a tenant are not counted apart."""
+    rows = _table(engine, "workflow_status", "name", "status", "attributes")
+    waiting = sa.select(sa.func.count()).where(_is_waiting(rows, run, pass_on))
+    theirs = sa.type_coerce(rows.c.attributes, sa.JSON)[TENANT].as_string() == tenant
+    with engine.connect() as connection:
+        total: int = connection.execute(waiting).scalar_one()
+        return total, connection.execute(waiting.where(theirs)).scalar_one() if tenant else 0
+
+
+def _is_waiting(rows: sa.TableClause, run: str, pass_on: str) -> sa.ColumnElement[bool]:
+    """Return the condition for runs that wait, including those on their way through a limit.
+
+    The statuses are written out, not bound: only then does PostgreSQL use its partial index of unfinished
+    workflows instead of reading all finished ones.
+    """
+    not_over = sa.text("status IN ('ENQUEUED', 'PENDING')")
+    at_limit = sa.or_(rows.c.status == "ENQUEUED", rows.c.name == pass_on)
+    return sa.and_(not_over, at_limit, rows.c.name.in_([run, pass_on]))
+
+
+def create(engine: sa.Engine) -> None:
+    """Create our tables, unless they exist."""
+    create_tables(engine, _metadata)
+
+
+@patiently
+def bounds(engine: sa.Engine) -> Bounds:
+    """Return how many runs may wait, with the defaults where nothing was set."""
+    with engine.connect() as connection:
+        known: dict[str, int] = {row.whom: row.most for row in connection.execute(_bounds.select())}
+    default = Bounds()
+    return Bounds(known.get("total", default.total), known.get("tenant", default.tenant))
+
+
+@patiently
+def set_bounds(engine: sa.Engine, bounds: Mapping[str, int]) -> None:
+    """Set how many runs may wait, by the fields of `Bounds`."""
+    with engine.begin() as connection:
+        connection.execute(_bounds.delete().where(_bounds.c.whom.in_(bounds)))
+        connection.execute(_bounds.insert(), [{"whom": name, "most": most} for name, most in bounds.items()])
+
+
+@patiently
+def idle_queues(engine: sa.Engine, prefix: str) -> list[str]:
+    """Return the queues with a prefix in which nothing waits or runs."""
+    queues = _table(engine, "queues", "name")
+    rows = _table(engine, "workflow_status", "queue_name", "status")
+    used = sa.and_(rows.c.queue_name == queues.c.name, rows.c.status.in_([*_WAITING, "PENDING"]))
+    idle = sa.and_(
+        queues.c.name.startswith(prefix, autoescape=True), ~sa.exists().where(used).correlate(queues)
+    )
+    with engine.connect() as connection:
+        return list(connection.execute(sa.select(queues.c.name).where(idle)).scalars())
+
+
+@patiently
 def at_work(engine: sa.Engine, names: Sequence[str]) -> set[str]:
-    """Return the executors that have workflows of some names."""
+    """Return the executors that run workflows with these names."""
     rows = _table(engine, "workflow_status", "name", "status", "executor_id")
     theirs = sa.and_(rows.c.status == "PENDING", rows.c.name.in_(names), rows.c.executor_id.is_not(None))
     with engine.connect() as connection:
@@ -71,8 +152,26 @@ def at_work(engine: sa.Engine, names: Sequence[str]) -> set[str]:
 
 
 @patiently
+def of_session(engine: sa.Engine, attribute: str, session_id: str) -> list[str]:
+    """Return the ids of the workflows that have a session as an attribute."""
+    rows = _table(engine, "workflow_status", "workflow_uuid", "attributes")
+    theirs = sa.type_coerce(rows.c.attributes, sa.JSON)[attribute].as_string() == session_id
+    with engine.connect() as connection:
+        return list(connection.execute(sa.select(rows.c.workflow_uuid).where(theirs)).scalars())
+
+
+@patiently
+def attempts(engine: sa.Engine, run_id: str) -> int:
+    """Return how often executors began a workflow."""
+    rows = _table(engine, "workflow_status", "workflow_uuid", "recovery_attempts")
+    with engine.connect() as connection:
+        query = sa.select(rows.c.recovery_attempts).where(rows.c.workflow_uuid == run_id)
+        return connection.execute(query).scalar() or 0
+
+
+@patiently
 def waiting_in(engine: sa.Engine, prefix: str) -> list[str]:
-    """Return the queues that begin with a prefix and in which somebody waits."""
+    """Return the queues with a prefix in which a workflow waits."""
     rows = _table(engine, "workflow_status", "queue_name", "status")
     waits = sa.and_(rows.c.status == "ENQUEUED", rows.c.queue_name.startswith(prefix, autoescape=True))
     with engine.connect() as connection:
@@ -90,7 +189,7 @@ def limits(engine: sa.Engine, kinds: Sequence[str]) -> dict[str, Rate | None]:
 
 
 def move(engine: sa.Engine, source: str, target: str, capacity: int) -> int:
-    """Move those with the smallest priority to another queue, until that is full; return how many."""
+    """Move the most urgent workflows to another queue until that is full; return how many were moved."""
     rows = _table(
         engine, "workflow_status", "workflow_uuid", "queue_name", "status", "priority", "created_at"
     )
@@ -103,10 +202,10 @@ def move(engine: sa.Engine, source: str, target: str, capacity: int) -> int:
             .where(waits)
             .order_by(rows.c.priority, rows.c.created_at)
             .limit(max(0, room))
-            .with_for_update(skip_locked=True)  # another worker moves them just now
+            .with_for_update(skip_locked=True)  # another worker is moving those
         )
         found = list(connection.execute(first).scalars())
-        # The condition stands here as well: somebody may have cancelled it, where rows are not locked.
+        # Checked again: SQLite locks no rows, so one may have been cancelled since.
         change = rows.update().where(rows.c.workflow_uuid.in_(found), waits).values(queue_name=target)
         return connection.execute(change).rowcount if found else 0
 
@@ -128,3 +227,58 @@ def _done(output: str | None) -> str:
         return ""
     outcome = Outcome.from_dict(found)
     return outcome.units[-1] if outcome.units and not outcome.over else outcome.code
+
+
+# Losses
+
+
+@patiently
+def add_losses(engine: sa.Engine, run_ids: Sequence[str], worker: str) -> None:
+    """Record that a worker died with these runs; the ones it had not begun do not count."""
+    _insert_losses(engine, run_ids, worker, counts=True)
+
+
+@patiently
+def excuse(engine: sa.Engine, run_id: str, worker: str) -> None:
+    """Record that a worker has a run and has not begun it: if it dies now, the run is not the cause."""
+    _insert_losses(engine, [run_id], worker, counts=False)
+
+
+@patiently
+def begin(engine: sa.Engine, run_id: str, worker: str) -> None:
+    """Record that a worker begins a run that it had excused."""
+    excused = sa.and_(_losses.c.run_id == run_id, _losses.c.worker == worker, sa.not_(_losses.c.counts))
+    with engine.begin() as connection:
+        connection.execute(_losses.delete().where(excused))
+
+
+@patiently
+def count_losses(engine: sa.Engine, run_ids: Sequence[str]) -> dict[str, int]:
+    """Return how many workers died with each run; runs that lost none are not listed."""
+    theirs = sa.and_(_losses.c.run_id.in_(run_ids), _losses.c.counts)
+    query = (
+        sa.select(_losses.c.run_id, sa.func.count().label("number")).where(theirs).group_by(_losses.c.run_id)
+    )
+    with engine.connect() as connection:
+        return {row.run_id: row.number for row in connection.execute(query)}
+
+
+@patiently
+def forget_losses(engine: sa.Engine, run_ids: Sequence[str]) -> None:
+    with engine.begin() as connection:
+        connection.execute(_losses.delete().where(_losses.c.run_id.in_(run_ids)))
+
+
+def _insert_losses(engine: sa.Engine, run_ids: Sequence[str], worker: str, *, counts: bool) -> None:
+    with engine.begin() as connection:
+        recorded = sa.select(_losses.c.run_id).where(
+            _losses.c.run_id.in_(run_ids), _losses.c.worker == worker
+        )
+        known = set(connection.execute(recorded).scalars())
+        new = [
+            {"run_id": run_id, "worker": worker, "at": time.time(), "counts": counts}
+            for run_id in run_ids
+            if run_id not in known
+        ]
+        if new:
+            connection.execute(_losses.insert(), new)

@@ -2,21 +2,21 @@
 
 ::
 
-    agent.runs.started    runs that this worker began with, or went on with, by agent
-    agent.runs.ended      runs that it brought to their end, by agent and status
-    agent.step.duration   how long steps took, in seconds, by agent and by what they did
-    agent.queue.length    how many runs wait, whichever worker will have them
-    agent.queue.age       for how many seconds the oldest of them does
+    agent.runs.started    runs that this worker began or continued, by agent
+    agent.runs.ended      runs that ended here, by agent and status
+    agent.step.duration   how long steps took, in seconds, by agent and kind
+    agent.queue.length    how many runs wait, for any worker
+    agent.queue.age       for how many seconds the oldest of them has waited
     agent.workers         how many workers there are
 
-Only the interface is used: where the numbers go is for whoever sets up its SDK, before the worker starts.
-The last three are asked of the database whenever they are collected, and are the same for all workers.
+Only the API is used: the program that sets up the SDK, before the worker starts, decides where the numbers
+go. The last three are read from the database whenever they are collected, and are the same for all workers.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_core.log import get_logger
 
@@ -45,8 +45,8 @@ class Metrics:
         if not self._is_on:
             return
         meter = otel.get_meter(METER)
-        self._started = meter.create_counter("agent.runs.started", "{run}", "Runs that a worker began with.")
-        self._ended = meter.create_counter("agent.runs.ended", "{run}", "Runs that came to their end.")
+        self._started = meter.create_counter("agent.runs.started", "{run}", "Runs that a worker began.")
+        self._ended = meter.create_counter("agent.runs.ended", "{run}", "Runs that ended.")
         self._steps = meter.create_histogram("agent.step.duration", "s", "How long steps took.")
         for name, unit, ask in (
             ("agent.queue.length", "{run}", lambda: queue().waiting),
@@ -56,17 +56,16 @@ class Metrics:
             meter.create_observable_gauge(name, [_observing(ask)], unit)
 
     def started(self, job: Job) -> None:
-        """Count a run that is begun, or gone on with."""
+        """Count a run that begins or continues."""
         if self._is_on:
             self._started.add(1, _agent(job))
 
     def ended(self, job: Job, outcome: Outcome) -> None:
-        """Count a run that is over."""
         if self._is_on:
             self._ended.add(1, {**_agent(job), "status": outcome.status})
 
     def stepped(self, job: Job, outcome: Outcome, seconds: float) -> None:
-        """Note how long a step took, by the kind of its last unit."""
+        """Record how long a step took, by the kind of its last unit."""
         if self._is_on:
             kind = outcome.units[-1].partition(" ")[0] if outcome.units else "end"
             self._steps.record(seconds, {**_agent(job), "kind": kind})
@@ -74,11 +73,11 @@ class Metrics:
 
 def _agent(job: Job) -> dict[str, str]:
     """Return the agent without the hash of its version, which would make a series for each release."""
-    return {"agent": job.capability.rpartition(".")[0]}
+    return {"agent": job.agent_id}
 
 
-def _observing(ask: Callable[[], float]) -> Callable[[Any], Iterator[otel.Observation]]:
-    def observe(_options: Any) -> Iterator[otel.Observation]:
+def _observing(ask: Callable[[], float]) -> Callable[[otel.CallbackOptions], Iterator[otel.Observation]]:
+    def observe(_options: object) -> Iterator[otel.Observation]:
         try:
             yield otel.Observation(ask())
         except Exception as error:  # noqa: BLE001 - the database may be away: then there is no number

@@ -1,4 +1,4 @@
-"""The face for those who submit, watch and cancel runs; and the one place that reads addresses."""
+"""Submitting, watching and cancelling runs; and the one place that reads the address of a database."""
 
 from __future__ import annotations
 
@@ -9,18 +9,24 @@ from uuid import uuid4
 
 from agent_core import AgentError, ArgumentError
 from agent_core.log import get_logger
-from agent_durable.capability import capability, provider_of
-from agent_durable.jobs import Job, run_id_for
+from agent_durable.jobs import (
+    RUN_ID_DIGITS,
+    SILENT_SECONDS,
+    Job,
+    agent_of,
+    capability,
+    provider_of,
+    run_id_for,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from agent_app import AgentApplication
-    from agent_app.store.base import SessionStore
     from agent_durable.dbos_engine import DbosEngine
     from agent_durable.engine import DurableEngine
     from agent_durable.jobs import JobInfo, Outcome, Queue, Status
-    from agent_durable.workers import Workers
+    from agent_durable.workers import WorkerInfo, Workers
 
 _TERMS = ("tenant", "priority", "tokens", "cost", "overrides")
 _log = get_logger("durable")
@@ -30,64 +36,92 @@ class DurableRuns:
     """Submits runs of an application's sessions to workers, and watches them.
 
     Args:
-        app: The application; its store must be the one that the workers have.
+        app: The application; its store must be the one that the workers use.
         engine: The durable engine.
+        workers: The list of workers, needed to say which worker a retried run can go to, and why a run waits
+            that none can begin.
     """
 
-    def __init__(self, app: AgentApplication, engine: DurableEngine) -> None:
+    def __init__(self, app: AgentApplication, engine: DurableEngine, workers: Workers | None = None) -> None:
         self._app = app
         self._engine = engine
+        self._workers = workers
 
     def say(self, session_id: str, text: str, **job: Any) -> str:
-        """Say something in a session, and have it answered by a worker; return the id of the run.
+        """Put a message into a session and have a worker answer it; return the id of the run.
 
-        The message is safe when this returns. What happens is to be read with the application's `subscribe`,
-        from where the log was before: `end_of_log`.
+        The message is stored when this returns. Follow the run with the application's `subscribe`, from its
+        `last_event` before this call.
 
         Args:
             job: Fields of `Job`: tenant, priority, deadline, tokens, cost, overrides.
+
+        Raises:
+            QueueFull: If too many runs wait; then nothing was stored.
+            AgentError: If the session's agent cannot be resolved; then nothing was stored either.
         """
+        new = self._job(session_id, _new_id(), **job)
+        self._engine.check_room(new.tenant)
         waiting = self._app.enqueue(session_id, text, "queue")
-        return self.go_on(session_id, run_id=run_id_for(session_id, waiting.seq), **job)
+        return self._engine.submit(replace(new, run_id=run_id_for(session_id, waiting.seq)))
 
     def go_on(self, session_id: str, *, run_id: str | None = None, **job: Any) -> str:
-        """Have a session gone on with that has something waiting: messages, or decisions that were made."""
-        agent_id = self._agent_of(session_id)
-        return self._engine.submit(
-            Job(
-                run_id=run_id or f"run-{uuid4().hex[:16]}",
-                session_id=session_id,
-                capability=capability(self._app, agent_id),
-                provider=provider_of(self._app, agent_id),
-                submitted=time.time(),
-                **job,
-            )
-        )
+        """Have a worker continue a session that has messages or decisions waiting; return the id of the run.
+
+        Raises:
+            QueueFull: If too many runs wait and this one is not among them.
+        """
+        new = self._job(session_id, run_id or _new_id(), **job)
+        if run_id is None or self.job(run_id) is None:
+            self._engine.check_room(new.tenant)
+        return self._engine.submit(new)
 
     def decide(self, approval_id: str, decision: Any, **job: Any) -> str:
-        """Decide what a run waits for, and have it gone on with; return the id of the run.
+        """Decide an approval that a run waits for and have a worker continue; return the id of the new run.
 
-        It is for the same tenant and has the same priority, budget and overrides as the run that asked. A
-        deadline it has only if it is given one: nobody knows how long a decision takes.
+        It has the tenant, priority, budget and overrides of the run that asked. It has a deadline only if you
+        pass one, since a decision can take any time.
+
+        Raises:
+            QueueFull: If too many runs wait; then nothing was decided.
         """
+        self._engine.check_room("")
         approval = self._app.decide(approval_id, decision)
-        return self._like_last(approval.session_id, approval.id, **job)
+        new = self._like_last(approval.session_id, approval.id, **job)
+        return self._engine.submit(new)  # even if its tenant's queue is full: the decision is stored
 
     def retry(self, run: JobInfo) -> str:
-        """Try a run that is over once more, from where it stopped; return the id of the new one."""
-        again = replace(run.job, run_id=f"run-{uuid4().hex[:16]}", submitted=time.time())
+        """Retry a run that is over, from where it stopped; return the id of the new one.
+
+        It goes to the version of the agent that would get a new run of this session, or else to one that some
+        worker has. A deadline is as far away as it was when the run was submitted.
+
+        Raises:
+            QueueFull: If too many runs wait.
+            SessionNotFound: If its session was deleted.
+        """
+        job, now = run.job, time.time()
+        self._engine.check_room(job.tenant)
+        again = replace(
+            job,
+            run_id=_new_id(),
+            capability=self._served(job.session_id, job.capability),
+            deadline=None if job.deadline is None else now + max(0.0, job.deadline - job.submitted),
+            submitted=now,
+        )
         return self._engine.submit(again)
 
     def jobs(self, *, status: Status | None = None, limit: int = 100) -> Sequence[JobInfo]:
-        """Return runs, the latest first."""
-        return self._engine.jobs(status=status, limit=limit)
+        """Return runs, latest first."""
+        return self._with_obstacles(self._engine.jobs(status=status, limit=limit))
 
     def job(self, run_id: str) -> JobInfo | None:
-        """Return one run, or None if there is none of that id."""
-        return self._engine.job(run_id)
+        """Return one run, or None if no run has that id."""
+        found = self._engine.job(run_id)
+        return None if found is None else self._with_obstacles([found])[0]
 
     def steps(self, run_id: str) -> Sequence[Outcome]:
-        """Return what the steps of a run came to, in order."""
+        """Return the outcomes of a run's steps, in order."""
         return self._engine.steps(run_id)
 
     def cancel(self, run_id: str) -> bool:
@@ -95,17 +129,17 @@ class DurableRuns:
         return self._engine.cancel(run_id)
 
     def cancel_session(self, session_id: str) -> list[str]:
-        """Stop the runs of a session, wherever they are, and return them."""
+        """Stop all runs of a session, wherever they are, and return their ids."""
         return [run_id for run_id in self._engine.open_runs(session_id) if self._engine.cancel(run_id)]
 
     def queue(self) -> Queue:
-        """Return how many runs wait, and for how long the oldest of them."""
+        """Return how many runs wait, and how long the oldest has waited."""
         return self._engine.queue()
 
     def go_on_with_forgotten(self, *, seconds: float) -> list[str]:
-        """Have messages and decisions answered that were kept and never submitted; return the runs.
+        """Submit runs for messages and decisions that were stored and never submitted; return the runs.
 
-        Whoever made them died in between. Runs that were submitted are not submitted again.
+        This happens when a process dies between the two. Runs that were submitted are not submitted again.
 
         Args:
             seconds: How long messages must have waited.
@@ -115,70 +149,124 @@ class DurableRuns:
             try:
                 if self._engine.open_runs(session_id) or self.job(run_id_for(session_id, what)) is not None:
                     continue
-                runs.append(self._like_last(session_id, what))
-            except AgentError as error:  # another worker may know the session's agent
+                new = self._like_last(session_id, what)
+                self._engine.check_room(new.tenant)
+                runs.append(self._engine.submit(new))
+            except AgentError as error:  # another worker may know its agent, or the queue is full now
                 _log.info("input_left_waiting", session=session_id, error=str(error))
         return runs
 
     def _forgotten(self, seconds: float) -> Iterator[tuple[str, object]]:
-        """Yield what waits in sessions that nobody holds: the last message of each, and decisions."""
+        """Yield what waits in sessions without a writer: the last message of each, and decisions."""
         yield from self._app.store.forgotten_inputs(seconds=seconds)
         for approval in self._app.store.forgotten_decisions():
-            asking = self._engine.last_job(approval.session_id)
-            if (
-                asking is not None and asking.status == "suspended"
-            ):  # else a person goes on with it, in a chat
+            last = self._engine.last_job(approval.session_id)
+            # Without a suspended run the decision belongs to a chat, where a person continues.
+            if last is not None and last.status == "suspended":
                 yield approval.session_id, approval.id
 
-    def _like_last(self, session_id: str, what: object, **job: Any) -> str:
-        """Have something answered in a session, on the terms of the run before."""
+    def _like_last(self, session_id: str, what: object, **job: Any) -> Job:
+        """Return the job that answers something in a session, with the terms of the previous run."""
         last = self._engine.last_job(session_id)
         terms = {name: getattr(last.job, name) for name in _TERMS} if last is not None else {}
-        return self.go_on(session_id, run_id=run_id_for(session_id, what), **{**terms, **job})
+        return self._job(session_id, run_id_for(session_id, what), **{**terms, **job})
+
+    def _job(self, session_id: str, run_id: str, **job: Any) -> Job:
+        agent_id = self._agent_of(session_id)
+        return Job(
+            run_id=run_id,
+            session_id=session_id,
+            capability=capability(self._app, agent_id),
+            provider=provider_of(self._app, agent_id),
+            submitted=time.time(),
+            **job,
+        )
+
+    def _served(self, session_id: str, before: str) -> str:
+        """Return the capability with which a session's run can continue now.
+
+        It is this application's own, the previous run's, or that of the newest worker with the agent: the
+        first of these that some worker has. If no worker has any, it is this application's own.
+        """
+        agent_id = self._agent_of(session_id)
+        try:
+            own = capability(self._app, agent_id)
+        except AgentError:
+            own = before
+        served = [one for worker in reversed(self._at_work()) for one in worker.capabilities]
+        other = [one for one in served if agent_of(one) == agent_id]
+        return next((one for one in (own, before, *other) if one in served), own)
+
+    def _at_work(self) -> list[WorkerInfo]:
+        """Return the workers that take runs, oldest first."""
+        known = self._workers.all() if self._workers is not None else []
+        return [one for one in known if one.age <= SILENT_SECONDS and not one.draining]
+
+    def _with_obstacles(self, infos: Sequence[JobInfo]) -> list[JobInfo]:
+        if self._workers is None or not any(info.status == "waiting" for info in infos):
+            return list(infos)
+        served = {capability for worker in self._at_work() for capability in worker.capabilities}
+        return [
+            replace(info, obstacle=_obstacle(info.job.capability, served))
+            if info.status == "waiting"
+            else info
+            for info in infos
+        ]
 
     def _agent_of(self, session_id: str) -> str:
         known = self._app.store.info(session_id).agent_id or self._app.config.get("default_agent")
         agents = list(self._app.config.get("agents", {}))
         chosen = known or (agents[0] if len(agents) == 1 else None)
         if chosen is None:
-            raise ArgumentError(f"session {session_id!r} has no agent: give it one with switch_agent")
+            raise ArgumentError(f"session {session_id!r} has no agent: set one with switch_agent")
         return str(chosen)
 
 
-def end_of_log(store: SessionStore, session_id: str) -> int:
-    """Return the number of a session's last event, by which only those to come can be followed."""
-    low, high = 0, 1
-    while store.events(session_id, after=high - 1, limit=1):
-        low, high = high, high * 2
-    while high - low > 1:  # there is an event of number low (or none at all), and none of number high
-        middle = (low + high) // 2
-        low, high = (middle, high) if store.events(session_id, after=middle - 1, limit=1) else (low, middle)
-    return low
+def _obstacle(needed: str, served: Collection[str]) -> str:
+    """Return why no worker can begin a run that needs a capability; empty if one can."""
+    if needed in served:
+        return ""
+    if not served:
+        return f"no worker has {needed}: none is at work"
+    others = sorted(one for one in served if agent_of(one) == agent_of(needed))
+    if others:
+        return f"no worker has {needed}: those at work have {', '.join(others)}, another version of the agent"
+    return f"no worker has {needed}: those at work have {', '.join(sorted(served))}"
+
+
+def _new_id() -> str:
+    return f"run-{uuid4().hex[:RUN_ID_DIGITS]}"
 
 
 def open_engine(
-    url: str, *, limits: Mapping[str, tuple[int, float] | None] | None = None
+    url: str,
+    *,
+    limits: Mapping[str, tuple[int, float] | None] | None = None,
+    bounds: Mapping[str, int] | None = None,
 ) -> tuple[DbosEngine, Workers]:
-    """Return the engine and the list of workers that go with a store at *url*.
+    """Return the engine and the list of workers that belong to a store at *url*.
+
+    The database is contacted at first use; if it is away then, it is waited for.
 
     Args:
-        limits: Those that a worker brings with it: how many runs of "tenant:NAME" or "provider:NAME" may
-            begin in how many seconds; None lifts one. Whoever only submits runs needs none.
+        limits: The limits that a worker sets: how many runs of "tenant:NAME" or "provider:NAME" may begin in
+            how many seconds; None lifts one. A process that only submits runs needs none.
+        bounds: The bounds that a worker sets: how many runs may wait, by the fields of `Bounds`.
 
     Raises:
-        ArgumentError: If the address is of no kind that can be shared, or DBOS is not installed.
+        ArgumentError: If the address cannot be shared by processes, or DBOS is not installed.
     """
     try:
         from agent_durable.dbos_engine import DbosEngine
         from agent_durable.workers import Workers
     except ImportError as error:
-        raise ArgumentError("durable runs need DBOS: pip install 'agent-durable[dbos]'") from error
+        raise ArgumentError("durable runs need DBOS: pip install 'keelwork-durable[dbos]'") from error
     address = _address(url)
-    return DbosEngine(address, limits=limits), Workers(_workers_address(address))
+    return DbosEngine(address, limits=limits, bounds=bounds), Workers(_workers_address(address))
 
 
 def _address(url: str) -> str:
-    """Return where DBOS keeps its tables: in the same PostgreSQL database, or beside a file of SQLite."""
+    """Return where DBOS keeps its tables: in the same PostgreSQL database, or in a file next to SQLite's."""
     if url.startswith(("postgresql://", "postgres://")):
         return f"postgresql+psycopg://{url.partition('://')[2]}"
     if url.startswith("sqlite:///"):

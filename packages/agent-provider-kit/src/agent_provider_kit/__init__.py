@@ -1,6 +1,5 @@
 """What provider plugins share: transport, event streams, failures, usage, keys, redaction."""
 
-from agent_provider_kit.endings import Ending
 from agent_provider_kit.failures import (
     ContextTooLong,
     Exchange,
@@ -18,21 +17,23 @@ from agent_provider_kit.failures import (
     failure_of_reply,
 )
 from agent_provider_kit.http_provider import COMMON_SETTINGS, HttpProvider, Reply
-from agent_provider_kit.keys import ApiKey, find_key
-from agent_provider_kit.redaction import redact, redact_headers
+from agent_provider_kit.keys import ApiKey, find_key, redact, redact_headers
 from agent_provider_kit.sse import SseDecoder, SseError, SseEvent
 from agent_provider_kit.transport import HttpRequest, HttpResponse, Timeouts, Transport, default_transport
-from agent_provider_kit.usage import Usage, make_usage
+from agent_provider_kit.wire import Config, Dicts, Ending, JsonObject, State, Usage, decode_object, make_usage
 
 __all__ = [
     "COMMON_SETTINGS",
     "ApiKey",
+    "Config",
     "ContextTooLong",
+    "Dicts",
     "Ending",
     "Exchange",
     "HttpProvider",
     "HttpRequest",
     "HttpResponse",
+    "JsonObject",
     "KeyMissing",
     "KeyRefused",
     "LimitReached",
@@ -44,12 +45,14 @@ __all__ = [
     "SseDecoder",
     "SseError",
     "SseEvent",
+    "State",
     "StreamCutOff",
     "StreamMalformed",
     "Timeouts",
     "Transport",
     "Unreachable",
     "Usage",
+    "decode_object",
     "default_transport",
     "failure_in_reply",
     "failure_of_reply",

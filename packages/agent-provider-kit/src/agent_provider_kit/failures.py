@@ -7,7 +7,7 @@
         ├── Unreachable            no connection: try again soon            retry
         ├── Overloaded             408 409 429 5xx 529: try again later     retry, honours Retry-After
         ├── StreamCutOff           the stream ended without saying how      retry, the partial is kept
-        ├── StreamMalformed        it said something that is no event       retry, the partial is kept
+        ├── StreamMalformed        it said something that is not an event   retry, the partial is kept
         ├── KeyRefused             401 403                                  no retry
         │   └── KeyMissing         there is no key: nothing was sent        no retry
         ├── LimitReached           402, spend limit, quota                  no retry
@@ -18,13 +18,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from http import HTTPStatus
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+import orjson
+
 from agent_core import ProviderError
-from agent_provider_kit.redaction import redact
+from agent_provider_kit.keys import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +57,7 @@ class Exchange(NamedTuple):
         return redact(text, [self.key.value, *self.other_secrets])
 
 
-class ProviderFailure(ProviderError):  # noqa: N818 - its subclasses say what happened, one word each
+class ProviderFailure(ProviderError):
     """A provider could not answer.
 
     Attributes:
@@ -98,9 +101,9 @@ class ProviderFailure(ProviderError):  # noqa: N818 - its subclasses say what ha
         return self.advice.format(host=exchange.host, origin=exchange.key.origin)
 
     def _sentence(self, exchange: Exchange, problem: str) -> str:
-        told = f": {self.provider_message}" if self.provider_message else ""
+        quote = f": {self.provider_message}" if self.provider_message else ""
         request = f" [request {self.request_id}]" if self.request_id else ""
-        return exchange.redact(f"{problem}{told}{request}; {self.next_step}")
+        return exchange.redact(f"{problem}{quote}{request}; {self.next_step}")
 
 
 class Unreachable(ProviderFailure):
@@ -224,8 +227,6 @@ def failure_in_reply(exchange: Exchange, error: Any) -> ProviderFailure:
 
 def read_error(body: bytes) -> tuple[str, str]:
     """Return the message and the code out of any of the usual error bodies."""
-    import orjson
-
     try:
         parsed: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -268,7 +269,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def _until(date: str | None) -> float | None:
     if date is None:
         return None
-    from datetime import UTC, datetime
     from email.utils import parsedate_to_datetime
 
     try:
@@ -288,8 +288,8 @@ def _kind(status: int, words: str, *, html: bool) -> type[ProviderFailure]:
         return LimitReached
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return ContextTooLong
-    told = _kind_by_words(words)
-    return Overloaded if busy and told in (RequestRefused, KeyRefused) else told
+    kind = _kind_by_words(words)
+    return Overloaded if busy and kind in (RequestRefused, KeyRefused) else kind
 
 
 def _kind_by_words(words: str) -> type[ProviderFailure]:

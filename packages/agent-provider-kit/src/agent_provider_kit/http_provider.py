@@ -14,6 +14,7 @@ import orjson
 
 from agent_core import Batch
 from agent_core.io import run_awaitable
+from agent_provider_kit.cancellation import RunningRequests
 from agent_provider_kit.failures import (
     Exchange,
     KeyMissing,
@@ -25,20 +26,18 @@ from agent_provider_kit.failures import (
     failure_of_reply,
     looks_like_html,
 )
-from agent_provider_kit.keys import ApiKey, find_key
-from agent_provider_kit.redaction import SECRET_HEADERS
-from agent_provider_kit.running import RunningRequests
+from agent_provider_kit.keys import SECRET_HEADERS, ApiKey, find_key
 from agent_provider_kit.sse import SseDecoder, SseError, SseEvent
 from agent_provider_kit.transport import HttpRequest, HttpResponse, Timeouts, Transport, default_transport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable
 
-Dicts = list[dict[str, Any]]
-State = dict[str, Any]
+    from agent_provider_kit.wire import Config, Dicts, JsonObject, State
+
 _OK = 200
 
-COMMON_SETTINGS: dict[str, dict[str, Any]] = {
+COMMON_SETTINGS: dict[str, JsonObject] = {
     "model": {"type": "string", "description": "The model's name at the provider."},
     "api_key": {
         "type": "string",
@@ -59,24 +58,37 @@ COMMON_SETTINGS: dict[str, dict[str, Any]] = {
         "description": "Seconds until the reply begins.",
     },
     "idle_timeout": {"type": "number", "default": 120.0, "description": "Seconds without news in a reply."},
+    "content_timeout": {
+        "type": "number",
+        "default": 900.0,
+        "description": "Seconds in which a reply brings nothing but pings and blanks.",
+    },
     "capabilities": {"type": "array", "description": "Tags to assume instead of the provider's usual ones."},
     "discover_models": {"type": "boolean", "default": False, "description": "Ask the server for its models."},
 }
 
 
 class Reply(Protocol):
-    """One answer in the making."""
+    """One answer in the making.
+
+    Attributes:
+        progress: Rises whenever something arrives that belongs to the answer: words, thoughts, arguments of
+            a call, other counts of tokens, another state. Pings, empty pieces and what is already known leave
+            it as it is; a reply in which it does not rise for `content_timeout` is ended.
+    """
+
+    progress: int
 
     def add(self, event: Any) -> Dicts:
         """Take one decoded event of a stream and return the partial messages that it brings."""
         ...
 
-    def take(self, body: dict[str, Any]) -> None:
+    def take(self, body: JsonObject) -> None:
         """Take an answer that came in one piece."""
         ...
 
     def ended(self) -> bool:
-        """Say whether the provider told how the answer ended."""
+        """Say whether the provider said how the answer ended."""
         ...
 
     def items(self) -> Dicts:
@@ -90,7 +102,7 @@ class HttpProvider:
     Attributes:
         default_base_url: Used where the configuration has none.
         key_variables: Environment variables that may hold the key.
-        settings: The provider's own configuration keys, beside `COMMON_SETTINGS`.
+        settings: The provider's own configuration keys, in addition to `COMMON_SETTINGS`.
         default_tags: Capabilities that its models usually have.
     """
 
@@ -99,7 +111,7 @@ class HttpProvider:
     accepts_unlisted_models = True
     default_base_url: ClassVar[str] = ""
     key_variables: ClassVar[tuple[str, ...]] = ()
-    settings: ClassVar[dict[str, dict[str, Any]]] = {}
+    settings: ClassVar[dict[str, JsonObject]] = {}
     default_tags: ClassVar[tuple[str, ...]] = ("tools",)
 
     def __init__(self, transport: Callable[[], Transport] = default_transport) -> None:
@@ -108,15 +120,15 @@ class HttpProvider:
 
     # What a provider adds
 
-    def endpoint(self, config: Mapping[str, Any], *, stream: bool) -> str:
+    def endpoint(self, config: Config, *, stream: bool) -> str:
         """Return the address of the API, below the base address."""
         raise NotImplementedError
 
-    def auth_headers(self, config: Mapping[str, Any], key: ApiKey) -> dict[str, str]:
+    def auth_headers(self, config: Config, key: ApiKey) -> dict[str, str]:
         """Return the headers that carry the key."""
         raise NotImplementedError
 
-    def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> dict[str, Any]:
+    def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> JsonObject:
         """Return the body of a request."""
         raise NotImplementedError
 
@@ -132,7 +144,7 @@ class HttpProvider:
         """
         raise NotImplementedError
 
-    def read_models(self, body: dict[str, Any]) -> Dicts:
+    def read_models(self, body: JsonObject) -> Dicts:
         """Return the models out of the server's list."""
         return [dict(model) for model in body.get("data") or [] if isinstance(model, dict)]
 
@@ -142,21 +154,21 @@ class HttpProvider:
 
     # The hooks
 
-    def get_config_schema(self) -> dict[str, Any]:
+    def get_config_schema(self) -> JsonObject:
         """Return the configuration keys of the provider."""
         return {**COMMON_SETTINGS, **self.settings}
 
-    def get_tags(self, config: dict[str, Any]) -> list[str]:
-        """Return what the model can do, as far as the configuration or the provider's habit tells."""
+    def get_tags(self, config: JsonObject) -> list[str]:
+        """Return what the model can do, according to the configuration, or to what its models usually can."""
         return list(config.get("capabilities") or self.default_tags)
 
-    def get_models(self, config: dict[str, Any]) -> Dicts:
+    def get_models(self, config: JsonObject) -> Dicts:
         """Return the server's models if `discover_models` is set, else the configured one."""
         if not config.get("discover_models"):
             return [{"id": config["model"]}] if config.get("model") else []
         return run_awaitable(lambda: self._discover(config))
 
-    def init(self, config: dict[str, Any]) -> State:
+    def init(self, config: JsonObject) -> State:
         """Return the state of a request."""
         state: State = {"config": config, "tools": config.get("tools") or []}
         state["reply"] = self.new_reply(state, self._exchange(config, "stream_api"))
@@ -179,7 +191,7 @@ class HttpProvider:
         """Ask for the answer in pieces; each read of the socket gives one batch of decoded events."""
         exchange = self._exchange(state["config"], "stream_api")
         reply: Reply = state["reply"]
-        decoder, broken = SseDecoder(), None
+        decoder, broken, progress = SseDecoder(), None, reply.progress
         with self._running.watch(request_id) as running:
             response = await running.reach(self._send(native_messages, state, exchange, stream=True))
             try:
@@ -190,6 +202,9 @@ class HttpProvider:
                         # What was yielded has been processed by now, so the reply knows how it stands.
                         if nonsense is not None and not reply.ended():
                             raise nonsense
+                        if reply.progress != progress:
+                            progress = reply.progress
+                            response.moved_on()
             except SseError as error:
                 raise StreamMalformed(exchange, str(error)) from error
             except OSError as error:
@@ -214,23 +229,23 @@ class HttpProvider:
         """End a request that is under way and close its connection."""
         self._running.cancel(request_id)
 
-    # Beside the hooks
+    # For front ends
 
-    def missing_key(self, config: Mapping[str, Any]) -> KeyMissing | None:
+    def missing_key(self, config: Config) -> KeyMissing | None:
         """Return what a request would fail with for want of a key; None if it has one, or needs none.
 
         A key is needed at the provider's own address, and where the configuration says why the one that was
-        meant is not there. Another address may be a server of one's own, which asks for none.
+        meant is not there. Another address may be the user's own server, which may need none.
         """
         return self._missing_key(self._exchange(config, "init"))
 
     # Behind the hooks
 
-    def _exchange(self, config: Mapping[str, Any], hook: str) -> Exchange:
+    def _exchange(self, config: Config, hook: str) -> Exchange:
         key = find_key(config, *self.key_variables)
         return Exchange(self.name, hook, self._base_url(config), key, _secrets(config))
 
-    def _base_url(self, config: Mapping[str, Any]) -> str:
+    def _base_url(self, config: Config) -> str:
         return str(config.get("base_url") or self.default_base_url).rstrip("/")
 
     def _missing_key(self, exchange: Exchange) -> KeyMissing | None:
@@ -278,7 +293,7 @@ class HttpProvider:
             raise NotTheProvider(exchange, f"{exchange.host} sent a web page", status=response.status)
         return response
 
-    def _headers(self, config: Mapping[str, Any], key: ApiKey) -> dict[str, str]:
+    def _headers(self, config: Config, key: ApiKey) -> dict[str, str]:
         auth = self.auth_headers(config, key) if key.value else {}
         return {"User-Agent": "agent-platform", **auth, **(config.get("extra_headers") or {})}
 
@@ -296,7 +311,7 @@ class HttpProvider:
         return batch, None
 
     def _settle(self, reply: Reply, stray: bytes, exchange: Exchange, broken: OSError | None) -> None:
-        """Make sense of a stream that told no end: perhaps it was none."""
+        """Make sense of a stream that ended without saying so: perhaps it was not a stream."""
         if looks_like_html(stray):
             raise NotTheProvider(exchange, f"{exchange.host} sent a web page")
         if broken is not None:
@@ -308,19 +323,21 @@ class HttpProvider:
                 f"{exchange.host} ended the stream without saying how the answer ends",
                 provider_message=stray.decode("utf-8", "replace"),
             )
-        reply.take(whole)  # the server does not stream, or has an error to tell
+        reply.take(whole)  # the server does not stream, or sent an error
 
-    async def _read_json(self, response: HttpResponse, exchange: Exchange) -> dict[str, Any]:
+    async def _read_json(self, response: HttpResponse, exchange: Exchange) -> JsonObject:
         try:
             body = await response.read()
         except OSError as error:
             raise StreamCutOff(exchange, f"the reply of {exchange.host} broke off: {error}") from error
         parsed = _json_object(body)
         if parsed is None:
-            raise StreamMalformed(exchange, f"{exchange.host} answered with something that is no JSON object")
+            raise StreamMalformed(
+                exchange, f"{exchange.host} answered with something that is not a JSON object"
+            )
         return parsed
 
-    async def _discover(self, config: Mapping[str, Any]) -> Dicts:
+    async def _discover(self, config: Config) -> Dicts:
         exchange = self._exchange(config, "get_models")
         self._need_key(exchange)
         request = HttpRequest(
@@ -334,18 +351,19 @@ class HttpProvider:
         return self.read_models(await self._read_json(response, exchange))
 
 
-def timeouts(config: Mapping[str, Any]) -> Timeouts:
+def timeouts(config: Config) -> Timeouts:
     """Return the patience that the configuration has at each stage."""
     usual = Timeouts()
     return Timeouts(
         config.get("connect_timeout", usual.connect),
         config.get("first_byte_timeout", usual.first_byte),
         config.get("idle_timeout", usual.idle),
+        config.get("content_timeout", usual.content),
     )
 
 
-def _secrets(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what else is secret beside the key: a token that a header of the configuration carries."""
+def _secrets(config: Config) -> tuple[str, ...]:
+    """Return what else is secret besides the key: a token that a header of the configuration carries."""
     headers = config.get("extra_headers")
     if not headers:
         return ()
@@ -353,7 +371,7 @@ def _secrets(config: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(value.rpartition(" ")[2] for value in values)
 
 
-def _json_object(body: bytes) -> dict[str, Any] | None:
+def _json_object(body: bytes) -> JsonObject | None:
     try:
         parsed = orjson.loads(body)
     except ValueError:

@@ -1,16 +1,22 @@
-"""API keys that know where they came from, and never show themselves."""
+"""API keys that know where they came from, and never show themselves; secrets kept out of errors and logs."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from agent_provider_kit.wire import Config
 
 NOWHERE = "nowhere"
 """The origin of a key that is not there; behind a colon it may say why."""
+MASK = "[secret]"
+_SHORTEST = 6  # anything shorter would blacken ordinary words
+SECRET_HEADERS = frozenset(
+    {"authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "proxy-authorization"}
+)
 
 
 class ApiKey(NamedTuple):
@@ -31,7 +37,7 @@ class ApiKey(NamedTuple):
         return repr(self)
 
 
-def find_key(config: Mapping[str, Any], *variables: str) -> ApiKey:
+def find_key(config: Config, *variables: str) -> ApiKey:
     """Return the configured key, or the first that the environment has; an empty one if there is none."""
     configured = config.get("api_key")
     if configured is not None:
@@ -43,3 +49,15 @@ def find_key(config: Mapping[str, Any], *variables: str) -> ApiKey:
         if value:
             return ApiKey(value, f"environment {variable}")
     return ApiKey("", NOWHERE)
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """Return *text* with each of the secret values masked, longest first."""
+    for secret in sorted({s for s in secrets if len(s) >= _SHORTEST}, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return text
+
+
+def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers for showing, the secret ones masked."""
+    return {name: MASK if name.lower() in SECRET_HEADERS else value for name, value in headers.items()}

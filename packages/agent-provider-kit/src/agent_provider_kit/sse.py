@@ -119,9 +119,9 @@ class SseDecoder:
 
     def _feed_lines(self, text: bytes) -> list[SseEvent]:
         # A CR at the very end may be the first half of a CRLF: it waits for the next piece.
-        held = b"\r" if text.endswith(b"\r") else b""
-        lines = text[: len(text) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        rest = lines.pop() + held
+        kept = b"\r" if text.endswith(b"\r") else b""
+        lines = text[: len(text) - len(kept)].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        rest = lines.pop() + kept
         events = [event for line in lines if (event := self._line(line)) is not None]
         self._wait(rest)
         return events

@@ -13,17 +13,20 @@ if TYPE_CHECKING:
 
 
 class Timeouts(NamedTuple):
-    """Seconds of patience at each stage; None waits for ever.
+    """Seconds of patience at each stage; None waits without limit.
 
     Attributes:
         connect: Until a connection stands.
         first_byte: Until the reply begins.
         idle: Between two pieces of the reply.
+        content: Until the reply brings some of its content, however many bytes arrive: comments,
+            pings and blanks only show that somebody is there. A reply in one piece must be complete by then.
     """
 
     connect: float | None = 15.0
     first_byte: float | None = 300.0
     idle: float | None = 120.0
+    content: float | None = 900.0
 
 
 class HttpRequest(NamedTuple):
@@ -51,8 +54,12 @@ class HttpResponse(Protocol):
 
         Raises:
             ConnectionError: If the other side hangs up; what had arrived is yielded before.
-            TimeoutError: If nothing arrives for too long.
+            TimeoutError: If nothing arrives for too long, or nothing after which `moved_on` is called.
         """
+        ...
+
+    def moved_on(self) -> None:
+        """Note that the last piece brought content, so that the patience for content begins anew."""
         ...
 
     def close(self) -> None:

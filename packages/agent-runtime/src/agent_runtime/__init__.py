@@ -1,7 +1,7 @@
 """Agents declared as data, checked before anyone talks to them, and run by one loop.
 
 Start with `Agent` for one agent, or with `AgentRuntimeBuilder` for several. A run is a stream of events
-(`agent_runtime.events`) and ends in a `RunResult`.
+(`agent_core.events`) and ends in a `RunResult`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agent_core.events import Event
     from agent_runtime.agent import Agent
     from agent_runtime.builder import AgentRuntimeBuilder
     from agent_runtime.clock import Clock
     from agent_runtime.commands import Action, Command, Effect, Update
-    from agent_runtime.env import ExecutionEnv, Prompt
+    from agent_runtime.env import ExecutionEnv, PluginRegistrar, Prompt, ResolvedAgent
     from agent_runtime.errors import (
         AgentNotFound,
         BuildError,
@@ -35,34 +36,39 @@ if TYPE_CHECKING:
         StateError,
         ToolIdConflict,
     )
-    from agent_runtime.events import Event
     from agent_runtime.files import Declarations, load_specs
     from agent_runtime.gates import Block, ResumeMode, SetResult, Suspend, Verdict
     from agent_runtime.health import HealthRegistry
     from agent_runtime.permissions import PermissionsPlugin
     from agent_runtime.phases import CallView, Phase, PhaseView
-    from agent_runtime.policies.conditions import (
+    from agent_runtime.policies import (
         ConsecutiveErrors,
         ContentMatch,
         CostBudget,
         MaxRounds,
         RepeatedCalls,
+        RunStats,
+        Stop,
         StopCondition,
         StopOnTool,
         Timeout,
         TokenBudget,
     )
-    from agent_runtime.policies.stats import RunStats, Stop
-    from agent_runtime.registrar import PluginRegistrar
     from agent_runtime.registries import DuplicateId, RegistrySet
     from agent_runtime.remote import RemoteAgentError
-    from agent_runtime.resolved import ResolvedAgent, ToolSettings
     from agent_runtime.results import Reason, RunResult, Usage
     from agent_runtime.retry import RetryingExecutor
     from agent_runtime.runs import Checkpoint, RunInfo, RunRequest, RunScope
     from agent_runtime.runtime import AgentRuntime
     from agent_runtime.schema import spec_schema
-    from agent_runtime.specs import AgentSpec, ContextPolicy, ModelSpec, RemoteEndpoint, RetryPolicy
+    from agent_runtime.specs import (
+        AgentSpec,
+        ContextPolicy,
+        ModelSpec,
+        RemoteEndpoint,
+        RetryPolicy,
+        ToolSettings,
+    )
     from agent_runtime.state import State, StateKey
     from agent_runtime.suspension import Decision, Suspension, waiting
 
@@ -152,7 +158,7 @@ _HOMES = {
     "agent_runtime.builder": ("AgentRuntimeBuilder",),
     "agent_runtime.clock": ("Clock",),
     "agent_runtime.commands": ("Action", "Command", "Effect", "Update"),
-    "agent_runtime.env": ("ExecutionEnv", "Prompt"),
+    "agent_runtime.env": ("ExecutionEnv", "PluginRegistrar", "Prompt", "ResolvedAgent"),
     "agent_runtime.errors": (
         "AgentNotFound",
         "BuildError",
@@ -173,34 +179,40 @@ _HOMES = {
         "StateError",
         "ToolIdConflict",
     ),
-    "agent_runtime.events": ("Event",),
+    "agent_core.events": ("Event",),
     "agent_runtime.files": ("Declarations", "load_specs"),
     "agent_runtime.gates": ("Block", "ResumeMode", "SetResult", "Suspend", "Verdict"),
     "agent_runtime.health": ("HealthRegistry",),
     "agent_runtime.permissions": ("PermissionsPlugin",),
     "agent_runtime.phases": ("CallView", "Phase", "PhaseView"),
-    "agent_runtime.policies.conditions": (
+    "agent_runtime.policies": (
         "ConsecutiveErrors",
         "ContentMatch",
         "CostBudget",
         "MaxRounds",
         "RepeatedCalls",
+        "RunStats",
+        "Stop",
         "StopCondition",
         "StopOnTool",
         "Timeout",
         "TokenBudget",
     ),
-    "agent_runtime.policies.stats": ("RunStats", "Stop"),
-    "agent_runtime.registrar": ("PluginRegistrar",),
     "agent_runtime.registries": ("DuplicateId", "RegistrySet"),
     "agent_runtime.remote": ("RemoteAgentError",),
-    "agent_runtime.resolved": ("ResolvedAgent", "ToolSettings"),
     "agent_runtime.results": ("Reason", "RunResult", "Usage"),
     "agent_runtime.retry": ("RetryingExecutor",),
     "agent_runtime.runs": ("Checkpoint", "RunInfo", "RunRequest", "RunScope"),
     "agent_runtime.runtime": ("AgentRuntime",),
     "agent_runtime.schema": ("spec_schema",),
-    "agent_runtime.specs": ("AgentSpec", "ContextPolicy", "ModelSpec", "RemoteEndpoint", "RetryPolicy"),
+    "agent_runtime.specs": (
+        "AgentSpec",
+        "ContextPolicy",
+        "ModelSpec",
+        "RemoteEndpoint",
+        "RetryPolicy",
+        "ToolSettings",
+    ),
     "agent_runtime.state": ("State", "StateKey"),
     "agent_runtime.suspension": ("Decision", "Suspension", "waiting"),
 }

@@ -10,6 +10,7 @@ from agent_core.frozen import freeze, thaw
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agent_core.events import ToolCallPartial, ToolCallResult, ToolCallStart
     from agent_runtime.phases import CallView
 
 NOT_RUN, BLOCKED, REFUSED = "not_run", "blocked", "refused"
@@ -23,7 +24,7 @@ def refusal(call: CallView, kind: str, text: str) -> dict[str, Any]:
     return {"role": "tool", "content": f"Error: {text}", "metadata": metadata, "tool_result": result}
 
 
-def given_result(call: CallView, value: Any, *, is_error: bool = False) -> dict[str, Any]:
+def given_result(call: CallView, value: object, *, is_error: bool = False) -> dict[str, Any]:
     """Return the tool message of a call whose result came from elsewhere than its tool."""
     text = value if isinstance(value, str) else canonical(freeze(value)).decode()
     metadata: dict[str, Any] = _metadata(call)
@@ -33,7 +34,7 @@ def given_result(call: CallView, value: Any, *, is_error: bool = False) -> dict[
     return {"role": "tool", "content": text, "metadata": metadata, "tool_result": result}
 
 
-def start_event(call: CallView, preview: str, display: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def start_event(call: CallView, preview: str, display: Mapping[str, Any] | None = None) -> ToolCallStart:
     """Return what a watcher sees when a call begins to run."""
     return {
         "type": "tool_call_start",
@@ -41,16 +42,16 @@ def start_event(call: CallView, preview: str, display: Mapping[str, Any] | None 
         "name": call.name,
         "arguments": thaw(call.arguments),
         "preview": preview,
-        "display": display,
+        "display": None if display is None else dict(display),
     }
 
 
-def part_event(call: CallView, part: Any) -> dict[str, Any]:
+def part_event(call: CallView, part: object) -> ToolCallPartial:
     """Return what a watcher sees of a tool's partial output."""
     return {"type": "tool_call_partial", "call_id": call.id, "name": call.name, "part": part}
 
 
-def result_event(call: CallView, message: Mapping[str, Any], seconds: float = 0.0) -> dict[str, Any]:
+def result_event(call: CallView, message: Mapping[str, Any], seconds: float = 0.0) -> ToolCallResult:
     """Return what a watcher sees when a call has its answer."""
     return {
         "type": "tool_call_result",

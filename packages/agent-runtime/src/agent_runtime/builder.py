@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_core import AgentError
+from agent_core.io import run_awaitable
 from agent_runtime.clock import SYSTEM_CLOCK, Clock
 from agent_runtime.errors import AgentNotFound, BuildError, BuildProblem, ResolveError
-from agent_runtime.fields import check_text
+from agent_runtime.fields import Text, check_text
 from agent_runtime.health import HEALTH, HealthRegistry
 from agent_runtime.registries import DuplicateId, PluginEntry, ProviderEntry, RegistrySet, ToolEntry
+from agent_runtime.remote import discover
 from agent_runtime.runtime import AgentRuntime
 from agent_runtime.specs import AgentSpec, ModelSpec
 
@@ -67,10 +69,9 @@ class AgentRuntimeBuilder:
 
     def with_spec_file(self, path: str | Path) -> AgentRuntimeBuilder:
         """Declare all agents and models of a TOML, YAML or JSON file, or of a folder of such."""
+        from agent_runtime.files import load_specs
 
         def add() -> None:
-            from agent_runtime.files import load_specs
-
             found = load_specs(path)
             self.with_agent_specs(found.agents)
             for model in found.models:
@@ -81,10 +82,10 @@ class AgentRuntimeBuilder:
     def with_provider(
         self,
         id: str,
-        provider: Any,
+        provider: object,
         *,
         config: Mapping[str, Any] | None = None,
-        extensions: Sequence[Any] = (),
+        extensions: Sequence[object] = (),
     ) -> AgentRuntimeBuilder:
         """Register a provider under an id, a class or an object, with its settings and extensions.
 
@@ -98,7 +99,7 @@ class AgentRuntimeBuilder:
 
         return self._try(id, add)
 
-    def with_plugin(self, id: str, plugin: Any) -> AgentRuntimeBuilder:
+    def with_plugin(self, id: str, plugin: object) -> AgentRuntimeBuilder:
         """Register a plugin of any kind but a provider, a class or an object; agents name it by its id."""
 
         def add() -> None:
@@ -108,7 +109,7 @@ class AgentRuntimeBuilder:
 
         return self._try(id, add)
 
-    def with_tool(self, id: str, tool: Any) -> AgentRuntimeBuilder:
+    def with_tool(self, id: str, tool: object) -> AgentRuntimeBuilder:
         """Offer a tool to all agents: a typed function, a tool plugin class or an object of one.
 
         A function is called by its id. A plugin may offer several tools, which have their own names.
@@ -171,8 +172,6 @@ class AgentRuntimeBuilder:
         A source that cannot be reached is listed in the runtime's `problems`, as are the agents that
         delegate to it, and the rest works.
         """
-        from agent_core.io import run_awaitable
-
         return run_awaitable(self.build_and_discover_async)
 
     async def build_and_discover_async(self) -> AgentRuntime:
@@ -183,8 +182,6 @@ class AgentRuntimeBuilder:
         return self._checked(self._runtime(tuple(problem for problem in problems if problem is not None)))
 
     async def _discover(self, source: RemoteSource) -> BuildProblem | None:
-        from agent_runtime.remote import discover
-
         try:
             found = await discover(
                 source.name, source.url, token=source.token, allow_private=source.allow_private
@@ -211,7 +208,7 @@ class AgentRuntimeBuilder:
 
     def _check_free(self, id: str, kind: str) -> None:
         """Refuse an id that a provider, plugin or tool has: explanations call all of them by it."""
-        check_text(f"the id of a {kind}", id, empty=False)
+        check_text(f"the id of a {kind}", id, Text())
         for registry in (self._registries.providers, self._registries.plugins, self._registries.tools):
             if id in registry:
                 raise DuplicateId(kind if registry.kind == kind else f"{registry.kind} and {kind}", id)
@@ -240,6 +237,6 @@ def _dry_run(runtime: AgentRuntime) -> list[BuildProblem]:
     return problems
 
 
-def _id_of(spec: Any) -> str:
+def _id_of(spec: object) -> str:
     found = spec.get("id") if isinstance(spec, Mapping) else getattr(spec, "id", None)
     return found if isinstance(found, str) else "?"

@@ -1,7 +1,10 @@
-"""The tool calls of one step: gated one by one, run beside each other where their tools allow it.
+"""The tool calls of one step: gated one by one, run at the same time where their tools allow it.
 
 Every call gets an answer, whatever happens: a call without one is a history that no provider takes.
 The answers stand in the order of the calls. Only a call that waits for a decision has none yet.
+
+Each answer is stored as soon as it is there, before anybody hears of it, also while other calls still run:
+nobody is ever shown a result that a crash can take back.
 """
 
 from __future__ import annotations
@@ -13,20 +16,20 @@ from typing import TYPE_CHECKING, Any
 from agent_core import AgentError, Message
 from agent_core.encoding import canonical
 from agent_core.errors import RequestCancelled
-from agent_core.frozen import freeze, thaw
+from agent_core.frozen import EMPTY, freeze, thaw
 from agent_core.pipeline.tool_calls import CallRefused, ToolHost, display_ready, preview_ready, ready_call
 from agent_core.pipeline.tools import INTERRUPTED, SUSPENDED, run_ready_call
 from agent_core.steps import Flow, run_blocking, with_events
 from agent_runtime.answers import NOT_RUN, part_event, refusal, result_event, start_event
-from agent_runtime.gating import Outcome, Pending, gated, suspension
+from agent_runtime.parallel import run_together
 from agent_runtime.phases import CallView, Phase
-from agent_runtime.together import run_together
+from agent_runtime.verdicts import Outcome, Pending, gated, suspension
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from agent_core.pipeline.tool_calls import ReadyCall
-    from agent_runtime.running import Run
+    from agent_runtime.run import Run
     from agent_runtime.suspension import Decision, Suspension
 
 _MISTAKES = ("invalid_arguments", "unknown_tool", "unreadable_call")
@@ -35,21 +38,35 @@ _MISTAKES = ("invalid_arguments", "unknown_tool", "unreadable_call")
 class Calls:
     """The calls of one step, and what they run with."""
 
-    def __init__(self, run: Run, host: ToolHost, calls: Sequence[Pending]) -> None:
+    def __init__(
+        self,
+        run: Run,
+        host: ToolHost,
+        calls: Sequence[Pending],
+        known: Mapping[str, dict[str, Any]] = EMPTY,
+    ) -> None:
         self._run = run
         self._host = host
         self._open = list(calls)
+        self._outcomes: dict[int, Outcome] = {}  # of open calls, behind one that has none yet
+        self._known = known
         self._all = len(self._open)
         self._mistaken = 0
 
     @classmethod
     def of_answer(
-        cls, run: Run, made: Sequence[Mapping[str, Any]], *, only: Collection[str] | None = None
+        cls,
+        run: Run,
+        made: Sequence[Mapping[str, Any]],
+        *,
+        only: Collection[str] | None = None,
+        known: Mapping[str, dict[str, Any]] = EMPTY,
     ) -> Flow[Calls]:
         """Return the calls that the model made, also if the caller leaves meanwhile: they want answers.
 
         Args:
             only: The ids of those that have no answer yet, if others do.
+            known: The answers of calls that are not to be run, by call id.
         """
         config = dict(run.agent.config)
         if run.offered is not None:  # what the model was not offered it must not call
@@ -60,7 +77,7 @@ class Calls:
             run.leave()
             host = yield from run.agent.core.tool_host(config)
         calls = [_pending(run, host, call, number) for number, call in enumerate(made)]
-        return cls(run, host, [call for call in calls if only is None or call.view.id in only])
+        return cls(run, host, [call for call in calls if only is None or call.view.id in only], known)
 
     @classmethod
     def resumed(cls, run: Run, decided: Mapping[str, Decision]) -> Flow[Calls]:
@@ -106,39 +123,63 @@ class Calls:
 
     def give_up(self, why: str) -> None:
         """Answer the calls that are not run any more, so that the history stays whole."""
-        messages = [refusal(call.view, NOT_RUN, f"the call was not run: {why}") for call in self._open]
-        self._run.append([Message.from_dict(message) for message in messages])
-        self._open = []
+        for call in tuple(self._open):
+            if call.number not in self._outcomes:
+                self._take(call, Outcome(refusal(call.view, NOT_RUN, f"the call was not run: {why}")))
 
     def _run_group(self, group: Sequence[Pending]) -> Flow[None]:
         flows = []
         for call in group:
-            settled = _unfit(call) or (yield from gated(self._run, call))
+            settled = self._settled_before(call) or (yield from gated(self._run, call))
             if settled is None:  # hooks see one call after the other, also where the tools do not wait
                 yield from self._run.phase(Phase.BEFORE_TOOL_EXECUTE, call=call.view)
+                self._run.begun.add(call.view.id)
                 yield from self._run.checkpoint("intent", call.view.id)
-            flows.append(self._answer(call) if settled is None else self._settled(call, settled))
-        outcomes = yield from self._outcomes(flows)
-        # First everything into the session: a hook that fails must not cost a result that is there.
-        for call, outcome in zip(group, outcomes, strict=True):
-            self._keep(call, outcome)
+            alone = len(group) == 1
+            answer = self._answer(call, alone=alone) if settled is None else self._settled(call, settled)
+            flows.append(answer)
+        outcomes = yield from self._answers(group, flows)
+        # Only when all is in the session: a hook that fails must not cost a result that is there.
         for call, outcome in zip(group, outcomes, strict=True):
             yield from self._tell_hooks(call, outcome)
 
-    def _outcomes(self, flows: Sequence[Flow[Outcome]]) -> Flow[Sequence[Outcome]]:
+    def _settled_before(self, call: Pending) -> Outcome | None:
+        """Return the answer of a call that is known already, or that no tool can run."""
+        known = self._known.get(call.view.id, call.refused)
+        return None if known is None else Outcome(known)
+
+    def _answers(self, group: Sequence[Pending], flows: Sequence[Flow[Outcome]]) -> Flow[Sequence[Outcome]]:
         if len(flows) == 1:
-            return [(yield from flows[0])]
+            outcome = yield from flows[0]
+            yield from self._store(group[0], outcome)
+            return [outcome]
+
+        def ended(index: int, outcome: Outcome) -> Flow[None]:
+            yield from self._store(group[index], outcome)
+            yield from self._run.settle()
+
+        limit = self._run.agent.tool_settings.concurrency
+        yield from self._run.settle()
         try:
-            return (
-                yield from run_together(flows, self._run.agent.tool_settings.concurrency, self._run.leave)
-            )
+            return (yield from run_together(flows, limit, self._run.leave, ended))
         except RequestCancelled as left:
             outcomes: Sequence[Outcome] = left.args[0]
             return outcomes
 
+    def _store(self, call: Pending, outcome: Outcome) -> Flow[None]:
+        """Take a call's answer into the session and have it kept; then show it."""
+        run = self._run
+        self._take(call, outcome)
+        if outcome.message is None:
+            return
+        try:
+            yield from run.keep("result", call.view.id)
+        except RequestCancelled:  # it is stored all the same, and so it is shown
+            run.leave()
+        yield from run.tell(result_event(call.view, outcome.message, outcome.seconds))
+        yield from run.pause("result", call.view.id)
+
     def _settled(self, call: Pending, outcome: Outcome) -> Flow[Outcome]:
-        if outcome.message is not None:
-            yield from self._run.tell(result_event(call.view, outcome.message))
         if outcome.suspension is None or call.ready is None:
             return outcome
         return Outcome(suspension=(yield from self._shown(call, call.ready, outcome.suspension)))
@@ -149,13 +190,19 @@ class Calls:
         about = {"preview": preview_ready(host, ready), "display": (yield from _display(host, ready))}
         return replace(waiting, parameters={**about, **waiting.parameters})
 
-    def _answer(self, call: Pending) -> Flow[Outcome]:
-        """Run one call: show its start, its partial output and its result."""
+    def _answer(self, call: Pending, *, alone: bool) -> Flow[Outcome]:
+        """Run one call: show its start and its partial output.
+
+        Args:
+            alone: Whether it is run as a part of the run's own flow, which can settle.
+        """
         run, view, ready = self._run, call.view, call.ready
         assert ready is not None
         host = self._host_for(call)
         display = yield from _display(host, ready)
         yield from run.tell(start_event(view, preview_ready(host, ready), display))
+        if alone:
+            yield from run.settle()
         began = run.clock.now()
         message = yield from with_events(run_ready_call(host, ready), partial(_parts, view))
         waits = message["metadata"].pop(SUSPENDED, None)
@@ -164,8 +211,7 @@ class Calls:
         if INTERRUPTED in message["metadata"]:
             run.leave()
         message = yield from self._transformed(view, message, host)
-        yield from run.tell(result_event(view, message, run.clock.now() - began))
-        return Outcome(message, ran=True)
+        return Outcome(message, ran=True, seconds=run.clock.now() - began)
 
     def _transformed(self, call: CallView, message: dict[str, Any], host: ToolHost) -> Flow[dict[str, Any]]:
         """Let plugins change a result; one that cannot leaves it as it is, since the tool has run."""
@@ -185,15 +231,15 @@ class Calls:
         run = self._run
         # The same for every try at one call, so that a tool can tell whether it has done this already.
         key = f"{run.run_id}:{call.view.id}"
-        told: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "tool_call_id": call.view.id,
             "idempotency_key": key,
             "session_id": run.session.session_id,
             "session_metadata": run.metadata(),
         }
         if call.suspension is not None:
-            told |= {"decision": call.view.decision, "suspended": call.suspension.data}
-            told["shown"] = call.suspension.parameters.get("display")  # by which somebody has decided
+            facts |= {"decision": call.view.decision, "suspended": call.suspension.data}
+            facts["shown"] = call.suspension.parameters.get("display")  # by which somebody has decided
         # A call alone, on a run that nobody can cancel, need not be watched, which is cheaper.
         watched = run.token is not None or _may_run_beside(call.view)
         token = run.cancellation if watched else None
@@ -202,13 +248,24 @@ class Calls:
             table=self._host.table,
             core=self._host.core,
             cancellation=token,
-            extra=run.context(**told),
+            extra=run.context(**facts),
         )
 
-    def _keep(self, call: Pending, outcome: Outcome) -> None:
+    def _take(self, call: Pending, outcome: Outcome) -> None:
+        """Note an outcome; it goes into the run when all calls before it have theirs."""
+        run = self._run
+        self._outcomes[call.number] = outcome
+        run.begun.discard(call.view.id)
+        if outcome.message is not None:
+            run.finished[call.view.id] = outcome.message
+        while self._open and (settled := self._outcomes.pop(self._open[0].number, None)) is not None:
+            first = self._open.pop(0)
+            run.finished.pop(first.view.id, None)
+            self._take_next(first, settled)
+
+    def _take_next(self, call: Pending, outcome: Outcome) -> None:
         """Put an outcome into the run: a message into the session, a suspension to those that wait."""
         run = self._run
-        self._open.remove(call)
         run.use(None)  # what a delegate used counts from now on
         if outcome.suspension is not None:
             run.waiting = (*run.waiting, outcome.suspension)
@@ -227,10 +284,12 @@ class Calls:
         if outcome.message is None:
             return
         run = self._run
-        if not run.engine.is_idle(Phase.AFTER_TOOL_EXECUTE):
-            result = freeze(outcome.message)
-            yield from run.phase(Phase.AFTER_TOOL_EXECUTE, call=call.view, result=result)
-        yield from run.checkpoint("result", call.view.id)
+        if run.engine.is_idle(Phase.AFTER_TOOL_EXECUTE):
+            return
+        before = run.state
+        yield from run.phase(Phase.AFTER_TOOL_EXECUTE, call=call.view, result=freeze(outcome.message))
+        if run.state is not before:
+            yield from run.checkpoint("result", call.view.id)
 
 
 def _pending(run: Run, host: ToolHost, call: Mapping[str, Any], number: int) -> Pending:
@@ -269,11 +328,6 @@ def _display(host: ToolHost, ready: ReadyCall) -> Flow[dict[str, Any] | None]:
     if not ready.binding.plugin.has("format_tool_call_display"):
         return None
     return (yield from run_blocking(partial(display_ready, host, ready)))
-
-
-def _unfit(call: Pending) -> Outcome | None:
-    """Return the core's own answer to a call that no tool can run; nobody need be asked about it."""
-    return None if call.refused is None else Outcome(call.refused)
 
 
 def _groups(calls: Sequence[Pending]) -> list[list[Pending]]:

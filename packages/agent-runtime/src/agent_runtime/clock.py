@@ -19,6 +19,7 @@ from agent_core.log import Logger
 from agent_core.steps import Flow, Run, Work, ask
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
     from agent_core import CancellationToken
@@ -90,7 +91,7 @@ class SystemClock:
         return self._alarms.set(time.monotonic() + seconds, callback)
 
 
-def tell(loop: Any, callback: Callable[[], None]) -> None:
+def tell(loop: AbstractEventLoop, callback: Callable[[], None]) -> None:
     """Call *callback* on an event loop, from any thread; a loop that is over needs to know nothing."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(callback)

@@ -1,4 +1,4 @@
-"""What a hook may ask for: state updates, scheduled actions, effects. Asking is all that it does."""
+"""What a hook returns: state updates, scheduled actions and effects, for the engine to carry out."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Command:
     actions: tuple[Action, ...] = ()
     effects: tuple[Effect, ...] = ()
 
-    def update(self, key: StateKey[Any] | str, value: Any) -> Command:
+    def update(self, key: StateKey[Any] | str, value: object) -> Command:
         """Also update a state key."""
         name = key if isinstance(key, str) else key.name
         return replace(self, updates=(*self.updates, Update(name, value)))
 
-    def schedule(self, name: str, payload: Any = None, *, phase: Phase | None = None) -> Command:
+    def schedule(self, name: str, payload: object = None, *, phase: Phase | None = None) -> Command:
         """Also schedule an action, by default for right after the hooks of this phase."""
         return replace(self, actions=(*self.actions, Action(name, payload, phase)))
 
-    def effect(self, name: str, payload: Any = None) -> Command:
+    def effect(self, name: str, payload: object = None) -> Command:
         """Also have a side effect."""
         return replace(self, effects=(*self.effects, Effect(name, payload)))
 

@@ -20,6 +20,7 @@ from agent_runtime.runs import RunRequest, RunScope
 from agent_runtime.suspension import Decision, read_saved_run
 
 if TYPE_CHECKING:
+    from agent_core import CancellationToken
     from agent_core.steps import Flow
     from agent_runtime.clock import Clock
     from agent_runtime.registries import RegistrySet
@@ -105,18 +106,17 @@ class DelegateTool:
         self._schemas = [schema_of(name, spec)]
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """Return the one tool."""
         return self._schemas
 
     def stream_tool(
         self,
-        tool_name: str,  # noqa: ARG002 - the hook's signature; there is one tool and no state
+        tool_name: str,
         arguments: Mapping[str, Any],
-        state: Mapping[str, Any] | None = None,  # noqa: ARG002 - as above
+        state: Mapping[str, object] | None = None,
         *,
-        cancellation: Any = None,
+        cancellation: CancellationToken | None = None,
         context: Mapping[str, Any] | None = None,
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[dict[str, object]]:
         """Run the agent and yield its events as parts, and last its answer."""
         call = _Call(self.spec.id, arguments, context or {}, cancellation, self._clock)
         with EventStream(self._run_child(call.request)) as stream:
@@ -126,13 +126,13 @@ class DelegateTool:
 
     async def stream_tool_async(
         self,
-        tool_name: str,  # noqa: ARG002 - see stream_tool
+        tool_name: str,
         arguments: Mapping[str, Any],
-        state: Mapping[str, Any] | None = None,  # noqa: ARG002 - as above
+        state: Mapping[str, object] | None = None,
         *,
-        cancellation: Any = None,
+        cancellation: CancellationToken | None = None,
         context: Mapping[str, Any] | None = None,
-    ) -> AsyncIterator[dict[str, Any]]:
+    ) -> AsyncIterator[dict[str, object]]:
         """Do what `stream_tool` does, on the running event loop."""
         call = _Call(self.spec.id, arguments, context or {}, cancellation, self._clock)
         async with AsyncEventStream(self._run_child(call.request)) as stream:
@@ -149,7 +149,7 @@ class _Call:
         agent_id: str,
         arguments: Mapping[str, Any],
         context: Mapping[str, Any],
-        token: Any,
+        token: CancellationToken | None,
         clock: Clock,
     ) -> None:
         self._scope: RunScope | None = context.get("run")
@@ -160,8 +160,8 @@ class _Call:
             request = self._resumed(agent_id, decision, data, token)
         self.request = self._within(request, clock)
 
-    def result(self, result: RunResult | None) -> dict[str, Any]:
-        """Return the tool's result, after telling the run above what was used.
+    def result(self, result: RunResult | None) -> dict[str, object]:
+        """Return the tool's result, after reporting to the run above what was used.
 
         Raises:
             ToolSuspended: If the agent waits for a decision.
@@ -178,7 +178,9 @@ class _Call:
         why = result.reason.detail or result.reason.code
         return {"success": False, "error": f"the agent ended early ({result.reason.code}): {why}.{said}"}
 
-    def _resumed(self, agent_id: str, decision: Decision, data: Mapping[str, Any], token: Any) -> RunRequest:
+    def _resumed(
+        self, agent_id: str, decision: Decision, data: Mapping[str, Any], token: CancellationToken | None
+    ) -> RunRequest:
         session = Session.from_dict(data["session"])
         saved = read_saved_run(session)
         if saved is not None:
@@ -215,6 +217,6 @@ def _suspended(result: RunResult) -> ToolSuspended:
     )
 
 
-def _shown(event: Mapping[str, Any]) -> dict[str, Any]:
+def _shown(event: Mapping[str, object]) -> dict[str, object]:
     """Return an event of a delegate for watchers of the run above: without whole sessions in it."""
     return {key: value for key, value in event.items() if key not in ("session", "messages")}

@@ -23,11 +23,15 @@ from agent_runtime.state import State, StateKey
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agent_core.events import WarningEvent
     from agent_runtime.env import ExecutionEnv
     from agent_runtime.phases import PhaseView
 
 MOST_ROUNDS = 16
 """How often actions of one phase may schedule more before that counts as an endless loop."""
+
+OWN_PLUGINS = frozenset({"loop_action_handlers", "max_rounds", "permissions"})
+"""Plugins of ours whose hooks and gates only look: nothing need be stored before they are asked."""
 
 _log = get_logger("runtime")
 
@@ -202,7 +206,7 @@ def finish_slowly(work: Callable[[], Any]) -> Flow[Any]:
 def warn(message: str, plugin: str | None = None) -> Flow[None]:
     """Tell whoever watches, and the log, of something that does not end the run."""
     _log.warning("run_warning", message=message, plugin=plugin)
-    event: dict[str, Any] = {"type": "warning", "message": message}
+    event: WarningEvent = {"type": "warning", "message": message}
     if plugin is not None:
         event["plugin"] = plugin
     yield Emit([event])

@@ -27,11 +27,10 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from agent_core import AgentError, ConfigError
-from agent_core.errors import ResolveError as CoreResolveError
+from agent_core.errors import ResolveError as CoreResolveError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -286,22 +285,13 @@ class ModelUnavailable(AgentError):
         )
 
 
-def nearest(name: object, known: Iterable[str]) -> str:
-    """Return a hint: the known name that looks most like *name*, or all that there are."""
-    there = [str(one) for one in known]
-    close = get_close_matches(str(name), there, n=1)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"known are {', '.join(map(repr, there))}" if there else "none is known"
-
-
 def describe(error: BaseException) -> dict[str, Any]:
     """Return an error as events and saved runs carry it: class, message, and the fields that help."""
-    told: dict[str, Any] = {"type": type(error).__name__, "message": str(error) or type(error).__name__}
+    described: dict[str, Any] = {"type": type(error).__name__, "message": str(error) or type(error).__name__}
     for name in ("code", "category", "status", "retry_after", "next_step", "request_id", "plugin", "hook"):
         value = getattr(error, name, None)
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-            told[name] = value
+            described[name] = value
     if notes := getattr(error, "__notes__", None):  # why fallbacks could not help, for example
-        told["notes"] = [str(note) for note in notes]
-    return told
+        described["notes"] = [str(note) for note in notes]
+    return described

@@ -28,7 +28,7 @@ class Inference:
         transform: Chooses what of the conversation is sent; the session keeps all.
         stream: Whether the answer is wanted piece by piece.
         cancellation: Cancelled when nobody waits for the answer any more.
-        context: What plugins are told.
+        context: What plugins receive.
         clock: By which pauses are made.
     """
 

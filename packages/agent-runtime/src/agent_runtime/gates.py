@@ -29,9 +29,9 @@ class Suspend:
     Attributes:
         message: What is asked, for the person who decides.
         action: A word for programs: "approve", "answer", or one's own.
-        parameters: What a front end needs to ask well.
+        parameters: Data that a front end needs for the question.
         response_schema: A JSON Schema that the decision's value must fit, if it has one.
-        mode: What becomes of the decision.
+        mode: How the decision is used.
     """
 
     message: str

@@ -7,23 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core import AgentError, Message, PluginError
 from agent_core.steps import Flow, with_events
-from agent_runtime.asking import usage_of
 from agent_runtime.commands import Command
-from agent_runtime.defaults.loop_actions import HIDDEN_TOOLS, MESSAGES, OFFERED_TOOLS, OVERRIDES
+from agent_runtime.defaults import HIDDEN_TOOLS, MESSAGES, OFFERED_TOOLS, OVERRIDES
 from agent_runtime.engine import warn
 from agent_runtime.env import Prompt
 from agent_runtime.executor import Inference
 from agent_runtime.patterns import Glob
 from agent_runtime.phases import Phase
 from agent_runtime.results import Usage
+from agent_runtime.side_request import usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agent_core import ToolDescriptor
+    from agent_core.events import Event
     from agent_core.pipeline.finish import TurnResult
     from agent_runtime.executor import Answer
-    from agent_runtime.running import Run
+    from agent_runtime.run import Run
 
 _ABSENT = object()
 _SUMMARIES = frozenset({"context.compactions"})
@@ -34,6 +35,7 @@ MOST_COMPACTIONS = 2
 def infer(run: Run) -> Flow[TurnResult]:
     """Ask the model, and once more after shortening the conversation if the provider wants it shorter."""
     _keep_added_messages(run)
+    yield from run.settle()
     answer = yield from _ask(run)
     run.next_request_done()
     yield from _take(run, answer)
@@ -58,8 +60,8 @@ def _take(run: Run, answer: Answer) -> Flow[None]:
     run.rounds += 1
     used = Usage.of_answer(usage_of(answer.turn.messages), answer.model)
     run.use(used)
-    event = {"type": "usage", "model": answer.model.id, "usage": used.to_dict(), "total": run.usage.to_dict()}
-    yield from run.tell(event)
+    total = run.usage.to_dict()
+    yield from run.tell({"type": "usage", "model": answer.model.id, "usage": used.to_dict(), "total": total})
 
 
 def _inference(run: Run) -> Inference:
@@ -178,19 +180,19 @@ class _Translation:
     def __init__(self, *, stream: bool) -> None:
         self._owes_text = stream  # a provider that sends no pieces still has said something in the end
 
-    def of_all(self, events: list[Any]) -> list[Any]:
-        """Return what a run tells of the core's events."""
-        return [told for event in events if (told := self._of(event)) is not None]
+    def of_all(self, events: list[Event]) -> list[Event]:
+        """Return what a run shows of the core's events."""
+        return [shown for event in events if (shown := self._of(event)) is not None]
 
-    def _of(self, event: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _of(self, event: Event) -> Event | None:
         if event["type"] == "partial":
             return self._of_partial(event["message"])
         if event["type"] == "final":
             return self._of_final(event["messages"])
         self._owes_text = self._owes_text or bool(event.get("discarded"))
-        return dict(event)
+        return event
 
-    def _of_partial(self, message: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _of_partial(self, message: Mapping[str, Any]) -> Event | None:
         if text := message.get("content"):
             self._owes_text = False
             return {"type": "text", "text": text}
@@ -207,6 +209,6 @@ class _Translation:
         status = message.get("status")
         return {"type": "status", "text": str(status)} if status else None
 
-    def _of_final(self, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    def _of_final(self, messages: Sequence[Mapping[str, Any]]) -> Event | None:
         text = "".join(str(message["content"]) for message in messages if message["content"])
         return {"type": "text", "text": text} if self._owes_text and text else None

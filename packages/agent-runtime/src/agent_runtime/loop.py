@@ -6,32 +6,37 @@ that it had produced up to then.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_core import ArgumentError, Message
 from agent_core.errors import RequestCancelled
 from agent_core.frozen import freeze, thaw
 from agent_core.log import get_logger
-from agent_runtime.asking import ask_beside
+from agent_core.steps import ask, nothing, once, relay, run_blocking
 from agent_runtime.calls import Calls
-from agent_runtime.defaults.loop_actions import MESSAGES
+from agent_runtime.defaults import MESSAGES
 from agent_runtime.engine import finish_slowly
 from agent_runtime.errors import DecisionError, describe
 from agent_runtime.inference import infer
 from agent_runtime.phases import Phase
+from agent_runtime.recovery import known_answers, recover
 from agent_runtime.results import Reason, RunResult
-from agent_runtime.running import Run, as_messages
+from agent_runtime.run import Run, as_messages
+from agent_runtime.runs import Keep, Receive, Settle
+from agent_runtime.side_request import ask_beside
 from agent_runtime.specs import HARD_CAP
 from agent_runtime.suspension import Decision, last_calls, match_decisions, unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from agent_core.events import RunEnd, RunStart
     from agent_core.pipeline.finish import TurnResult
-    from agent_core.steps import Flow
+    from agent_core.steps import Flow, Step
     from agent_runtime.clock import Clock
-    from agent_runtime.resolved import ResolvedAgent
-    from agent_runtime.runs import RunRequest
+    from agent_runtime.env import ResolvedAgent
+    from agent_runtime.runs import Checkpoint, RunRequest
 
 NATURAL_END = Reason("natural_end")
 SUSPENDED = Reason("suspended", "the run waits for decisions")
@@ -46,21 +51,60 @@ _log = get_logger("runtime")
 
 
 def run_request(agent: ResolvedAgent, request: RunRequest, clock: Clock) -> Flow[RunResult]:
-    """Run an agent, and return what it came to.
+    """Run an agent, and return what it came to; the request's own functions keep it and bring messages.
 
     Raises:
         ArgumentError: If there is nothing to ask the model.
         DecisionError: If a decision does not fit what the session waits for. Nothing was done then.
     """
-    run = Run(agent, request, clock, ask_beside)
+    keeps = request.checkpoint is not None
+    return relay(run_agent(agent, request, clock, keeps=keeps), partial(_answer_step, request))
+
+
+def _answer_step(request: RunRequest, step: Step[Any]) -> Flow[Any] | None:
+    if isinstance(step, Keep):
+        return _keep(request, step.checkpoint)
+    if isinstance(step, Receive):
+        return _received(request)
+    return nothing() if isinstance(step, Settle) else None
+
+
+def _keep(request: RunRequest, checkpoint: Checkpoint) -> Flow[None]:
+    """Have the caller store a checkpoint at once.
+
+    Raises:
+        RequestCancelled: If the caller has left meanwhile; it is stored then, too.
+    """
+    assert request.checkpoint is not None
+    keep = once(partial(request.checkpoint, checkpoint))
     try:
-        given, decided = _asked(run)
+        yield from finish_slowly(keep)
+    except RequestCancelled:
+        # The one under way must not come in behind the next, nor be left out: wait for it.
+        yield from run_blocking(keep)
+        raise
+
+
+def _received(request: RunRequest) -> Flow[list[Message]]:
+    inbox = request.inbox
+    return [] if inbox is None else as_messages((yield from finish_slowly(inbox)))
+
+
+def run_agent(agent: ResolvedAgent, request: RunRequest, clock: Clock, *, keeps: bool) -> Flow[RunResult]:
+    """Run an agent for somebody who answers `Keep`, `Settle` and `Receive`; without *keeps* only `Receive`.
+
+    Raises:
+        ArgumentError, DecisionError: As of `run_request`.
+    """
+    run = Run(agent, request, clock, ask_beside, keeps=keeps)
+    try:
+        run.given, decided = _asked(run)
     except Exception:
         run.end()
         raise
     reason, error = CANCELLED, None
     try:
-        reason = yield from _go(run, given, decided)
+        reason = yield from _go(run, decided)
     except RequestCancelled:
         reason = run.cause or CANCELLED
     except Exception as failure:  # noqa: BLE001 - whatever it is, what the run produced is kept
@@ -92,10 +136,11 @@ def _check_something_to_do(run: Run, given: Sequence[Message], decided: bool) ->
         )
 
 
-def _go(run: Run, given: Sequence[Message], decided: dict[str, Decision]) -> Flow[Reason]:
-    yield from run.tell(_run_start(run))
-    yield from _activate(run)
-    yield from run.phase(Phase.RUN_START)
+def _go(run: Run, decided: dict[str, Decision]) -> Flow[Reason]:
+    given = bool(run.given)
+    # Calls that are decided or left over answer what was said before, so their results come first.
+    comes_first = not decided and not run.resumed
+    yield from _begin(run, brings=given and comes_first)
     if decided:
         yield from _resume(run, decided)
     if run.resumed:
@@ -104,10 +149,8 @@ def _go(run: Run, given: Sequence[Message], decided: dict[str, Decision]) -> Flo
         return SUSPENDED
     if decided and not given and (stop := run.stop() or _met(run)) is not None:
         return stop
-    _abandon_waiting(run)
-    if given:
-        run.append(given)
-        yield from run.checkpoint("input")
+    if run.given:
+        yield from _bring(run)
     elif run.resumed and _has_answered(run) and (reason := (yield from _what_next(run))) is not None:
         return reason
     while True:
@@ -116,13 +159,46 @@ def _go(run: Run, given: Sequence[Message], decided: dict[str, Decision]) -> Flo
             return reason
 
 
+def _begin(run: Run, *, brings: bool) -> Flow[None]:
+    """Add what was said, and tell everybody that the run begins: once they hear of it, that is safe."""
+    if not run.resumed:
+        _answer_left_calls(run)
+    if brings:
+        yield from _bring(run)
+    yield from run.tell(_run_start(run))
+    yield from _activate(run)
+    yield from run.phase(Phase.RUN_START)
+
+
+def _bring(run: Run) -> Flow[None]:
+    """Add what was said, and have it kept."""
+    _abandon_waiting(run)
+    given, run.given = run.given, []
+    run.append(given)
+    yield from run.checkpoint("input")
+
+
 def _run_left_calls(run: Run) -> Flow[None]:
-    """Run the calls that have no answer, since the process that made them stopped before."""
+    """Answer the calls that have no answer, since the process that made them stopped before.
+
+    Those are run that had not begun, or that may safely be run again.
+    """
     left = {call["id"] for call in unanswered(run.session)}
     left -= {waiting.call_id for waiting in run.waiting}
-    if left:
+    if left and run.earlier is not None:
         made = thaw(freeze(last_calls(run.session)))
-        yield from (yield from Calls.of_answer(run, made, only=left)).run()
+        known = known_answers(run.earlier, run.agent.tools, run.session)
+        yield from (yield from Calls.of_answer(run, made, only=left, known=known)).run()
+
+
+def _answer_left_calls(run: Run) -> None:
+    """Answer the calls of a run that broke off and that nobody goes on with, as far as it is known how."""
+    if (saved := run.earlier) is None or not (saved.finished or saved.begun):
+        return
+    waits = {waiting.call_id for waiting in run.waiting}
+    left = {call["id"] for call in unanswered(run.session)} - waits
+    only = left.intersection({*saved.finished, *saved.begun})
+    run.session, _ = recover(run.agent.core, run.session, saved.begun, finished=saved.finished, only=only)
 
 
 def _has_answered(run: Run) -> bool:
@@ -145,14 +221,14 @@ def _step(run: Run) -> Flow[Reason | None]:
     turn = yield from infer(run)
     yield from _answered(run, turn)
     yield from run.phase(Phase.STEP_END)
-    added = [message.frozen_dict() for message in run.session.history[before:]]
+    added: list[dict[str, Any]] = [message.frozen_dict() for message in run.session.history[before:]]
     yield from run.tell({"type": "step_end", "round": run.round, "messages": added})
     run.check()
     return (yield from _what_next(run))
 
 
 def _answered(run: Run, turn: TurnResult) -> Flow[None]:
-    """Do what the model's answer asks for: run its calls, unless the run shall end before."""
+    """Do what the model's answer asks for: run its calls, unless the run should end first."""
     made = run.agent.core.extract_tool_calls_from_messages(turn.messages)
     calls = (yield from Calls.of_answer(run, made)) if made else None
     if calls is not None:
@@ -194,9 +270,7 @@ def _what_next(run: Run) -> Flow[Reason | None]:
 
 def _take_inbox(run: Run) -> Flow[bool]:
     """Add what came while the run was busy; say whether anything did."""
-    if run.request.inbox is None:
-        return False
-    messages = as_messages((yield from finish_slowly(run.request.inbox)))
+    messages = yield from ask(Receive())
     if messages:
         run.append(messages)
         yield from run.checkpoint("input")
@@ -245,6 +319,8 @@ def _activate(run: Run) -> Flow[None]:
 
 def _closing(run: Run, reason: Reason) -> Iterator[Flow[None]]:
     """Yield what is to be done at the end of a run, one by one; what fails does not spare the rest."""
+    if run.given:  # it ended while calls were answered that come before
+        yield _bring(run)
     yield run.phase(Phase.RUN_END, reason=reason)
     for plugin in reversed(run.agent.env.plugins):
         hook = getattr(plugin, "on_deactivate", None)
@@ -256,17 +332,18 @@ def _closing(run: Run, reason: Reason) -> Iterator[Flow[None]]:
 def _lifecycle(run: Run, plugin: Any, name: str, hook: Any, reason: Reason | None = None) -> Flow[None]:
     phase = Phase.RUN_START if name == "on_activate" else Phase.RUN_END
     owner = str(getattr(plugin, "name", type(plugin).__name__))
+    yield from run.settle_before([owner])
     command = yield from run.engine.call(owner, name, hook, run.view(phase, run.state, reason=reason))
     yield from run.engine.do(phase, lambda state: run.view(phase, state), command)
 
 
 def _failed(run: Run, failure: Exception) -> Flow[tuple[Reason, Exception]]:
     """Return how a run ends that failed, and keep what the failing request had brought."""
-    partial = getattr(failure, "partial", None)
-    # A question beside the conversation has a session of its own, which is nobody's business here.
-    if partial is not None and partial["session"].session_id == run.session.session_id:
-        run.session = partial["session"]
-        made = run.agent.core.extract_tool_calls_from_messages(partial["messages"])
+    begun = getattr(failure, "partial", None)
+    # A side question has a session of its own, which does not matter here.
+    if begun is not None and begun["session"].session_id == run.session.session_id:
+        run.session = begun["session"]
+        made = run.agent.core.extract_tool_calls_from_messages(begun["messages"])
         if made:
             (yield from Calls.of_answer(run, made)).give_up("the answer broke off")
     _log.warning("run_failed", run_id=run.run_id, agent_id=run.agent.spec.id, error=str(failure))
@@ -312,7 +389,7 @@ def _result(run: Run, reason: Reason, error: Exception | None) -> RunResult:
     )
 
 
-def _run_start(run: Run) -> dict[str, Any]:
+def _run_start(run: Run) -> RunStart:
     return {
         "type": "run_start",
         "run_id": run.run_id,
@@ -323,7 +400,7 @@ def _run_start(run: Run) -> dict[str, Any]:
     }
 
 
-def _run_end(run: Run, result: RunResult) -> dict[str, Any]:
+def _run_end(run: Run, result: RunResult) -> RunEnd:
     return {
         "type": "run_end",
         "run_id": run.run_id,

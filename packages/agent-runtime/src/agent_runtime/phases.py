@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agent_core import Message, Session
-    from agent_runtime.policies.stats import RunStats
+    from agent_runtime.policies import RunStats
     from agent_runtime.results import Reason, Usage
     from agent_runtime.runs import RunInfo
     from agent_runtime.specs import AgentSpec

@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from agent_core import AgentError, ConfigError, FunctionTool, RegistrationError, tool
 from agent_core.frozen import EMPTY, FrozenDict, freeze
-from agent_core.plugin.extension import ExtensionWrapper
-from agent_core.plugin.feature import FeatureWrapper
+from agent_core.plugin.feature import ExtensionWrapper, FeatureWrapper
 from agent_core.plugin.provider import API_HOOKS, ProviderWrapper
 from agent_core.plugin.tool import RUN_HOOKS, ToolWrapper
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_core.plugin.base import PluginWrapper
     from agent_runtime.specs import AgentSpec, ModelSpec
 
@@ -22,7 +23,7 @@ T = TypeVar("T")
 PluginKind = Literal["feature", "tool", "extension"]
 
 
-class DuplicateId(AgentError, ValueError):  # noqa: N818 - reads as what happened
+class DuplicateId(AgentError, ValueError):
     """Something of that id is there already; `kind` and `id` say what."""
 
     def __init__(self, kind: str, id: str) -> None:
@@ -65,11 +66,9 @@ class Registry(Generic[T]):
             self.version += 1
 
     def get(self, id: str) -> T | None:
-        """Return what has that id, or None."""
         return self._items.get(id)
 
     def ids(self) -> list[str]:
-        """Return all ids, in order."""
         return list(self._items)
 
     def items(self) -> list[tuple[str, T]]:
@@ -96,7 +95,7 @@ class ProviderEntry:
 
     @classmethod
     def of(
-        cls, id: str, plugin: Any, config: Mapping[str, Any] | None, extensions: Sequence[Any]
+        cls, id: str, plugin: object, config: Mapping[str, Any] | None, extensions: Sequence[object]
     ) -> ProviderEntry:
         """Wrap a provider class or object.
 
@@ -122,13 +121,12 @@ class PluginEntry:
     required: bool = False
 
     @property
-    def plugin(self) -> Any:
-        """The plugin object itself."""
+    def plugin(self) -> object:
         return self.wrapper.plugin
 
     @classmethod
-    def of(cls, id: str, plugin: Any, *, required: bool = False) -> PluginEntry:
-        """Wrap a plugin class or object; what it can do tells its kind.
+    def of(cls, id: str, plugin: object, *, required: bool = False) -> PluginEntry:
+        """Wrap a plugin class or object; its methods show its kind.
 
         One with nothing but `register` is a feature without hooks to the core.
 
@@ -161,7 +159,7 @@ class ToolEntry:
     owner: str
 
     @classmethod
-    def of(cls, id: str, given: Any, owner: str, *, name: str | None = None) -> ToolEntry:
+    def of(cls, id: str, given: object, owner: str, *, name: str | None = None) -> ToolEntry:
         """Wrap a typed function, which is then called *id*, or a tool plugin class or object.
 
         Raises:
@@ -173,12 +171,12 @@ class ToolEntry:
         return cls(id, wrapper, owner)
 
 
-def _as_tool(id: str, given: Any) -> Any:
+def _as_tool(id: str, given: object) -> object:
     if isinstance(given, FunctionTool):
         return given if given.name == id else given.renamed(id)
     if isinstance(given, type) or hasattr(given, "get_tool_schemas"):
         return given
-    return tool(given, name=id)
+    return tool(cast("Callable[..., object]", given), name=id)
 
 
 @dataclass(frozen=True, slots=True)

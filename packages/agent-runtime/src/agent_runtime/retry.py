@@ -29,14 +29,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import isnan
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
+from random import random
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from agent_core import ProviderError
 from agent_core.errors import ArgumentError, RequestCancelled
-from agent_core.steps import Emit, Flow, Read
+from agent_core.events import Fallback, Retry
+from agent_core.steps import Emit, Flow, Read, Relay, relay
 from agent_runtime.clock import pause
 from agent_runtime.errors import ModelUnavailable
-from agent_runtime.events import Fallback, Retry
 from agent_runtime.executor import Answer
 from agent_runtime.health import HEALTH, HealthRegistry
 
@@ -130,7 +131,6 @@ def _seconds(value: Any) -> float | None:
 
 
 def _any_number() -> float:
-    from random import random
 
     return random()  # noqa: S311 - spreads requests over time, keeps no secret
 
@@ -342,27 +342,15 @@ def _most_telling(given_up: list[_Failed]) -> Exception:
 
 
 def _watched(flow: Flow[R], shown: list[bool]) -> Flow[R]:
-    """Pass a flow through, and note in *shown* when the caller gets to see something of an answer.
+    """Pass a flow through, and note in *shown* when the caller gets to see something of an answer."""
 
-    From then on, and from the next step that is answered by nothing, the flow is on its own again: a
-    stream of many chunks should not pay for being watched.
-    """
-    resume: Any = flow.send
-    value: Any = None
-    while True:
-        try:
-            step = resume(value)
-        except StopIteration as done:
-            return cast("R", done.value)
-        if not shown and _shows(step):
-            shown.append(True)
-        try:
-            resume, value = flow.send, (yield step)
-        except BaseException as error:  # noqa: BLE001 - passed on to the flow, whatever it is
-            resume, value = flow.throw, error
-            continue
-        if shown and value is None:
-            return (yield from flow)
+    def note(step: Step[Any]) -> Relay | None:
+        if not shown and not _shows(step):
+            return None
+        shown[:] = [True]
+        return Relay.REST
+
+    return relay(flow, note)
 
 
 def _shows(step: Step[Any]) -> bool:

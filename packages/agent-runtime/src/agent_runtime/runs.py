@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from agent_core.frozen import EMPTY
+from agent_core.steps import Step
 from agent_runtime.results import Usage
 
 if TYPE_CHECKING:
@@ -18,7 +19,14 @@ if TYPE_CHECKING:
     from agent_runtime.specs import ModelSpec
     from agent_runtime.suspension import Decision
 
+DEFAULT_TIMEOUT = 7200.0
+"""Seconds for a run whose time nobody limited. It only has to end what hangs, so it is longer than the
+longest single thing that a run usually waits for: a command of an hour, and the work around it."""
+
 Input = "str | Message | Mapping[str, Any]"
+
+
+CheckpointKind = Literal["input", "answer", "intent", "result", "end"]
 
 
 class Checkpoint(NamedTuple):
@@ -26,19 +34,45 @@ class Checkpoint(NamedTuple):
 
     Attributes:
         kind: "input" when the request's messages were added, "answer" when the model answered,
-            "intent" before a tool runs, "result" after it did, "end" when the run is over or waits.
+            "intent" before a tool runs, "result" when it has, before anybody hears of its result, "end" when
+            the run is over or waits.
         session: The session as of then.
         call_id: The tool call that "intent" and "result" are about.
     """
 
-    kind: Literal["input", "answer", "intent", "result", "end"]
+    kind: CheckpointKind
     session: Session
     call_id: str | None = None
 
 
+class Keep(Step[None]):
+    """Write this checkpoint down, at the latest with the next `Settle`; the run goes on at once."""
+
+    __slots__ = ("checkpoint",)
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+
+
+class Settle(Step[None]):
+    """Go on when every checkpoint up to here is stored, and every event shown.
+
+    A run asks for this before anything that cannot be undone: a question to the model, a tool, a hook of
+    somebody else's. So whoever keeps the run may write all that came since the last time at once.
+    """
+
+    __slots__ = ()
+
+
+class Receive(Step[list[Any]]):
+    """Settle, then answer with the messages that arrived during the run."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a run shall do.
+    """What a run should do.
 
     Attributes:
         agent_id: The agent to run.
@@ -48,17 +82,21 @@ class RunRequest:
         run_id: The run's id; by default a new one, or that of the run that is resumed.
         config: Settings for this run's requests, over all others.
         stream: Whether answers are wanted piece by piece.
-        timeout: Seconds after which the run is stopped, whatever it is doing.
+        timeout: Seconds after which the run is stopped, whatever it is doing; time in which it waits for a
+            decision does not count. "default" leaves it to the agent's stop condition `timeout`, and where
+            there is none to `DEFAULT_TIMEOUT`, two hours. None sets no limit besides the agent's.
         token_budget: How many tokens it may use.
         cost_budget: How much it may cost.
-        cancellation: A token by which the caller can take the run back.
-        context: What plugins and tools are told beside what the platform tells them.
+        cancellation: A token with which the caller can cancel the run.
+        context: What plugins and tools receive in addition to the platform's own context.
         checkpoint: Called whenever there is something new to keep, before the run goes on.
         pauses: Whether an event `kept` follows each checkpoint, so that whoever reads the events can stop
             there and nothing more is begun.
         resumable: Whether the session has at every checkpoint what another process needs to go on with the
-            run: it gives that session, the same run_id, and True here. Calls that have no answer are run.
-        inbox: Asked after each step for messages that came meanwhile; the run goes on with them.
+            run: it gives that session, the same run_id, and True here. Calls that had not begun are run; one
+            that had is run again only if its tool is `idempotent`, and the model reads that it may have
+            run otherwise.
+        inbox: Returns messages that have arrived; called after each step, and the run continues with them.
         granted: Asked before each call for what people have granted since the agent was declared: rules
             that allow or deny. It is the only way by which permissions change during a run.
         parents: The agents that delegated to this one, outermost first.
@@ -72,7 +110,7 @@ class RunRequest:
     run_id: str | None = None
     config: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     stream: bool = True
-    timeout: float | None = None
+    timeout: float | Literal["default"] | None = "default"
     token_budget: int | None = None
     cost_budget: float | None = None
     cancellation: CancellationToken | None = None
@@ -97,10 +135,10 @@ class RunInfo:
         model: The model that answers; a fallback while one does.
         tools: The tools that the model is offered.
         clock: The run's clock.
-        cancellation: Cancelled when the run shall stop.
-        ask: Asks a model something beside the conversation: ``yield from run.ask(messages, model=None,
+        cancellation: Cancelled when the run should stop.
+        ask: Asks a model something outside the conversation: ``yield from run.ask(messages, model=None,
             config={})`` in a hook that is a generator returns the text of the answer.
-        granted: Returns what people have granted; it may wait for a store. None if nobody can grant anything.
+        granted: Returns what people have granted; it may wait for a store. None if the request has no grants.
     """
 
     run_id: str

@@ -15,9 +15,9 @@ from agent_runtime.resolve import Resolver
 
 if TYPE_CHECKING:
     from agent_core.steps import Flow
+    from agent_runtime.env import ResolvedAgent
     from agent_runtime.errors import BuildProblem
     from agent_runtime.registries import RegistrySet
-    from agent_runtime.resolved import ResolvedAgent
     from agent_runtime.results import RunResult
     from agent_runtime.runs import RunRequest
 

@@ -1,9 +1,9 @@
 """The JSON Schema of declarations, made from the dataclasses that read them.
 
-Types and defaults come from the fields, descriptions from the "Attributes:" block of each docstring, so
-that a field cannot be added or renamed without the schema following. What no annotation tells, the limits
-of numbers and the few rules that join two fields, stands in the tables below; the rest (a reply that must be
-shorter than its window) only the dataclasses know, and they have the last word.
+Types, limits and defaults come from the fields, descriptions from the "Attributes:" block of each docstring,
+so that a field cannot be added, renamed or limited without the schema following. What no annotation says,
+other forms that are read as well and the few rules that join two fields, is in the tables below; the rest (a
+reply that must be shorter than its window) only the dataclasses know, and they have the last word.
 
 `python -m agent_runtime.schema` prints the schema of a whole file of declarations.
 """
@@ -15,23 +15,13 @@ import inspect
 import json
 import re
 import sys
-import types
 from collections.abc import Mapping
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
 
-from agent_runtime.policies.conditions import (
-    CONDITIONS,
-    ConsecutiveErrors,
-    ContentMatch,
-    CostBudget,
-    MaxRounds,
-    RepeatedCalls,
-    StopCondition,
-    StopOnTool,
-    Timeout,
-    TokenBudget,
-)
-from agent_runtime.specs import HARD_CAP, AgentSpec, ContextPolicy, ModelSpec, RemoteEndpoint, RetryPolicy
+from agent_runtime import fields
+from agent_runtime.fields import Range, Rule, Text, init_fields
+from agent_runtime.policies import CONDITIONS, ContentMatch, StopCondition, StopOnTool
+from agent_runtime.specs import AgentSpec, ContextPolicy, ModelSpec, RemoteEndpoint, RetryPolicy
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 """Which JSON Schema the schemas are written in."""
@@ -39,42 +29,6 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
 
 _NAME: Schema = {"type": "string", "pattern": r"\S"}
-_NUMBER: Schema = {"minimum": 0}
-_COUNT: Schema = {"minimum": 1}
-_TIMES: Schema = {"minimum": 0, "maximum": 20}
-
-# What a field may hold, as far as its annotation does not say it.
-_LIMITS: dict[tuple[type, str], Schema] = {
-    (AgentSpec, "id"): _NAME,
-    (AgentSpec, "max_rounds"): {"minimum": 1, "maximum": HARD_CAP},
-    (ModelSpec, "id"): _NAME,
-    (ModelSpec, "provider"): _NAME,
-    (ModelSpec, "context_window"): _COUNT,
-    (ModelSpec, "max_output_tokens"): _COUNT,
-    (ModelSpec, "input_price"): _NUMBER,
-    (ModelSpec, "output_price"): _NUMBER,
-    (ModelSpec, "cached_input_price"): _NUMBER,
-    (RetryPolicy, "max_retries"): _TIMES,
-    (RetryPolicy, "stream_retries"): _TIMES,
-    (RetryPolicy, "base_delay"): _NUMBER,
-    (RetryPolicy, "max_delay"): _NUMBER,
-    (RetryPolicy, "max_retry_after"): _NUMBER,
-    (RetryPolicy, "deadline"): _NUMBER,
-    (ContextPolicy, "max_tokens"): _COUNT,
-    (ContextPolicy, "reserve_tokens"): _NUMBER,
-    (ContextPolicy, "keep_recent"): _COUNT,
-    (RemoteEndpoint, "url"): {"pattern": "^https?://"},
-    (RemoteEndpoint, "token"): {"pattern": r"\S"},
-    (RemoteEndpoint, "timeout"): {"minimum": 0.001},
-    (RemoteEndpoint, "max_bytes"): _COUNT,
-    (MaxRounds, "rounds"): _COUNT,
-    (Timeout, "seconds"): {"minimum": 0.001},
-    (TokenBudget, "tokens"): _COUNT,
-    (CostBudget, "amount"): _NUMBER,
-    (ConsecutiveErrors, "count"): _COUNT,
-    (RepeatedCalls, "count"): {"minimum": 2},
-}
-
 # Where another form is read as well, or a section has a shape of its own.
 _INSTEAD: dict[tuple[type, str], Schema] = {
     (AgentSpec, "endpoint"): {
@@ -84,9 +38,6 @@ _INSTEAD: dict[tuple[type, str], Schema] = {
         "type": "object",
         "propertyNames": _NAME,
         "properties": {"retry": {"$ref": "#/$defs/retry"}},
-    },
-    (ContextPolicy, "compact_at"): {
-        "anyOf": [{"type": "number", "minimum": 0.1, "maximum": 1}, {"const": False}, {"type": "null"}]
     },
     (StopOnTool, "tools"): {"anyOf": [{"type": "array", "items": _NAME}, _NAME]},
 }
@@ -126,10 +77,10 @@ def spec_schema() -> Schema:
         },
         "additionalProperties": False,
         "$defs": {
-            "agent": _object(AgentSpec),
-            "named_agent": _object(AgentSpec, without="id"),
-            "model": _object(ModelSpec),
-            "named_model": _object(ModelSpec, without="id"),
+            "agent": object_schema(AgentSpec),
+            "named_agent": object_schema(AgentSpec, without="id"),
+            "model": object_schema(ModelSpec),
+            "named_model": object_schema(ModelSpec, without="id"),
             **_parts(),
         },
     }
@@ -137,12 +88,12 @@ def spec_schema() -> Schema:
 
 def agent_schema() -> Schema:
     """Return the schema of one agent, as `AgentSpec.from_dict` reads it."""
-    return {"$schema": DIALECT, "title": "Agent", **_object(AgentSpec), "$defs": _parts()}
+    return {"$schema": DIALECT, "title": "Agent", **object_schema(AgentSpec), "$defs": _parts()}
 
 
 def model_schema() -> Schema:
     """Return the schema of one model, as `ModelSpec.from_dict` reads it."""
-    return {"$schema": DIALECT, "title": "Model", **_object(ModelSpec)}
+    return {"$schema": DIALECT, "title": "Model", **object_schema(ModelSpec)}
 
 
 def described(cls: type) -> dict[str, str]:
@@ -156,7 +107,7 @@ def described(cls: type) -> dict[str, str]:
     found = re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", block, re.MULTILINE)
     said = {name: " ".join(words.split()) for name, words in found}
     first = summary.split("\n\n", maxsplit=1)[0]
-    return {field.name: said.get(field.name, " ".join(first.split())) for field in _fields(cls)}
+    return {field.name: said.get(field.name, " ".join(first.split())) for field in init_fields(cls)}
 
 
 def _by_id(kind: str, description: str) -> Schema:
@@ -174,16 +125,16 @@ def _by_id(kind: str, description: str) -> Schema:
 def _parts() -> Schema:
     conditions = {f"{name}_condition": _condition(kind) for name, kind in CONDITIONS.items()}
     return {
-        "context_policy": _object(ContextPolicy),
-        "endpoint": _object(RemoteEndpoint),
-        "retry": _object(RetryPolicy),
+        "context_policy": object_schema(ContextPolicy),
+        "endpoint": object_schema(RemoteEndpoint),
+        "retry": object_schema(RetryPolicy),
         "stop_condition": {"oneOf": [{"$ref": f"#/$defs/{name}"} for name in conditions]},
         **conditions,
     }
 
 
 def _condition(kind: type[StopCondition]) -> Schema:
-    schema = _object(kind)
+    schema = object_schema(kind)
     named = {"const": kind.type, "description": "Which condition this is."}
     return {
         **schema,
@@ -192,17 +143,17 @@ def _condition(kind: type[StopCondition]) -> Schema:
     }
 
 
-def _object(cls: Any, *, without: str = "") -> Schema:
+def object_schema(cls: type, *, without: str = "") -> Schema:
     """Return the schema of a dataclass: every field, and none but them."""
-    listed = [field for field in _fields(cls) if field.name != without]
-    hints, said = get_type_hints(cls), described(cls)
+    listed = [field for field in init_fields(cls) if field.name != without]
+    rules, said = fields.rules(cls), described(cls)
     schema: Schema = {
         "type": "object",
         "description": _summary(cls),
         "properties": {
             field.name: {
                 "description": said[field.name],
-                **_value(cls, field, hints[field.name]),
+                **_value(cls, field.name, rules[field.name]),
                 **_default(field),
             }
             for field in listed
@@ -218,10 +169,6 @@ def _summary(cls: type) -> str:
     return " ".join(inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].split())
 
 
-def _fields(cls: Any) -> list[dataclasses.Field[Any]]:
-    return [field for field in dataclasses.fields(cls) if field.init]
-
-
 def _is_required(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
@@ -232,21 +179,33 @@ def _default(field: dataclasses.Field[Any]) -> Schema:
     return {"default": list(field.default) if isinstance(field.default, tuple) else field.default}
 
 
-def _value(cls: type, field: dataclasses.Field[Any], hint: Any) -> Schema:
-    instead = _INSTEAD.get((cls, field.name))
-    return {**_typed(hint), **_LIMITS.get((cls, field.name), {})} if instead is None else instead
+def _value(cls: type, name: str, rule: Rule) -> Schema:
+    instead = _INSTEAD.get((cls, name))
+    if instead is not None:
+        return instead
+    schema = {**_typed(rule.kind), **_limited(rule.limits)}
+    if isinstance(rule.limits, Range) and rule.limits.off:
+        return {"anyOf": [schema, {"const": False}, {"type": "null"}]}
+    return _optional(schema) if rule.optional else schema
 
 
-def _typed(hint: Any) -> Schema:
-    """Return the schema of an annotation, of those kinds that declarations use."""
-    if get_origin(hint) in {Union, types.UnionType}:
-        return _optional(_typed(next(kind for kind in get_args(hint) if kind is not type(None))))
-    if get_origin(hint) is tuple:
-        item = get_args(hint)[0]
+def _typed(kind: Any) -> Schema:
+    """Return the schema of a type, of those kinds that declarations use."""
+    if get_origin(kind) is tuple:
+        item = get_args(kind)[0]
         return {"type": "array", "items": _NAME if item is str else _typed(item)}
-    if get_origin(hint) is Mapping:
+    if get_origin(kind) is Mapping:
         return {"type": "object", "propertyNames": _NAME}
-    return {"type": _SIMPLE[hint]} if hint in _SIMPLE else {"$ref": f"#/$defs/{_REFERENCES[hint]}"}
+    return {"type": _SIMPLE[kind]} if kind in _SIMPLE else {"$ref": f"#/$defs/{_REFERENCES[kind]}"}
+
+
+def _limited(limits: Range | Text | None) -> Schema:
+    if limits is None:
+        return {}
+    if isinstance(limits, Text):
+        return {"pattern": limits.pattern}
+    most = {} if limits.most is None else {"maximum": limits.most}
+    return {"minimum": limits.least, **most}
 
 
 def _optional(schema: Schema) -> Schema:

@@ -9,22 +9,23 @@ from __future__ import annotations
 
 from dataclasses import fields as dataclass_fields
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agent_core import ConfigError, PluginError
 from agent_core.config import read_config
 from agent_core.encoding import canonical, parse
+from agent_core.errors import nearest
 from agent_core.frozen import thaw
 from agent_runtime import fields
-from agent_runtime.errors import EnvBuildError, InvalidPluginConfig, SpecError, nearest
-from agent_runtime.resolved import ToolSettings
-from agent_runtime.specs import AgentSpec, RetryPolicy
+from agent_runtime.errors import EnvBuildError, InvalidPluginConfig, SpecError
+from agent_runtime.specs import AgentSpec, RetryPolicy, ToolSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from agent_runtime.registries import PluginEntry
 
+T = TypeVar("T")
 RUNTIME_SECTIONS = ("config", "retry", "tools")
 _RUNTIME = "runtime"
 
@@ -47,7 +48,9 @@ def retry_policy(spec: AgentSpec) -> RetryPolicy | None:
 
 def tool_settings(spec: AgentSpec) -> ToolSettings:
     """Return how the agent's tools run."""
-    return _read(spec, "tools", _tool_settings) if "tools" in spec.sections else ToolSettings()
+    if "tools" not in spec.sections:
+        return ToolSettings()
+    return _read(spec, "tools", lambda data: fields.read(ToolSettings, data, where="tools"))
 
 
 def core_settings(spec: AgentSpec, plugins: Iterable[PluginEntry]) -> dict[str, Any]:
@@ -72,7 +75,7 @@ def _known_settings(spec: AgentSpec, entry: PluginEntry) -> Mapping[str, Any]:
         raise EnvBuildError(spec.id, entry.id, f"{error.hook} {error.problem}") from error
 
 
-def _config(data: Any) -> dict[str, Any]:
+def _config(data: object) -> dict[str, Any]:
     settings: dict[str, Any] = thaw(read_config(fields.mapping("config", data)))
     return settings
 
@@ -133,31 +136,23 @@ def _validator(schema: bytes) -> Any:
 def _read(
     spec: AgentSpec,
     section: str,
-    read: Callable[[Any], Any],
+    read: Callable[[object], T],
     plugin: str = _RUNTIME,
     stage: str | None = None,
-) -> Any:
+) -> T:
     try:
         return read(spec.sections.get(section, {}))
     except ConfigError as error:
         raise InvalidPluginConfig(spec.id, plugin, section, str(error), stage=stage) from error
 
 
-def _tool_settings(data: Any) -> ToolSettings:
-    settings = fields.read(ToolSettings, data, where="tools")
-    fields.check_number("tools.concurrency", settings.concurrency, least=1, most=256, whole=True)
-    fields.check_number("tools.timeout", settings.timeout, least=0.001, optional=True)
-    for name, seconds in fields.mapping("tools.timeouts", settings.timeouts or {}).items():
-        fields.check_number(f"tools.timeouts.{name}", seconds, least=0.001)
-    return settings
-
-
-def _keys_of(known: Mapping[str, Any], data: Any) -> dict[str, Any]:
+def _keys_of(known: Mapping[str, Any], data: object) -> dict[str, Any]:
     """Return a core plugin's settings, after a look at their names."""
-    for key in fields.mapping("section", data):
+    settings = fields.mapping("section", data)
+    for key in settings:
         if key not in known:
             raise SpecError(f"there is no setting {key!r}: {nearest(key, known)}", field=key)
-    return dict(thaw(data))
+    return dict(thaw(settings))
 
 
 SECTION_FIELDS = {

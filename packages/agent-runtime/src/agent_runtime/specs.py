@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from agent_core.frozen import EMPTY
 from agent_runtime import fields
 from agent_runtime.errors import SpecError
-from agent_runtime.policies.conditions import StopCondition, read_condition, tool_patterns
+from agent_runtime.fields import Amount, Count, Name, Range, Text
+from agent_runtime.policies import StopCondition, read_condition, tool_patterns
 
 HARD_CAP = 1000
 """The loop asks a model at most so often in one run, whatever a spec says."""
@@ -35,35 +36,28 @@ class ModelSpec:
         config: Settings for requests to this model, over those of its provider.
     """
 
-    id: str
-    provider: str
+    id: Name
+    provider: Name
     model: str = ""
     _: KW_ONLY
-    context_window: int | None = None
-    max_output_tokens: int | None = None
-    input_price: float | None = None
-    output_price: float | None = None
-    cached_input_price: float | None = None
+    context_window: Count | None = None
+    max_output_tokens: Count | None = None
+    input_price: Amount | None = None
+    output_price: Amount | None = None
+    cached_input_price: Amount | None = None
     config: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
 
     def __post_init__(self) -> None:
-        fields.check_text("id", self.id, empty=False)
-        fields.check_text("provider", self.provider, empty=False)
-        fields.check_text("model", self.model)
-        for name in ("context_window", "max_output_tokens"):
-            fields.check_number(name, getattr(self, name), least=1, whole=True, optional=True)
-        for name in ("input_price", "output_price", "cached_input_price"):
-            fields.check_number(name, getattr(self, name), optional=True)
+        fields.check(self)
         if self.context_window and self.max_output_tokens and self.max_output_tokens >= self.context_window:
             raise SpecError("max_output_tokens must be below context_window", field="max_output_tokens")
-        object.__setattr__(self, "config", fields.mapping("config", self.config))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the declaration as plain data."""
+        """Return the declaration as plain data, without what is as it is by default."""
         return fields.write(self)
 
     @classmethod
-    def from_dict(cls, data: Any) -> ModelSpec:
+    def from_dict(cls, data: object) -> ModelSpec:
         """Read the dict form.
 
         Raises:
@@ -87,21 +81,16 @@ class RetryPolicy:
     """
 
     _: KW_ONLY
-    max_retries: int = 4
-    stream_retries: int = 2
-    base_delay: float = 0.5
-    max_delay: float = 8.0
-    max_retry_after: float = 60.0
-    deadline: float | None = None
+    max_retries: Annotated[int, Range(0, 20)] = 4
+    stream_retries: Annotated[int, Range(0, 20)] = 2
+    base_delay: Amount = 0.5
+    max_delay: Amount = 8.0
+    max_retry_after: Amount = 60.0
+    deadline: Amount | None = None
     fallback_models: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        fields.check_number("max_retries", self.max_retries, most=20, whole=True)
-        fields.check_number("stream_retries", self.stream_retries, most=20, whole=True)
-        for name in ("base_delay", "max_delay", "max_retry_after"):
-            fields.check_number(name, getattr(self, name))
-        fields.check_number("deadline", self.deadline, optional=True)
-        object.__setattr__(self, "fallback_models", fields.names("fallback_models", self.fallback_models))
+        fields.check(self)
 
     @property
     def does_something(self) -> bool:
@@ -109,8 +98,28 @@ class RetryPolicy:
         return bool(self.max_retries or self.stream_retries or self.fallback_models)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the policy as plain data."""
+        """Return the declaration as plain data, without what is as it is by default."""
         return fields.write(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSettings:
+    """How the tools of an agent run: its section "tools".
+
+    Attributes:
+        concurrency: How many calls of one step may run at once, of those that may at all.
+        timeout: Seconds after which a call is given up, where its tool says nothing else.
+        timeouts: The same for single tools, by name; stronger than what the tool says.
+    """
+
+    concurrency: Annotated[int, Range(1, 256)] = 8
+    timeout: Annotated[float, Range(0.001)] | None = None
+    timeouts: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        fields.check(self)
+        for name, seconds in (self.timeouts or {}).items():
+            fields.check_number(f"timeouts.{name}", seconds, least=0.001)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,27 +139,20 @@ class ContextPolicy:
     """
 
     _: KW_ONLY
-    max_tokens: int | None = None
-    reserve_tokens: int | None = None
-    keep_recent: int = 10
-    compact_at: float | None = 0.8
+    max_tokens: Count | None = None
+    reserve_tokens: Annotated[int, Range(0)] | None = None
+    keep_recent: Count = 10
+    compact_at: Annotated[float, Range(0.1, 1, off=True)] | None = 0.8
     truncate: bool = True
     prompt_cache: bool = True
 
     def __post_init__(self) -> None:
-        if self.compact_at is False:
-            object.__setattr__(self, "compact_at", None)
-        fields.check_number("max_tokens", self.max_tokens, least=1, whole=True, optional=True)
-        fields.check_number("reserve_tokens", self.reserve_tokens, whole=True, optional=True)
-        fields.check_number("keep_recent", self.keep_recent, least=1, whole=True)
-        fields.check_number("compact_at", self.compact_at, least=0.1, most=1, optional=True)
-        fields.check_flag("truncate", self.truncate)
-        fields.check_flag("prompt_cache", self.prompt_cache)
+        fields.check(self)
         if self.max_tokens and self.reserve_tokens and self.reserve_tokens >= self.max_tokens:
             raise SpecError("reserve_tokens must be below max_tokens", field="reserve_tokens")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the policy as plain data."""
+        """Return the declaration as plain data, without what is as it is by default."""
         return fields.write(self)
 
 
@@ -166,22 +168,15 @@ class RemoteEndpoint:
         allow_private: Whether the address may be on this machine or in a private network.
     """
 
-    url: str
+    url: Annotated[str, Text("^https?://", "must start with http:// or https://")]
     _: KW_ONLY
-    token: str | None = field(default=None, repr=False)
-    timeout: float = 300.0
-    max_bytes: int = 1_000_000
+    token: Name | None = field(default=None, repr=False)
+    timeout: Annotated[float, Range(0.001)] = 300.0
+    max_bytes: Count = 1_000_000
     allow_private: bool = False
 
     def __post_init__(self) -> None:
-        fields.check_text("url", self.url, empty=False)
-        if not self.url.startswith(("http://", "https://")):
-            raise SpecError(f"url must start with http:// or https://, not {self.url!r}", field="url")
-        if self.token is not None:
-            fields.check_text("token", self.token, empty=False)
-        fields.check_number("timeout", self.timeout, least=0.001)
-        fields.check_number("max_bytes", self.max_bytes, least=1, whole=True)
-        fields.check_flag("allow_private", self.allow_private)
+        fields.check(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the endpoint as plain data; the token is left out, like every secret."""
@@ -195,7 +190,7 @@ class AgentSpec:
     Attributes:
         id: Its name; a delegate's becomes part of a tool's name.
         model: The id of a declared model.
-        system_prompt: What the model is told before anything else. It is sent, not stored.
+        system_prompt: The instructions that the model reads first. It is sent, not stored.
         description: One sentence for agents that may delegate to this one.
         max_rounds: How often the model is asked in one run, at most.
         plugin_ids: The plugins that take part, of any kind, in order.
@@ -208,12 +203,12 @@ class AgentSpec:
         sections: Settings for plugins and the runtime, by section.
     """
 
-    id: str
+    id: Name
     model: str = ""
     _: KW_ONLY
     system_prompt: str = ""
     description: str = ""
-    max_rounds: int = 16
+    max_rounds: Annotated[int, Range(1, HARD_CAP)] = 16
     plugin_ids: tuple[str, ...] = ()
     delegates: tuple[str, ...] = ()
     allowed_tools: tuple[str, ...] | None = None
@@ -224,25 +219,19 @@ class AgentSpec:
     sections: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
 
     def __post_init__(self) -> None:
-        fields.check_text("id", self.id, empty=False)
-        for name in ("model", "system_prompt", "description"):
-            fields.check_text(name, getattr(self, name))
-        fields.check_number("max_rounds", self.max_rounds, least=1, most=HARD_CAP, whole=True)
+        fields.check(self)
         self._set("endpoint", None if self.endpoint is None else _read_endpoint(self.endpoint))
         if not self.model and self.endpoint is None:
             raise SpecError(f"agent {self.id!r} needs a model, or an endpoint where it lives", field="model")
-        for name in ("plugin_ids", "delegates"):
-            self._set(name, fields.names(name, getattr(self, name)))
-        if self.allowed_tools is not None:
-            self._set("allowed_tools", tool_patterns("allowed_tools", self.allowed_tools))
-        self._set("excluded_tools", tool_patterns("excluded_tools", self.excluded_tools))
+        for name in ("allowed_tools", "excluded_tools"):
+            if getattr(self, name) is not None:
+                tool_patterns(name, getattr(self, name))
         if self.context_policy is not None:
             policy = fields.read(ContextPolicy, self.context_policy, where="context_policy")
             self._set("context_policy", policy)
         self._set("stop_conditions", fields.each("stop_conditions", self.stop_conditions, read_condition))
-        self._set("sections", fields.mapping("sections", self.sections))
 
-    def _set(self, name: str, value: Any) -> None:
+    def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
     def section(self, name: str) -> Mapping[str, Any]:
@@ -255,7 +244,7 @@ class AgentSpec:
         return fields.write(self)
 
     @classmethod
-    def from_dict(cls, data: Any) -> AgentSpec:
+    def from_dict(cls, data: object) -> AgentSpec:
         """Read the dict form.
 
         Raises:
@@ -264,6 +253,6 @@ class AgentSpec:
         return fields.read(cls, data, where="agent", outermost=True)
 
 
-def _read_endpoint(value: Any) -> RemoteEndpoint:
+def _read_endpoint(value: object) -> RemoteEndpoint:
     data = {"url": value} if isinstance(value, str) else value
     return fields.read(RemoteEndpoint, data, where="endpoint")

@@ -78,7 +78,7 @@ class State(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._keys)
 
-    def updated(self, name: str, update: Any) -> State:
+    def updated(self, name: str, update: object) -> State:
         """Return the snapshot with one key updated by its own rule.
 
         Raises:
@@ -92,7 +92,7 @@ class State(Mapping[str, Any]):
         _check_plain(name, value)
         return self._with(name, freeze(value))
 
-    def replaced(self, name: str, value: Any) -> State:
+    def replaced(self, name: str, value: object) -> State:
         """Return the snapshot with another value for a key, past its rule; for the runtime itself."""
         return self._with(name, value)
 
@@ -117,11 +117,11 @@ class State(Mapping[str, Any]):
         values = {name: value for part in saved for name, value in part.items() if name in keys}
         return cls(keys, values)
 
-    def _with(self, name: str, value: Any) -> State:
+    def _with(self, name: str, value: object) -> State:
         return State(self._keys, {**self._values, name: value})
 
 
-def _reduced(key: StateKey[Any], value: Any, update: Any) -> Any:
+def _reduced(key: StateKey[V], value: V, update: object) -> V:
     assert key.reduce is not None
     try:
         return key.reduce(value, update)
@@ -129,7 +129,7 @@ def _reduced(key: StateKey[Any], value: Any, update: Any) -> Any:
         raise StateError(key.name, f"the update {update!r} cannot be applied: {error}") from error
 
 
-def _check_plain(name: str, value: Any) -> None:
+def _check_plain(name: str, value: object) -> None:
     try:
         problem = _not_plain(value)
     except RecursionError:
@@ -138,7 +138,7 @@ def _check_plain(name: str, value: Any) -> None:
         raise StateError(name, f"JSON cannot hold its value: {problem}")
 
 
-def _not_plain(value: Any) -> str | None:
+def _not_plain(value: object) -> str | None:
     """Return what of *value* JSON would not give back as it was, or None if all of it."""
     if isinstance(value, dict):
         odd = [key for key in value if not isinstance(key, str)]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from agent_core.errors import nearest
 from agent_core.frozen import EMPTY, freeze, thaw
 from agent_runtime.errors import DecisionError
 
@@ -33,12 +34,12 @@ class Suspension:
         call: The call as the model sent it.
         message: What is asked.
         action: A word for programs: "approve", "answer", or a tool's own.
-        parameters: What a front end needs to ask well.
+        parameters: Data that a front end needs for the question.
         response_schema: What the decision's value must fit.
-        mode: What becomes of the decision.
+        mode: How the decision is used.
         owner: The plugin that asked, or the tool.
-        settled: Who had asked about the call before, and was answered with yes.
-        data: What a tool wants to find again when it goes on.
+        settled: The plugins whose earlier questions about the call were answered with yes.
+        data: Data that the tool needs when it continues.
     """
 
     id: str
@@ -86,9 +87,12 @@ class Decision:
             return data
         if not isinstance(data, Mapping) or not isinstance(data.get("target"), str):
             raise DecisionError("a decision needs a target, the id of a suspension or of a call")
-        unknown = sorted(set(data) - set(cls.__slots__))
-        if unknown or not isinstance(data.get("approved", True), bool):
-            raise DecisionError(f"a decision has target, approved, value and reason, no {unknown or 'other'}")
+        for unknown in sorted(set(data) - set(cls.__slots__)):
+            hint = nearest(unknown, ("approved", "value", "reason"))
+            raise DecisionError(f"a decision has no field {unknown!r}: {hint}")
+        approved = data.get("approved", True)
+        if not isinstance(approved, bool):
+            raise DecisionError(f"approved must be true or false in a decision, not {approved!r:.80}")
         return cls(**data)
 
 
@@ -98,6 +102,9 @@ class SavedRun:
 
     Attributes:
         begun_at: How many messages the session had when the run began.
+        begun: The ids of the calls that were about to run, or running, and have no result.
+        finished: The tool messages of calls that ended before an earlier one of the same answer, by call id:
+            they are not in the transcript yet, which has them in the order of the calls.
     """
 
     run_id: str
@@ -108,6 +115,8 @@ class SavedRun:
     state: Mapping[str, Any]
     waiting: tuple[Suspension, ...]
     begun_at: int = 0
+    begun: tuple[str, ...] = ()
+    finished: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: EMPTY)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as plain data."""
@@ -120,6 +129,8 @@ class SavedRun:
             "state": thaw(freeze(self.state)),
             "waiting": [suspension.to_dict() for suspension in self.waiting],
             "begun_at": self.begun_at,
+            "begun": list(self.begun),
+            "finished": thaw(freeze(self.finished)),
         }
 
 
@@ -139,8 +150,10 @@ def read_saved_run(session: Session | None) -> SavedRun | None:
             state=dict(saved["state"]),
             waiting=waiting,
             begun_at=int(saved.get("begun_at", 0)),
+            begun=tuple(str(call_id) for call_id in saved.get("begun", ())),
+            finished=_read_messages(saved.get("finished", EMPTY)),
         )
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
 
@@ -183,6 +196,13 @@ def _tools_at_end(session: Session) -> int:
             break
         count += 1
     return count
+
+
+def _read_messages(data: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    for message in data.values():
+        if message["role"] != "tool" or not isinstance(message["metadata"], Mapping):
+            raise ValueError("finished")
+    return dict(data)
 
 
 def _read_suspension(data: Mapping[str, Any]) -> Suspension:

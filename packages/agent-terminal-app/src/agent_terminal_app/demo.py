@@ -74,7 +74,7 @@ class DemoProvider(ScriptedProvider):
     name = "demo"
 
     def __init__(self) -> None:
-        super().__init__(itertools.repeat(_answer), name="demo")
+        super().__init__(itertools.repeat(_answer), name="demo", record=False)
 
     def process_chunk(
         self, chunk: dict[str, Any], native_messages: list[dict[str, Any]], state: dict[str, Any]
@@ -97,20 +97,20 @@ class DemoTools:
         """Return the tools."""
         return [
             _schema("clock", "Tell the time of the demo."),
-            _schema("write_note", "Pretend to write a note; somebody is asked before."),
+            _schema("write_note", "Pretend to write a note; the user is asked first."),
         ]
 
-    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Tell a time, always the same, or say that a note was written."""
         return {"success": True, "result": "12:00" if tool_name == "clock" else "written"}
 
-    def format_tool_call_display(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:  # noqa: ARG002
+    def format_tool_call_display(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
         """Show what a note would change."""
         return {"type": "diff", "content": _DIFF} if tool_name == "write_note" else None
 
 
 class DemoCounter:
-    """A tool that takes its time and tells how far it is."""
+    """A tool that takes its time and reports its progress."""
 
     name = "demo_counter"
     version = "1"
@@ -120,7 +120,7 @@ class DemoCounter:
         """Return the one tool."""
         return [_schema("count", "Count slowly.", upto={"type": "integer", "minimum": 1})]
 
-    async def stream_tool(self, tool_name: str, arguments: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG002
+    async def stream_tool(self, tool_name: str, arguments: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         """Count, one number after the other."""
         upto = int(arguments.get("upto", 10))
         for number in range(1, upto + 1):

@@ -1,10 +1,14 @@
-"""What can go wrong between a person and the application, and the exit code that scripts get for it."""
+"""What can go wrong between a user and the application, and the exit code that scripts get for it."""
 
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING, Any
 
-from agent_core import AgentError
+from agent_core import AgentError, ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Exit(IntEnum):
@@ -20,6 +24,28 @@ class Exit(IntEnum):
     TIMEOUT = 124
     INTERRUPTED = 130
     TERMINATED = 143
+
+
+_BY_CATEGORY = {
+    "auth": Exit.NOT_CONFIGURED,
+    "transport": Exit.PROVIDER,
+    "transient": Exit.PROVIDER,
+    "stream_broken": Exit.PROVIDER,
+    "unavailable": Exit.PROVIDER,
+    "not_the_provider": Exit.PROVIDER,
+    "rejected": Exit.PROVIDER,
+    "window": Exit.LIMIT,
+    "limit": Exit.LIMIT,
+}
+_BY_REASON = {
+    "natural_end": Exit.OK,
+    "suspended": Exit.APPROVAL,
+    "cancelled": Exit.INTERRUPTED,
+    "timeout": Exit.TIMEOUT,
+    "max_rounds": Exit.LIMIT,
+    "token_budget": Exit.LIMIT,
+    "cost_budget": Exit.LIMIT,
+}
 
 
 class CommandError(AgentError):
@@ -44,3 +70,42 @@ class SettingsError(CommandError):
         self.line = line
         place = path if line is None else f"{path}:{line}"
         super().__init__(f"{place}: {problem}", code=Exit.NOT_CONFIGURED, hint=hint)
+
+
+def code_of(error: AgentError) -> int:
+    """Return the exit code that an error means."""
+    own = getattr(error, "code", None)
+    if isinstance(own, Exit):
+        return own
+    if isinstance(error, ConfigError):
+        return Exit.NOT_CONFIGURED
+    return category_code(getattr(error, "category", None))
+
+
+def category_code(category: object) -> Exit:
+    """Return the exit code for a category of failures, as events and errors carry it."""
+    return _BY_CATEGORY.get(str(category), Exit.FAILURE)
+
+
+def reason_code(reason: str) -> Exit:
+    """Return the exit code for the reason why a run ended.
+
+    A reason that is not listed comes from a stop condition that was asked for, which is no failure.
+    """
+    return _BY_REASON.get(reason, Exit.OK)
+
+
+def error_text(error: AgentError) -> str:
+    """Return an error's message, followed by the command that fixes it if we know one."""
+    command = key_command({"type": type(error).__name__, "message": str(error), **vars(error)})
+    return f"{error}, or {command}" if command else str(error)
+
+
+def key_command(error: Mapping[str, Any]) -> str:
+    """Return the command that stores the key whose lack an error reports.
+
+    It is empty if the error is about something else, or names the command itself.
+    """
+    if error.get("type") != "KeyMissing" or "agent keys set" in error["message"]:
+        return ""
+    return f"run `agent keys set {error['plugin']}`"

@@ -1,24 +1,37 @@
-"""Keys by name: stored apart from the configuration, readable by their owner alone.
+"""Keys: stored by name apart from the configuration, and found by what settings refer to.
 
-The name is that of a provider, or any other that settings refer to as "stored:NAME".
+The name is that of a provider, or any other that settings refer to as "stored:NAME". "env:NAME" and
+"file:PATH" lead to keys that are kept elsewhere.
 
-A key goes into the keyring of the desktop if there is one that answers, and into a file of mode 0600 if not:
-on servers keyrings are often locked, or wait for somebody to type a password that nobody will. The file also
-lists which keys are in the keyring, because keyrings cannot list; so where no key was ever stored, nothing is
-asked and nothing loaded.
+A key goes into the desktop's keyring if one answers, and otherwise into a file of mode 0600: on servers
+keyrings are often locked, or wait for somebody to type a password. The file also lists which keys are in
+the keyring, because keyrings cannot list; so where no key was ever stored, nothing is asked and nothing
+loaded.
+
+A missing key stops no command: most never need it. A request that is sent without it is refused by the
+provider, whose error says where the key should have come from.
 """
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.logs import hide
+from agent_terminal_app.settings.files import replace_file
+from agent_terminal_app.settings.secrets import Reference, is_secret_name, read_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from agent_terminal_app.paths import Paths
 
@@ -33,7 +46,7 @@ T = TypeVar("T")
 
 
 class KeyStore:
-    """The stored keys of one person."""
+    """The stored keys of one user."""
 
     def __init__(self, paths: Paths) -> None:
         self._file = paths.secrets
@@ -105,8 +118,6 @@ class KeyStore:
 
     def _read(self) -> dict[str, str | None]:
         """Return the keys in the file; None for one that is in the keyring."""
-        import json
-
         try:
             mode = self._file.stat().st_mode
             if mode & 0o077:
@@ -121,21 +132,17 @@ class KeyStore:
         except (OSError, ValueError) as error:
             raise self._unreadable(str(error)) from error
         if not isinstance(found, dict) or not all(isinstance(key, str | None) for key in found.values()):
-            raise self._unreadable("it is no table of keys")
+            raise self._unreadable("it is not a table of keys")
         return found
 
     def _unreadable(self, problem: str) -> CommandError:
         return CommandError(
             f"{self._file} cannot be read: {problem}",
             code=Exit.NOT_CONFIGURED,
-            hint="mend it, or remove it and store the keys again with `agent keys set NAME`",
+            hint="fix it, or remove it and store the keys again with `agent keys set NAME`",
         )
 
     def _write(self, keys: dict[str, str | None]) -> None:
-        import json
-
-        from agent_terminal_app.settings.replacing import replace_file
-
         try:
             replace_file(self._file, json.dumps(keys, indent=2) + "\n", mode=0o600, folder_mode=0o700)
         except OSError as error:
@@ -143,10 +150,10 @@ class KeyStore:
 
 
 def clean_key(typed: str) -> str:
-    """Return a key as it was meant: without the spaces and quotes that come along when it is copied.
+    """Return a key without the spaces and quotes that come along when it is copied.
 
     Raises:
-        CommandError: If nothing is left, or it holds what no key does.
+        CommandError: If nothing is left, or it has characters that no key has.
     """
     key = typed.strip().strip("\"'`\u201c\u201d\u2018\u2019").strip()
     if not key:
@@ -171,18 +178,12 @@ def _forget(ring: Any, name: str) -> bool:
 
 
 def _keyring(ask: Callable[[Any], T]) -> T | None:
-    """Ask the keyring; None if there is none, it refuses, or it lets us wait."""
-    from importlib.util import find_spec
-    from threading import Thread
-
+    """Ask the keyring; None if there is none, it refuses, or it does not answer in time."""
     if os.environ.get(KEYRING_VARIABLE) == "off" or find_spec("keyring") is None:
         return None
     answers: list[T] = []
 
     def work() -> None:
-        from contextlib import suppress
-        from importlib import import_module
-
         with suppress(Exception):  # backends raise whatever their desktop does
             answers.append(ask(import_module("keyring")))
 
@@ -190,3 +191,116 @@ def _keyring(ask: Callable[[Any], T]) -> T | None:
     worker.start()
     worker.join(PATIENCE)
     return answers[0] if answers else None
+
+
+LONGEST_KEY = 10_000
+"""How many bytes a file with a key may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKey:
+    """What a reference leads to.
+
+    Attributes:
+        value: The key; empty if there is none.
+        origin: Where it came from, or why there is none, in words.
+    """
+
+    value: str = field(repr=False)
+    origin: str
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a key."""
+        return bool(self.value)
+
+
+class KeyLookup:
+    """Finds the keys that settings refer to."""
+
+    def __init__(self, store: KeyStore, environment: Mapping[str, str] | None = None) -> None:
+        self._store = store
+        self._environment = os.environ if environment is None else environment
+
+    def find(self, reference: Reference) -> FoundKey:
+        """Return the key behind a reference, or why there is none; from now on the log hides it."""
+        ways = {"stored": self._stored, "env": self._variable, "file": self._file}
+        found = ways[reference.form](reference.name)
+        if found.is_there:
+            hide(found.value)
+        return found
+
+    def _stored(self, name: str) -> FoundKey:
+        try:
+            key = self._store.get(name)
+        except CommandError as error:
+            return FoundKey("", str(error))
+        if key is None:
+            return FoundKey("", f"nowhere: no key is stored as {name!r}, run `agent keys set {name}`")
+        return FoundKey(key, f"{self._store.origin(name)}, stored as {name!r}")
+
+    def _variable(self, name: str) -> FoundKey:
+        key = self._environment.get(name, "").strip()
+        return FoundKey(key, f"environment {name}" if key else f"nowhere: the variable {name} is not set")
+
+    def _file(self, name: str) -> FoundKey:
+        path = Path(name).expanduser()
+        try:
+            if not path.is_file():  # reading a pipe may never come to an end
+                return FoundKey("", f"nowhere: {path} is not a file")
+            with path.open("rb") as file:
+                key = file.read(LONGEST_KEY).decode("utf-8", "replace").strip()
+        except OSError as error:
+            return FoundKey("", f"nowhere: {path} cannot be read: {error.strerror or error}")
+        return FoundKey(key, f"file {path}" if key else f"nowhere: {path} is empty")
+
+
+def with_keys(values: Any, lookup: KeyLookup, way: tuple[str, ...] = ()) -> Any:
+    """Return settings with keys in place of references; a key that cannot be found is left out.
+
+    With an `api_key` goes `api_key_origin`, which says where it came from: providers name it in their
+    errors. Where there is none it is empty, so that a provider does not take another one from the
+    environment.
+
+    Args:
+        way: Where the settings stand, from the top.
+    """
+    if isinstance(values, list):
+        return [with_keys(item, lookup) for item in values]
+    if not isinstance(values, Mapping):
+        return values
+    if _is_for_a_server(way):
+        return {name: _looked_up(name, value, lookup) for name, value in values.items()}
+    made: dict[str, Any] = {}
+    for name, value in values.items():
+        reference = read_reference(value) if is_secret_name(name) else None
+        if reference is None:
+            made[name] = with_keys(value, lookup, (*way, name))
+            continue
+        found = lookup.find(reference)
+        if name == "api_key":
+            made |= {"api_key": found.value, "api_key_origin": found.origin}
+        elif found.is_there:
+            made[name] = found.value
+    return made
+
+
+def _is_for_a_server(way: tuple[str, ...]) -> bool:
+    """Say whether a table is what a plugin gives a server: its variables, or its headers."""
+    match way:
+        case (*_, "servers", _, "env" | "headers"):
+            return True
+    return False
+
+
+def _looked_up(name: str, value: Any, lookup: KeyLookup) -> Any:
+    """Return a value for a server: its plugin has the reference approved, so it gets that with the key.
+
+    Variables it looks up itself, when the server starts. Where no key is expected, `file:` begins an address.
+    """
+    reference = read_reference(value)
+    if reference is None or reference.form == "env":
+        return value
+    if reference.form == "file" and not is_secret_name(name):
+        return value
+    return {"reference": str(reference), "value": lookup.find(reference).value or None}

@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import platformdirs
+
 APPLICATION = "agent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paths:
-    """The folders of one person on one machine.
+    """The folders of one user on one machine.
 
     Attributes:
-        config: What people write by hand.
+        config: What users write by hand.
         data: What must not be lost: sessions, attachments, secrets.
         state: What may be lost: logs, the history of what was typed.
-        cache: What can be made again.
+        cache: What can be made again at any time.
     """
 
     config: Path
@@ -27,8 +29,6 @@ class Paths:
     @classmethod
     def of_this_user(cls) -> Paths:
         """Return the usual places; the XDG variables of the environment move them."""
-        import platformdirs
-
         places = platformdirs.PlatformDirs(APPLICATION, appauthor=False)
         return cls(
             config=Path(places.user_config_dir),
@@ -39,17 +39,17 @@ class Paths:
 
     @property
     def config_file(self) -> Path:
-        """The configuration that people edit."""
+        """The configuration that users edit."""
         return self.config / "config.toml"
 
     @property
     def keyboard(self) -> Path:
-        """The keys of the chat that people want otherwise."""
+        """The user's own key bindings of the chat."""
         return self.config / "keys.toml"
 
     @property
     def windows(self) -> Path:
-        """How much fits into models, as their providers told it."""
+        """The context windows of models, as their providers named them."""
         return self.cache / "windows.json"
 
     @property
@@ -80,3 +80,8 @@ class Paths:
     def project_config(self, folder: Path) -> Path:
         """Return the configuration of a project."""
         return folder / ".agent" / "config.toml"
+
+
+def log_folder() -> Path:
+    """Return where this user's log files are."""
+    return Paths.of_this_user().log

@@ -11,6 +11,7 @@ import pytest
 
 from agent_app import AgentApplication
 from agent_core.testing import Reply, ScriptedProvider
+from agent_terminal_app.chat.commands.registry import load_commands
 from agent_terminal_app.chat.loop import Chat
 
 if TYPE_CHECKING:
@@ -116,6 +117,12 @@ class Desk:
                 await chat.finish()
         finally:
             await chat.close()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def commands() -> None:
+    """Load the commands, as every chat does when it opens."""
+    load_commands()
 
 
 @pytest.fixture

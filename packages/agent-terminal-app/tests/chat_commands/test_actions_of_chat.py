@@ -7,13 +7,14 @@ import itertools
 import math
 import sys
 import threading
+import webbrowser
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_core.testing import Reply, ScriptedProvider
-from agent_terminal_app.chat import meanwhile
-from agent_terminal_app.chat.commands import COMMANDS, names
+from agent_terminal_app.chat.commands import registry
+from agent_terminal_app.chat.commands.registry import COMMANDS, names
 from agent_terminal_app.chat.conversation import Conversation
 from agent_terminal_app.chat.loop import Chat
 from compaction_feature import CompactionFeature
@@ -87,7 +88,7 @@ def test_esc_leaves_a_form_and_nothing_is_run(desk: Desk, acting: type[Acting], 
     shown = desk.chat("hello", "/set_title", "Tea", esc)
 
     assert got == []
-    assert shown[-1] == "Set the title: left, nothing was done."
+    assert shown[-1] == "Set the title: cancelled, nothing was done."
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_what_cannot_be_run_is_an_error(desk: Desk, acting: type[Acting], comman
 def test_an_action_of_a_session_needs_one(desk: Desk, acting: type[Acting]) -> None:
     desk.plugins.append(titles(acting, []))
 
-    assert "nothing was said yet" in desk.chat("/set_title title=x")[-1]
+    assert "nothing has been said yet" in desk.chat("/set_title title=x")[-1]
 
 
 def test_completion_knows_actions_and_what_may_follow_a_command(desk: Desk, acting: type[Acting]) -> None:
@@ -244,9 +245,9 @@ def test_an_action_is_told_about_the_terminal(desk: Desk, acting: type[Acting]) 
 def test_a_slow_action_says_that_it_is_at_work(
     desk: Desk, acting: type[Acting], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(meanwhile, "_PAUSES", (0.01,))
+    monkeypatch.setattr(registry, "_PAUSES", (0.01,))
     told = threading.Event()
-    real = meanwhile._keep_telling
+    real = registry._report
 
     async def noticed(tell: Callable[[str], None], what: str) -> None:
         def tell_and_notice(text: str) -> None:
@@ -255,9 +256,9 @@ def test_a_slow_action_says_that_it_is_at_work(
 
         await real(tell_and_notice, what)
 
-    monkeypatch.setattr(meanwhile, "_keep_telling", noticed)
+    monkeypatch.setattr(registry, "_report", noticed)
     work = {"id": "act", "label": "Work"}
-    desk.plugins.append(acting("it", [work], lambda _id, _params: {"ok": told.wait(20)}))
+    desk.plugins.append(acting("it", [work], lambda _id, _params: {"ok": told.wait(60)}))
 
     shown = desk.chat("hello", "/act")
 
@@ -294,7 +295,7 @@ def test_a_display_is_a_card_with_choices(desk: Desk, acting: type[Acting]) -> N
         "ABCD",
     ]
     assert "Error: there is no clipboard here: select the text, or use /export FILE.md" in shown
-    assert "Error: the last card has nothing of the number 2" in shown
+    assert "Error: the last card has no choice 2" in shown
     assert "updated: Code (success)" in shown
 
 
@@ -368,6 +369,14 @@ def test_a_choice_that_fails_can_be_tried_again(desk: Desk, acting: type[Acting]
 RECORD = "import sys, pathlib; pathlib.Path('opened').write_text(repr(sys.argv[1:]))"
 
 
+def browse(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a program of this test open pages."""
+    script = desk.folder / "browser.py"
+    script.write_text(RECORD)
+    monkeypatch.setenv("BROWSER", f"{sys.executable} {script} %s")
+    monkeypatch.setattr(webbrowser, "_tryorder", None)  # what it found for another test
+
+
 def link(url: str) -> dict[str, Any]:
     return {"body": "x", "actions": [{"kind": "open_url", "id": "o", "label": "Go", "url": url}]}
 
@@ -375,9 +384,7 @@ def link(url: str) -> dict[str, Any]:
 def test_a_page_is_opened_by_a_program_and_no_shell(
     desk: Desk, acting: type[Acting], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = desk.folder / "browser.py"
-    script.write_text(RECORD)
-    monkeypatch.setenv("BROWSER", f"{sys.executable} {script} %s")
+    browse(desk, monkeypatch)
     url = "https://example.test/a;touch$IFS-x&b=$(touch%20x)|'q'"
     desk.plugins.append(show(acting, link(url)))
 
@@ -392,8 +399,7 @@ def test_a_page_is_opened_by_a_program_and_no_shell(
 def test_nothing_is_opened_before_somebody_chooses_it(
     desk: Desk, acting: type[Acting], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (desk.folder / "browser.py").write_text(RECORD)
-    monkeypatch.setenv("BROWSER", f"{sys.executable} {desk.folder}/browser.py %s")
+    browse(desk, monkeypatch)
     desk.plugins.append(show(acting, link("https://example.test")))
 
     desk.chat("hello", "/card", "go on")
@@ -405,13 +411,12 @@ def test_nothing_is_opened_before_somebody_chooses_it(
 def test_a_page_without_encryption_is_asked_about(
     desk: Desk, acting: type[Acting], monkeypatch: pytest.MonkeyPatch, answer: str, opened: bool
 ) -> None:
-    (desk.folder / "browser.py").write_text(RECORD)
-    monkeypatch.setenv("BROWSER", f"{sys.executable} {desk.folder}/browser.py %s")
+    browse(desk, monkeypatch)
     desk.plugins.append(show(acting, link("http://example.test")))
 
     shown = desk.chat("hello", "/card", "/1", answer)
 
-    assert "example.test is reached without encryption. Open it all the same? [y/N]" in shown
+    assert "example.test is reached without encryption. Open it anyway? [y/N]" in shown
     assert (desk.folder / "opened").exists() is opened
 
 
@@ -477,7 +482,7 @@ def test_a_session_that_an_action_deleted_is_left(desk: Desk) -> None:
 
     assert "This session was changed." in shown
     assert "Deleted 1 session." in shown
-    assert "This one was among them; your next words begin another." in shown
+    assert "This session was among them; your next message starts a new one." in shown
     assert desk.said(desk.sessions()[0]) == ["go on", "You said: go on"]
 
 
@@ -565,7 +570,7 @@ def test_commands_that_lead_elsewhere_wait_for_the_agent(desk: Desk) -> None:
         chat = Chat(desk.open, page)
         chat.start()
         await chat.take("hello")
-        await asyncio.wait_for(begun.wait(), 20)
+        await asyncio.wait_for(begun.wait(), 60)
         for command in ("/new", "/model other", "/cost"):
             await chat.take(command)
         chat.interrupt()
@@ -574,8 +579,8 @@ def test_commands_that_lead_elsewhere_wait_for_the_agent(desk: Desk) -> None:
 
     shown = asyncio.run(sit())
 
-    assert "Error: the agent is at work: Esc stops it, then /new can be done" in shown
-    assert "Error: the agent is at work: Esc stops it, then /model can be done" in shown
+    assert "Error: the agent is working: press Esc to stop it, then type /new again" in shown
+    assert "Error: the agent is working: press Esc to stop it, then type /model again" in shown
     assert any(line.startswith("last request: ") for line in shown)
 
 
@@ -584,7 +589,7 @@ def test_esc_stops_a_command_that_takes_long(desk: Desk, acting: type[Acting]) -
 
     def do(_id: str, _params: dict[str, Any]) -> dict[str, Any]:
         begun.set()
-        ended.wait(20)
+        ended.wait(60)
         return {"message": "never shown"}
 
     desk.plugins.append(acting("it", [{"id": "act"}], do))

@@ -65,7 +65,7 @@ def test_a_number_that_no_message_has_is_an_error(desk: Desk, command: str) -> N
     shown = desk.chat("one", "two", command)
 
     number = command.split()[1]
-    assert shown[-1] == f"Error: '{number}' is no number from 1 to 2; `list` shows them"
+    assert shown[-1] == f"Error: '{number}' is not a number from 1 to 2; `list` shows them"
     assert len(desk.sessions()) == 1
 
 
@@ -144,12 +144,12 @@ def test_files_are_not_mentioned_where_none_was_changed(files: Desk) -> None:
 def test_undo_that_is_left_or_not_understood_does_nothing(files: Desk, esc: str) -> None:
     shown = files.chat("one", "/undo", esc, "/undo", "7", "/undo", "")
 
-    assert "Error: '7' is none of them; nothing was done" in shown
+    assert "Error: '7' is not one of them; nothing was done" in shown
     assert note(files) == "one\n" and len(files.sessions()) == 1
 
 
 def test_commands_that_change_the_session_wait_for_the_agent(desk: Desk) -> None:
-    from agent_terminal_app.chat.commands import COMMANDS
+    from agent_terminal_app.chat.commands.registry import COMMANDS
 
     changing = {
         "new",

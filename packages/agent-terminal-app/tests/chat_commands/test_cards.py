@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_terminal_app.chat.cards import Card
+from agent_terminal_app.chat.commands.cards import Card
 
 SIGN_IN = {
     "format": "markdown",
@@ -92,7 +92,7 @@ def test_kinds_that_are_not_known_are_left_out_with_a_note() -> None:
     shown = lines({"body": "x", "actions": [odd, SIGN_IN["actions"][1]]})
 
     assert shown[1] == "  [1] Copy code — copies ABCD"
-    assert shown[-1] == "  1 follow-up of a kind that is not known here left out"
+    assert shown[-1] == "  1 follow-up skipped: their kind is not known here"
     assert not any("Launch" in line for line in shown)
 
 

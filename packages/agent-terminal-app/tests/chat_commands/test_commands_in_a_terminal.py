@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pexpect
 import pytest
+
+from agent_terminal_app.testing.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 PROGRAM = """
 from agent_app import AgentApplication
-from agent_terminal_app import wiring
+from agent_terminal_app import launch
 from agent_terminal_app.cli import main
 from agent_terminal_app.demo import DemoProvider, DemoTools
 
@@ -41,110 +40,80 @@ def open_demo():
     return AgentApplication(config, plugins=[DemoProvider, DemoTools, Titles], installed=False)
 
 
-wiring.open_demo = open_demo
+launch.open_demo = open_demo
 main(["chat", "--demo"])
 """
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 
 
-class Terminal:
-    """A chat in a terminal of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        places = {
-            f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CONFIG", "DATA", "STATE", "CACHE")
-        }
-        kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "DISPLAY")}
-        program = folder / "program.py"
-        program.write_text(PROGRAM)
-        self.seen = ""
-        self.child: Any = pexpect.spawn(
-            sys.executable,
-            [str(program)],
-            env={**kept, **places, "HOME": str(folder), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"},
-            cwd=str(folder),
-            dimensions=(40, 100),
-            encoding="utf-8",
-            timeout=60,
-        )
-
-    def type(self, text: str) -> None:
-        self.child.send(text)
-
-    def expect(self, pattern: str) -> str:
-        """Wait for a text, and return everything up to it."""
-        self.child.expect(pattern)
-        self.seen += self.child.before + self.child.after
-        return str(self.child.before + self.child.after)
-
-    def leave(self) -> None:
-        self.type("/quit\r")
-        self.child.expect(pexpect.EOF)
-        self.seen += self.child.before
-        self.child.close()
-        assert self.child.exitstatus == 0
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """One chat for all tests; each has a session of its own in it."""
+    folder = tmp_path_factory.mktemp("home")
+    places = {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "DISPLAY")}
+    file = folder / "program.py"
+    file.write_text(PROGRAM)
+    command, environment = [sys.executable, str(file)], {**kept, **places, "HOME": str(folder)}
+    with Terminal(command, environment=environment, folder=folder, columns=100, rows=40) as terminal:
+        terminal.expect_line("ready")
+        yield terminal
+        terminal.type("/quit\r")
+        assert terminal.end() == 0
 
 
 @pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    made = Terminal(tmp_path)
-    try:
-        made.expect("»")
-        yield made
-    finally:
-        made.child.close(force=True)
+def terminal(program: Terminal) -> Terminal:
+    for keys, shown in (("", ""), ("/new\r", "A new session")):
+        program.type(f"{keys}")
+        program.expect_line(shown)
+        program.expect_line("ready")
+        program.type("\x0c")  # Ctrl+L: an empty screen
+        program.wait(lambda: program.lines[:1] == ["»"])
+    program.type("Good morning\r")
+    program.expect_line("You said: Good morning$")
+    program.expect_line("ready")
+    return program
 
 
 def test_a_message_is_edited_in_the_prompt(terminal: Terminal) -> None:
-    terminal.type("Good morning\r")
-    terminal.expect("You said: Good morning")
     terminal.type("/edit\r")
-    terminal.expect("What shall it be")
-    terminal.expect("Good morning")
+    terminal.expect_line("What should it say instead")
+    terminal.wait(lambda: terminal.lines[-2:-1] == ["» Good morning"])
     terminal.type(", all\r")
-    terminal.expect("You said: Good morning, all")
-
-    terminal.leave()
+    terminal.expect_line("You said: Good morning, all")
 
 
 def test_esc_leaves_a_question_and_the_chat_goes_on(terminal: Terminal) -> None:
-    terminal.type("Good morning\r")
-    terminal.expect("You said: Good morning")
     terminal.type("/resume\r")
-    terminal.expect("Which one")
+    terminal.expect_line("Which one")
     terminal.type("\x1b")
+    terminal.expect_line("ready")
     terminal.type("Still here\r")
-    terminal.expect("You said: Still here")
-
-    terminal.leave()
+    terminal.expect_line("You said: Still here")
 
 
 def test_a_form_a_card_and_the_clipboard(terminal: Terminal) -> None:
-    terminal.type("Good morning\r")
-    terminal.expect("You said: Good morning")
+    before = len(terminal.raw)
     terminal.type("/set_title\r")
-    terminal.expect("title \\(text; needed\\)")
+    terminal.expect_line("title \\(text; needed\\)")
     terminal.type("Tea\r")
-    terminal.expect("size \\(integer; Enter for 3\\)")
+    terminal.expect_line("size \\(integer; Enter for 3\\)")
     terminal.type("many\r")
-    terminal.expect("write a whole number")
+    terminal.expect_line(".*write a whole number")
     terminal.type("5\r")
-    terminal.expect("Tea of size 5")
-    terminal.expect("Copy it — copies Tea")
+    terminal.expect_line(".*Tea of size 5")
+    terminal.expect_line(".*Copy it — copies Tea")
+    terminal.expect_line("ready")
     terminal.type("/1\r")
-    terminal.expect("Copied 3 characters to the clipboard of the terminal")
-    terminal.leave()
+    terminal.expect_line("Copied 3 characters to the clipboard of the terminal")
 
-    wanted = "\x1b]52;c;" + base64.b64encode(b"Tea").decode() + "\x07"
-    assert terminal.seen.count("\x1b]") == 1
-    assert wanted in terminal.seen
+    seen = terminal.raw[before:]
+    assert seen.count(b"\x1b]") == 1
+    assert b"\x1b]52;c;" + base64.b64encode(b"Tea") + b"\x07" in seen
 
 
 def test_actions_are_completed(terminal: Terminal) -> None:
-    terminal.type("Good morning\r")
-    terminal.expect("You said: Good morning")
     terminal.type("/set_t")
-    terminal.expect("Set the title")
+    terminal.expect_line(".*Set the title")
     terminal.type("\x15")
-
-    terminal.leave()
+    terminal.wait(lambda: terminal.lines[-2:-1] == ["»"])

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import agent_terminal_app.chat.own_commands  # noqa: F401 - registers them
-from agent_terminal_app.chat.commands import COMMANDS
-from agent_terminal_app.chat.commands.registry import ALIASES, GROUPS
+import agent_terminal_app.chat.commands.messages  # noqa: F401 - registers them
+from agent_terminal_app.chat.commands.registry import ALIASES, COMMANDS, GROUPS
 
 PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "chat-commands.md").read_text(encoding="utf-8")
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent_app.notices import Notice
 from agent_terminal_app.chat.loop import Chat, talk_through
-from agent_terminal_app.notices import in_chat
+from agent_terminal_app.views.sessions import in_chat
 
 if TYPE_CHECKING:
     from chat_commands.conftest import Acting, Desk

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_core.testing import ScriptedProvider
-from agent_provider_kit.testing import ScriptedServer, ServerReply, chat_models, chat_reply
 from agent_terminal_app.chat import clipboard
-from agent_terminal_app.chat.commands import COMMANDS, names
-from agent_terminal_app.chat.commands.registry import GROUPS
+from agent_terminal_app.chat.commands.registry import COMMANDS, GROUPS, names
 from agent_terminal_app.first_run import dialogue
+from agent_testing import ScriptedServer, ServerReply, chat_models, chat_reply
 from openai_compatible_provider import OpenAICompatibleProvider
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def test_a_mistake_in_a_command_does_not_end_the_chat(desk: Desk, monkeypatch: p
 
     shown = desk.chat("/cost", "hello you")
 
-    assert shown[0] == "Error: /cost failed, by a mistake of this program: ZeroDivisionError: oh"
+    assert shown[0] == "Error: /cost failed, because of a bug in this program: ZeroDivisionError: oh"
     assert shown[-1] == "You said: hello you"
 
 
@@ -103,7 +102,7 @@ def test_a_setting_is_written_and_counts_from_the_next_start_on(desk: Desk, type
 
     path = desk.folder / "config" / "agent" / "config.toml"
     assert tomllib.loads(path.read_text()) == {"ui": {"theme": "dark"}}
-    assert shown[0] == f"Changed {path}; it counts from the next start of `agent` on."
+    assert shown[0] == f"Changed {path}; it takes effect at the next start of `agent`."
     assert shown[1].startswith(f'ui.theme = "dark"   # {path}')
 
 
@@ -130,8 +129,8 @@ def test_a_setting_is_taken_out_again(desk: Desk) -> None:
         ("ui.colour=red", "ui has no setting 'colour'"),
         ("frob=1", "there is no setting 'frob'"),
         ("ui.them", "did you mean 'ui.theme'?"),
-        ("a b=1", "no key of a setting"),
-        ("set ui.theme", "it is /config KEY=VALUE, for example /config ui.theme=dark"),
+        ("a b=1", "not the key of a setting"),
+        ("set ui.theme", "use /config KEY=VALUE, for example /config ui.theme=dark"),
     ],
 )
 def test_a_setting_that_cannot_be_right_is_refused(desk: Desk, typed: str, problem: str) -> None:
@@ -215,7 +214,7 @@ def test_the_last_answer_or_a_piece_of_its_code_is_copied(desk: Desk, copied: li
 def test_what_cannot_be_copied_says_why(desk: Desk, copied: list[str]) -> None:
     shown = desk.chat("/copy", "hello", "/copy 1", "/copy x")
 
-    assert shown[0].startswith("Error: nothing was said yet")
+    assert shown[0].startswith("Error: nothing has been said yet")
     assert shown[-2:] == [
         "Error: there is no piece '1': the last answer has 0 pieces of code",
         "Error: there is no piece 'x': the last answer has 0 pieces of code",

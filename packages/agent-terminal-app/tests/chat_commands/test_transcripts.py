@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from agent_app import SessionInfo
 from agent_core import Message, Session
 from agent_terminal_app.cli import main
-from agent_terminal_app.transcripts import FORMS, as_html, as_json, as_markdown
+from agent_terminal_app.views.transcripts import FORMS, as_html, as_json, as_markdown
 
 if TYPE_CHECKING:
     from chat_commands.conftest import Desk

@@ -1,14 +1,53 @@
-"""Decoding one event of a stream: quickly when it brings a piece of text, completely otherwise."""
+"""The events of a stream: how they are decoded, and what stop reasons, token counts and errors mean.
+
+An event that brings a piece of text is decoded quickly, any other completely.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
-import orjson
+
+from agent_provider_kit import (
+    ContextTooLong,
+    JsonObject,
+    KeyRefused,
+    LimitReached,
+    Overloaded,
+    ProviderFailure,
+    RequestRefused,
+    decode_object,
+    make_usage,
+)
 
 if TYPE_CHECKING:
-    from agent_provider_kit import SseEvent
+    from agent_provider_kit import Ending, Exchange, SseEvent, Usage
+
+_PIECES = (b"content_block_delta", b"")  # servers that imitate the API may leave the name out
+_MEANINGLESS = (b"", b"[DONE]")
+ENDINGS: dict[str, Ending] = {
+    "end_turn": "complete",
+    "stop_sequence": "complete",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+    "pause_turn": "paused",
+    "compaction": "paused",
+}
+CUT_SHORT = frozenset({"max_tokens", "model_context_window_exceeded", "refusal"})
+"""Stop reasons after which the last block may lack its end, although the server closed it."""
+_FAILURES: dict[str, type[ProviderFailure]] = {
+    "overloaded_error": Overloaded,
+    "rate_limit_error": Overloaded,
+    "api_error": Overloaded,
+    "timeout_error": Overloaded,
+    "authentication_error": KeyRefused,
+    "permission_error": KeyRefused,
+    "billing_error": LimitReached,
+    "request_too_large": ContextTooLong,
+}
 
 
 class TextDelta(msgspec.Struct, tag="text_delta", forbid_unknown_fields=True, gc=False):
@@ -36,18 +75,16 @@ class Piece(msgspec.Struct, tag="content_block_delta", forbid_unknown_fields=Tru
     delta: TextDelta | ThinkingDelta | InputDelta
 
 
-StreamEvent = Piece | dict[str, Any]
+StreamEvent = Piece | JsonObject
 
 _piece = msgspec.json.Decoder(Piece)
-_PIECES = (b"content_block_delta", b"")  # servers that imitate the API may leave the name out
-_MEANINGLESS = (b"", b"[DONE]")
 
 
 def decode_event(event: SseEvent) -> StreamEvent | None:
     """Return what the event says; None for one that says nothing.
 
     Raises:
-        ValueError: If it is no JSON object.
+        ValueError: If it is not a JSON object.
     """
     if event.event in _PIECES:
         try:
@@ -60,7 +97,35 @@ def decode_event(event: SseEvent) -> StreamEvent | None:
 def _decode_full(data: bytes) -> StreamEvent | None:
     if data in _MEANINGLESS:
         return None
-    decoded = orjson.loads(data)
-    if not isinstance(decoded, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 - nonsense on the wire, not in the code
+    decoded = decode_object(data)
     return None if decoded.get("type") == "ping" else decoded
+
+
+def failure_in_stream(exchange: Exchange, event: JsonObject) -> ProviderFailure:
+    """Return the failure that an error event means; the status was a good one long before."""
+    error = event.get("error")
+    kind, message = (error.get("type"), error.get("message")) if isinstance(error, dict) else (None, error)
+    failure = _FAILURES.get(str(kind), RequestRefused)
+    if "prompt is too long" in str(message):
+        failure = ContextTooLong
+    return failure(
+        exchange,
+        f"{exchange.host} broke its reply off with {kind or 'an error'}",
+        provider_message=str(message or error),
+        request_id=event.get("request_id"),
+    )
+
+
+def read_usage(usage: JsonObject) -> Usage:
+    """Return the token counts in the common shape: what was sent counts whole, cached or not."""
+    sent = [
+        usage.get(name) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    ]
+    details = usage.get("output_tokens_details") or {}
+    return make_usage(
+        input_tokens=sum(count for count in sent if isinstance(count, int)) if sent[0] is not None else None,
+        output_tokens=usage.get("output_tokens"),
+        cached_input_tokens=usage.get("cache_read_input_tokens"),
+        cache_write_tokens=usage.get("cache_creation_input_tokens"),
+        reasoning_tokens=details.get("thinking_tokens"),
+    )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-Config = Mapping[str, Any]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent_provider_kit import Config, JsonObject
 
 MAX_TOKENS = 8192
 _ANSWER = 4096  # room for the answer behind a thinking budget
 
-SENT_AS_THEY_ARE: dict[str, dict[str, Any]] = {
+SENT_AS_THEY_ARE: dict[str, JsonObject] = {
     "temperature": {"type": "number"},
     "top_p": {"type": "number"},
     "top_k": {"type": "integer"},
@@ -22,7 +24,7 @@ SENT_AS_THEY_ARE: dict[str, dict[str, Any]] = {
     "mcp_servers": {"type": "array", "description": "MCP servers that the provider itself talks to."},
     "inference_geo": {"type": "string"},
 }
-SETTINGS: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, JsonObject] = {
     **SENT_AS_THEY_ARE,
     "max_tokens": {
         "type": "integer",
@@ -49,7 +51,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def options(config: Config) -> dict[str, Any]:
+def options(config: Config) -> JsonObject:
     """Return the fields that do not depend on the conversation."""
     body = {key: config[key] for key in SENT_AS_THEY_ARE if config.get(key) is not None}
     thinking = read_thinking(config.get("thinking"))
@@ -60,7 +62,7 @@ def options(config: Config) -> dict[str, Any]:
     return {"max_tokens": _max_tokens(config, thinking), **body}
 
 
-def tool_options(config: Config, tools: list[Any]) -> dict[str, Any]:
+def tool_options(config: Config, tools: list[Any]) -> JsonObject:
     """Return the fields about tools; without tools there must be none."""
     offered = [*tools, *(config.get("server_tools") or ())]
     if not offered:
@@ -69,7 +71,7 @@ def tool_options(config: Config, tools: list[Any]) -> dict[str, Any]:
     return {"tools": offered, **({} if choice is None else {"tool_choice": choice})}
 
 
-def read_thinking(setting: Any) -> dict[str, Any] | None:
+def read_thinking(setting: Any) -> JsonObject | None:
     """Return the `thinking` field that a setting means."""
     if setting is None or isinstance(setting, dict):
         return setting
@@ -80,7 +82,7 @@ def read_thinking(setting: Any) -> dict[str, Any] | None:
     return {"type": str(setting)}
 
 
-def read_tool_choice(config: Config) -> dict[str, Any] | None:
+def read_tool_choice(config: Config) -> JsonObject | None:
     """Return the `tool_choice` field that the settings mean."""
     setting = config.get("tool_choice")
     choice = setting if setting is None or isinstance(setting, dict) else _named_choice(str(setting))
@@ -89,7 +91,7 @@ def read_tool_choice(config: Config) -> dict[str, Any] | None:
     return choice
 
 
-def _named_choice(name: str) -> dict[str, Any]:
+def _named_choice(name: str) -> JsonObject:
     if name in ("auto", "any", "none"):
         return {"type": name}
     return {"type": "any"} if name == "required" else {"type": "tool", "name": name}

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from agent_provider_kit import HttpProvider, RequestRefused
-from anthropic_provider.caching import with_marks
+from agent_provider_kit import Config, Dicts, HttpProvider, JsonObject, RequestRefused, State
 from anthropic_provider.events import StreamEvent, decode_event
 from anthropic_provider.messages import to_item, to_messages
-from anthropic_provider.models import read_model
 from anthropic_provider.options import SETTINGS, options, tool_options
+from anthropic_provider.refusals import is_about_thinking, refused_blocks, wants_the_error, without_blocks
 from anthropic_provider.repair import repair_items, validate_items
 from anthropic_provider.reply import MessageReply
-from anthropic_provider.sending import compose
-from anthropic_provider.thinking import is_about_thinking, refused_blocks, wants_the_error, without_blocks
+from anthropic_provider.request import compose, with_marks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from agent_provider_kit import ApiKey, Exchange, HttpResponse, SseEvent
 
-Dicts = list[dict[str, Any]]
-State = dict[str, Any]
 
 DROPPED_THINKING = "dropped_thinking"
-"""Where the session's metadata tells of thinking that had to be left out, and the state of it meanwhile."""
+"""The key under which a session's metadata and a request's state report thinking that was left out."""
+_TAGS = {
+    "image_input": "vision",
+    "pdf_input": "files",
+    "thinking": "reasoning",
+    "structured_outputs": "structured_output",
+    "code_execution": "code_execution",
+    "citations": "citations",
+}
+_EVERY_MODEL = ["streaming", "tools", "parallel_tools", "prompt_cache"]
 
 
 class AnthropicProvider(HttpProvider):
@@ -35,10 +38,9 @@ class AnthropicProvider(HttpProvider):
     key_variables = ("ANTHROPIC_API_KEY",)
     default_tags = ("streaming", "tools", "parallel_tools", "vision", "reasoning", "prompt_cache")
     tool_schema_formats = ("anthropic.tool",)
-    settings: ClassVar[dict[str, dict[str, Any]]] = SETTINGS
+    settings: ClassVar[dict[str, JsonObject]] = SETTINGS
 
     def to_native_messages(self, messages: Dicts) -> Dicts:
-        """Return one item per message."""
         return [to_item(message) for message in messages]
 
     def from_native_messages(self, native_messages: Dicts) -> Dicts:
@@ -46,34 +48,29 @@ class AnthropicProvider(HttpProvider):
         return [message for item in native_messages for message in to_messages(item)]
 
     def validate_native(self, native_messages: Dicts) -> list[str]:
-        """Return what the API would not accept about these items."""
         return validate_items(native_messages)
 
     def repair_native(self, native_messages: Dicts) -> tuple[Dicts, list[str]]:
-        """Return items that the API accepts, and what had to be changed."""
         return repair_items(native_messages)
 
-    def endpoint(self, config: Mapping[str, Any], *, stream: bool) -> str:  # noqa: ARG002
-        """Return the one address there is."""
+    def endpoint(self, config: Config, *, stream: bool) -> str:
         return "/v1/messages"
 
     def models_endpoint(self) -> str:
         """Return the address of the list of models, all on one page."""
         return "/v1/models?limit=1000"
 
-    def read_models(self, body: dict[str, Any]) -> Dicts:
+    def read_models(self, body: JsonObject) -> Dicts:
         """Return the models with names and capability tags."""
         return [read_model(model) for model in super().read_models(body)]
 
-    def auth_headers(self, config: Mapping[str, Any], key: ApiKey) -> dict[str, str]:  # noqa: ARG002
-        """Return the key in the API's own header."""
+    def auth_headers(self, config: Config, key: ApiKey) -> dict[str, str]:
         return {"x-api-key": key.value}
 
-    def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> dict[str, Any]:
-        """Return the body of a request."""
+    def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> JsonObject:
         config = state["config"]
         system, messages = compose(native_messages)
-        body: dict[str, Any] = {"model": config.get("model"), **options(config)}
+        body: JsonObject = {"model": config.get("model"), **options(config)}
         if system is not None:
             body["system"] = system
         body |= {**tool_options(config, state["tools"]), "messages": messages}
@@ -81,12 +78,10 @@ class AnthropicProvider(HttpProvider):
             body["stream"] = True
         return with_marks(body, config["cache"]) if config.get("cache") else body
 
-    def new_reply(self, state: State, exchange: Exchange) -> MessageReply:  # noqa: ARG002
-        """Return an empty answer."""
+    def new_reply(self, state: State, exchange: Exchange) -> MessageReply:
         return MessageReply(exchange)
 
     def decode(self, event: SseEvent) -> StreamEvent | None:
-        """Return one event of a stream."""
         return decode_event(event)
 
     def finalize(self, native_messages: Dicts, state: State) -> tuple[Dicts, Dicts, State]:
@@ -115,15 +110,15 @@ class AnthropicProvider(HttpProvider):
 
     def _report_dropped(self, state: State, refused: list[tuple[int, int]], complaint: str) -> None:
         state[DROPPED_THINKING] = (refused, complaint)
-        told = {
+        report = {
             "reason": complaint,
             "blocks": len(refused),
             "native_indices": sorted({index for index, _number in refused}),
         }
         patch = state.get("session_metadata_patch") or {}
-        state["session_metadata_patch"] = {**patch, DROPPED_THINKING: told}
+        state["session_metadata_patch"] = {**patch, DROPPED_THINKING: report}
 
-    def _headers(self, config: Mapping[str, Any], key: ApiKey) -> dict[str, str]:
+    def _headers(self, config: Config, key: ApiKey) -> dict[str, str]:
         betas = ",".join(config.get("betas") or ())
         return {
             "anthropic-version": config.get("api_version") or SETTINGS["api_version"]["default"],
@@ -131,5 +126,20 @@ class AnthropicProvider(HttpProvider):
             **super()._headers(config, key),
         }
 
-    def _base_url(self, config: Mapping[str, Any]) -> str:
+    def _base_url(self, config: Config) -> str:
         return super()._base_url(config).removesuffix("/v1")
+
+
+def read_model(model: JsonObject) -> JsonObject:
+    """Return a model with all that the server said, and `name`, `context_window`, `tags` in addition."""
+    found = {"name": model.get("display_name"), "context_window": model.get("max_input_tokens")}
+    known = {key: value for key, value in found.items() if value is not None}
+    capabilities = model.get("capabilities")
+    if isinstance(capabilities, dict):
+        known["tags"] = [*_EVERY_MODEL, *(tag for name, tag in _TAGS.items() if _has(capabilities, name))]
+    return {**model, **known}
+
+
+def _has(capabilities: JsonObject, name: str) -> bool:
+    capability = capabilities.get(name)
+    return isinstance(capability, dict) and capability.get("supported") is True

@@ -1,19 +1,19 @@
-"""Making any history one that the API accepts.
+"""A repair that turns any history into one that the API accepts.
 
 One bad item (a call without its result, a result without its call) makes the API refuse the whole
-conversation for ever. The pass is deterministic and idempotent. It takes no item away and no words: a
-block that cannot be sent is put aside in its item's `_metadata`, a result in the wrong place is moved
-to its call, and a call that never got a result gets one that says so.
+conversation from then on. The pass is deterministic and idempotent. It takes no item away and no words: a
+block that cannot be sent is put aside in its item's `_metadata`, a result in the wrong place is moved to
+its call, and a call that never got a result gets one that says so.
 
-Roles out of turn, empty messages and blank text need no repair: see `anthropic_provider.sending`. Nor do
-signatures, which only the API can judge: see `anthropic_provider.thinking`.
+Roles out of turn, empty messages and blank text need no repair: see `anthropic_provider.request`. Nor do
+signatures, which only the API can judge: see `anthropic_provider.refusals`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from anthropic_provider.kinds import (
+from anthropic_provider.messages import (
     METADATA,
     Block,
     blocks_of,
@@ -23,13 +23,14 @@ from anthropic_provider.kinds import (
     is_server_result,
     is_text,
     put_aside,
+    says_something,
 )
-from anthropic_provider.sending import says_something
-from anthropic_provider.soundness import is_sound
 
-Dicts = list[dict[str, Any]]
+if TYPE_CHECKING:
+    from agent_provider_kit import Dicts, JsonObject
 
 _INTERRUPTED = "The call was interrupted before it gave a result; it may have run."
+_HARMLESS = frozenset({"thinking", "redacted_thinking", "image", "document"})
 
 
 def validate_items(items: Dicts) -> list[str]:
@@ -52,7 +53,7 @@ def _without_empty_text(items: Dicts, report: list[str]) -> Dicts:
     return [_without_empty(index, item, report) for index, item in enumerate(items)]
 
 
-def _without_empty(index: int, item: dict[str, Any], report: list[str]) -> dict[str, Any]:
+def _without_empty(index: int, item: JsonObject, report: list[str]) -> JsonObject:
     content = item.get("content")
     if not isinstance(content, list):
         return item
@@ -89,7 +90,7 @@ def _pair_server_tools(items: Dicts, report: list[str]) -> Dicts:
     return repaired
 
 
-def _aside(index: int, item: dict[str, Any], bad: set[int], report: list[str]) -> dict[str, Any]:
+def _aside(index: int, item: JsonObject, bad: set[int], report: list[str]) -> JsonObject:
     reason = "the other half of the server's call is missing"
     report.append(f"item {index}: put {len(bad)} blocks aside, {reason}")
     return put_aside(item, bad, reason)
@@ -135,7 +136,7 @@ class _Pairing:
         self._close(len(self._items))
         return self._out
 
-    def _take_calls(self, index: int, item: dict[str, Any]) -> None:
+    def _take_calls(self, index: int, item: JsonObject) -> None:
         if self._answers:
             self._close(index)
             self._renamed = {}
@@ -146,7 +147,7 @@ class _Pairing:
         self._out.append(item)
         self._slot = len(self._out)
 
-    def _with_own_ids(self, item: dict[str, Any], blocks: list[Block]) -> dict[str, Any]:
+    def _with_own_ids(self, item: JsonObject, blocks: list[Block]) -> JsonObject:
         named = [self._own_id(block) if is_call(block) else block for block in blocks]
         self._open += [str(block["id"]) for block in named if is_call(block)]
         return {**item, "content": named} if named != blocks else item
@@ -165,7 +166,7 @@ class _Pairing:
         self._report.append(f"call {given!r}: renamed to {own!r}, since there was one of that name before")
         return {**block, "id": own}
 
-    def _take_results(self, index: int, item: dict[str, Any]) -> None:
+    def _take_results(self, index: int, item: JsonObject) -> None:
         blocks = blocks_of(item)
         if not any(map(is_result, blocks)):
             self._out.append(item)
@@ -190,7 +191,7 @@ class _Pairing:
         return None
 
     def _keep(
-        self, index: int, item: dict[str, Any], blocks: list[Block], kept: list[Block], aside: set[int]
+        self, index: int, item: JsonObject, blocks: list[Block], kept: list[Block], aside: set[int]
     ) -> None:
         if not kept:
             return  # all of it was moved
@@ -209,7 +210,7 @@ class _Pairing:
         self._out[self._slot : self._slot] = results
         self._open = []
 
-    def _late(self, call_id: str, end: int) -> dict[str, Any] | None:
+    def _late(self, call_id: str, end: int) -> JsonObject | None:
         for index in range(end, len(self._items)):
             item = self._items[index]
             for number, block in enumerate(blocks_of(item)):
@@ -222,7 +223,7 @@ class _Pairing:
                     return _alone(item, block)
         return None
 
-    def _made(self, call_id: str) -> dict[str, Any]:
+    def _made(self, call_id: str) -> JsonObject:
         self._report.append(f"call {call_id!r}: added a result, since there was none")
         result = {"type": "tool_result", "tool_use_id": call_id, "content": _INTERRUPTED, "is_error": True}
         return {
@@ -232,8 +233,64 @@ class _Pairing:
         }
 
 
-def _alone(item: dict[str, Any], block: Block) -> dict[str, Any]:
+def _alone(item: JsonObject, block: Block) -> JsonObject:
     """Return an item with this block only: the item itself, if it has no other."""
     if len(blocks_of(item)) == 1:
         return item
     return {"role": "user", "content": [block]}
+
+
+# A quick look at a history: most need no repair, and every request asks. Only the usual is known here:
+# results right behind their calls, a server's result behind its call in one item, no empty text. Anything
+# else is left to the repair, which takes its time.
+
+
+def is_sound(items: Dicts) -> bool:
+    """Whether a history surely needs no repair."""
+    calls: set[Any] = set()
+    waiting: set[Any] = set()
+    answering = False
+    for item in items:
+        role, content = item.get("role"), item.get("content")
+        if role == "user":
+            answering = True
+        elif role == "assistant":
+            if answering and waiting:
+                return False
+            answering = False
+        if not isinstance(content, str) and not _is_usual(content, calls, waiting):
+            return False
+    return not waiting
+
+
+def _is_usual(content: Any, calls: set[Any], waiting: set[Any]) -> bool:
+    if not isinstance(content, list):
+        return False
+    server: set[Any] = set()
+    for block in content:
+        kind = block.get("type") if isinstance(block, dict) else None
+        if kind == "text":
+            if not block["text"]:
+                return False
+        elif kind not in _HARMLESS and not _is_paired(str(kind), block, calls, waiting, server):
+            return False
+    return not server
+
+
+def _is_paired(kind: str, block: JsonObject, calls: set[Any], waiting: set[Any], server: set[Any]) -> bool:
+    """Follow calls and results; whatever is not where it usually is ends the quick look."""
+    if kind == "tool_use":
+        own = block.get("id")
+        if not isinstance(own, str) or not own or own in calls:
+            return False
+        calls.add(own)
+        waiting.add(own)
+        return True
+    if kind.endswith("_tool_use"):
+        server.add(block.get("id"))
+        return True
+    expected = waiting if kind == "tool_result" else server
+    if not kind.endswith("tool_result") or block.get("tool_use_id") not in expected:
+        return False
+    expected.remove(block.get("tool_use_id"))
+    return True

@@ -1,24 +1,64 @@
-"""Where a conversation may be cut, and which range is meant.
+"""Which range of a conversation is meant, and which native items it covers.
 
-A provider refuses a call without its result and a result without its call. So a message that calls tools
-and everything up to the last of the results stays together, and so do messages that share a native item.
-A call whose result is still to come stays with all that follows it, unless the model has gone on without.
+A conversation is cut between groups of messages (`agent_runtime.summary`), and never between messages that
+share a native item.
+
+An action gets a session and the native history that covers all of it. Messages that a provider has seen
+know their items already; those that were added since are converted once more, one by one, and if that
+gives what stands at the end of the history, their places are known as well. Where it does not, the
+messages in question count as one block: all of them own all of the items there, so that nobody cuts
+between them.
+
+What cannot be done is `Refused`, and the session stays as it is::
+
+    Refused
+    ├── RangeError       there is no such range, or it cannot be cut out
+    ├── NotFound         there is nothing to undo
+    └── SummaryFailed    no usable summary could be had
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from compaction_feature.errors import RangeError
+from agent_core.frozen import thaw
+from agent_runtime.summary import groups, open_call, prefix_length
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from agent_core import Message, Session
 
-    from agent_core import Message
-    from compaction_feature.places import Place
+Item = dict[str, Any]
+"""A message as a dict, or an item of native history."""
+Dicts = list[Item]
+Place = tuple[int, ...]
+Convert = Callable[[Dicts], Dicts]
+
+
+class Refused(Exception):
+    """An action changes nothing; `kind` is the type of the error in its answer."""
+
+    kind = "refused"
+
+
+class RangeError(Refused):
+    """There is no such range, or it cannot be cut out."""
+
+    kind = "range"
+
+
+class NotFound(Refused):
+    """There is no such compaction, or its summary is gone."""
+
+    kind = "not_found"
+
+
+class SummaryFailed(Refused):
+    """No attempt gave a summary that can be used."""
+
+    kind = "summary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +66,7 @@ class Range:
     """The messages from *start* up to and without *end*.
 
     Attributes:
-        wanted: What was asked for, if cuts had to be moved.
+        wanted: What was asked for, if the ends had to be moved.
     """
 
     start: int
@@ -36,12 +76,11 @@ class Range:
 
 def find_cuts(messages: Sequence[Message], places: Sequence[Place]) -> list[bool]:
     """Return for each position, the end included, whether the conversation may be cut in front of it."""
-    cuts = [True] * (len(messages) + 1)
-    for first, last in (*_exchanges(messages), *_shared(places)):
-        cuts[first + 1 : last + 1] = [False] * (last - first)
-    for position, message in enumerate(messages):
-        if message.role == "tool" and position:
-            cuts[position] = False
+    starts = {group.start for group in groups(messages, 0)}
+    cuts = [position in starts for position in range(len(messages))]
+    cuts.append(open_call(messages) is None)  # while a result is to come, the end is no cut either
+    for position in _shared(places):
+        cuts[position] = False
     return cuts
 
 
@@ -58,7 +97,7 @@ def choose_range(
         RangeError: If nothing is left.
     """
     count = len(messages)
-    first = count_leading_system(messages) if start is None else _position("start", start, count)
+    first = prefix_length(messages) if start is None else _position("start", start, count)
     last = max(first, count - keep) if end is None else _position("end", end, count)
     if first >= last:
         raise RangeError(_nothing(first, last, count, chosen=start is not None or end is not None))
@@ -70,12 +109,6 @@ def choose_range(
     if low == high:
         raise RangeError(_inside_a_group(cuts, first, last))
     return Range(low, high, None if (low, high) == (first, last) else (first, last))
-
-
-def count_leading_system(messages: Sequence[Message]) -> int:
-    """Return how many system messages the conversation begins with."""
-    others = (place for place, message in enumerate(messages) if message.role != "system")
-    return next(others, len(messages))
 
 
 def count_groups(cuts: Sequence[bool], chosen: Range) -> int:
@@ -112,35 +145,84 @@ def _inside_a_group(cuts: Sequence[bool], first: int, last: int) -> str:
     )
 
 
-def _exchanges(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
-    """Yield where each tool call stands, and the last of its results."""
-    answers: dict[str, int] = {}
-    model_goes_on = len(messages)
-    for position in range(len(messages) - 1, -1, -1):
-        message = messages[position]
-        for call_id in _call_ids(message):
-            # The end of the conversation is no cut either while a result is to come.
-            is_open = model_goes_on == len(messages)
-            # An id may be used again in a later turn, so its answer is taken only once.
-            yield position, answers.pop(call_id, len(messages) if is_open else position)
-        if message.role == "tool":
-            answers.setdefault(str(message.metadata.get("tool_call_id")), position)
-        elif message.role == "assistant":
-            model_goes_on = position
-
-
-def _call_ids(message: Message) -> Iterator[str]:
-    calls: Any = message.metadata.get("tool_calls") if message.role == "assistant" else None
-    for call in calls or ():
-        if isinstance(call, Mapping):
-            yield str(call.get("id"))
-
-
-def _shared(places: Sequence[Place]) -> Iterator[tuple[int, int]]:
-    """Yield pairs of neighbours between which native history cannot be cut."""
+def _shared(places: Sequence[Place]) -> Iterator[int]:
+    """Yield the positions in front of which native history cannot be cut, since an item spans them."""
     highest = list(accumulate((max(place, default=-1) for place in places), max))
     top = 1 + max(highest, default=0)
     lowest = list(accumulate((min(place, default=top) for place in reversed(places)), min))[::-1]
     for position in range(1, len(places)):
         if highest[position - 1] >= lowest[position]:
-            yield position - 1, position
+            yield position
+
+
+def native_places(session: Session, native: Sequence[Item], convert: Convert) -> list[Place]:
+    """Return for each message of the session the indices of its items in *native*.
+
+    Args:
+        session: As the action got it.
+        native: As the action got it.
+        convert: Returns the native form of message dicts.
+    """
+    known = list(session.metadata.get("native_messages") or ())
+    trusted = len(known) if list(native[: len(known)]) == known else 0
+    places = [_known_place(message, trusted) for message in session.messages]
+    pending = _count_pending(places)
+    first = len(places) - pending
+    places[first:] = _convert_again(session.messages[first:], list(native), trusted, convert)
+    return _fill(places, len(native))
+
+
+def _known_place(message: Message, trusted: int) -> Place | None:
+    indices = message.native_indices
+    return indices if indices is not None and all(index < trusted for index in indices) else None
+
+
+def _count_pending(places: Sequence[Place | None]) -> int:
+    """Return how many messages at the end have no place."""
+    known = [position for position, place in enumerate(places) if place is not None]
+    return len(places) - (known[-1] + 1 if known else 0)
+
+
+def _convert_again(
+    messages: Sequence[Message],
+    native: Dicts,
+    start: int,
+    convert: Convert,
+) -> list[Place | None]:
+    made = [list(convert([message.to_dict()])) for message in messages]
+    if [item for items in made for item in items] != thaw(native[start:]):
+        return [None] * len(messages)
+    places: list[Place | None] = []
+    for items in made:
+        places.append(tuple(range(start, start + len(items))))
+        start += len(items)
+    return places
+
+
+def _fill(places: Sequence[Place | None], count: int) -> list[Place]:
+    """Give messages without a place all the items between their neighbours."""
+    filled: list[Place] = []
+    before = -1
+    for position, place in enumerate(places):
+        if place is None:
+            later = [index for known in places[position:] if known for index in known]
+            filled.append(tuple(range(before + 1, min(later, default=count))))
+        else:
+            filled.append(place)
+            before = max(before, *place, -1)
+    return filled
+
+
+def items_of(places: Sequence[Place], start: int, end: int) -> range:
+    """Return the native items of ``messages[start:end]``, which begins and ends at cuts.
+
+    What belongs to nobody goes with the message behind it, as reasoning does; only in front of the first
+    message it stays, since that is where instructions stand.
+    """
+    inside = [index for place in places[start:end] for index in place]
+    before = [index for place in places[:start] for index in place]
+    after = [index for place in places[end:] for index in place]
+    if not inside:
+        gap = max(before) + 1 if before else min(after, default=0)
+        return range(gap, gap)
+    return range(max(before) + 1 if before else min(inside), max(inside) + 1)

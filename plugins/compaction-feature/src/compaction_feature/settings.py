@@ -79,20 +79,20 @@ class Settings:
         return any(limit is not None and size > limit for size, limit in limits)
 
 
-def _name(config: Mapping[str, Any], key: str) -> str | None:
+def _name(config: Mapping[str, object], key: str) -> str | None:
     value = config.get(key)
     if value is not None and not isinstance(value, str):
         raise ConfigError(f"config[{key!r}] must be a name, not {type(value).__name__}", field=key)
     return value or None
 
 
-def _count(key: str, value: Any) -> int:
+def _count(key: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ConfigError(f"config[{key!r}] must be a whole number from 0 on, not {value!r:.40}", field=key)
     return value
 
 
-def _threshold(value: Any) -> dict[str, int | None]:
+def _threshold(value: object) -> dict[str, int | None]:
     """Return both limits; a mere number is one of messages."""
     if value is None:
         return {"messages": DEFAULT_MESSAGES, "characters": None}

@@ -1,30 +1,111 @@
-"""One call of a tool: from its arguments to its result."""
+"""One call of a tool: from its arguments to its result, and what a person approved of it.
+
+What a person was shown is what is done, or nothing is. Between a question and its answer may lie a night and
+a restart, and other programs work in the meantime. So what is shown also says which files it is about and
+what was in them, by digests. It is kept with the question, and comes back with the answer. If another
+program has changed a file by then, the change is another one than the one that was approved, and it is
+refused.
+
+Changes that the session itself has made since surprise nobody: a model that edits one file twice in one
+answer is asked about both edits before the first is made.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from files_tool.basis import BASIS, basis_of, check_shown, is_bound
-from files_tool.changing import plan_edit, plan_patch, plan_write
 from files_tool.contents import digest_of
 from files_tool.diffs import shown
+from files_tool.edits import plan_edit, plan_patch, plan_write
 from files_tool.expressions import read_expression
 from files_tool.limits import DEEPEST_FOLDER, LISTED_BY_DEFAULT
-from files_tool.listing import find, glob_expression, list_folders
-from files_tool.reading import Range, read
+from files_tool.pages import Range, read
+from files_tool.places import Refused
 from files_tool.ripgrep import find_ripgrep
 from files_tool.schemas import EDIT, FIND, LIST, PATCH, READ, SEARCH, WRITE
-from files_tool.searching import Wanted, search
-from files_tool.walking import Choice
+from files_tool.search import Wanted, find, glob_expression, list_folders, search
+from files_tool.tree import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from files_tool.journal import Journal
-    from files_tool.moves import Step
     from files_tool.places import Place
+    from files_tool.steps import Step
+
+    OwnChanges = Callable[[Place, float], Sequence[tuple[str | None, str | None]]]
+    from files_tool.journal import Journal
     from files_tool.workspace import Workspace
+
+
+BASIS = "basis"
+"""Where it stands in a display; None there means that a refusal was shown."""
+
+_AT, _FILES = "at", "files"
+_NOTHING = ""
+
+
+def basis_of(steps: Sequence[Step]) -> dict[str, Any]:
+    """Return what steps start from: for each file its content's digest, and when that was so."""
+    return {_AT: time.time(), _FILES: {_key(step.place): _digest(step) for step in steps}}
+
+
+def is_bound(shown: Any) -> bool:
+    """Say whether what a person saw says what it started from; of a call that nobody saw there is nothing."""
+    return isinstance(shown, Mapping) and BASIS in shown
+
+
+def check_shown(steps: Sequence[Step], shown: Any, own_changes: OwnChanges) -> None:
+    """Let steps pass if they are those that were shown, or if nothing was.
+
+    Args:
+        shown: What a person saw before they decided; None if nobody was asked.
+        own_changes: Returns what the session itself made of a file since then, before and after.
+
+    Raises:
+        Refused: If they are others.
+    """
+    if not steps or not is_bound(shown):
+        return
+    basis = shown[BASIS]
+    if basis is None:
+        raise Refused(
+            "this call was shown for approval as one that is refused, so nothing was done: call it again"
+        )
+    files = basis[_FILES]
+    changed = [
+        step.place.shown
+        for step in steps
+        if _key(step.place) not in files or not _led_here(files[_key(step.place)], step, basis, own_changes)
+    ]
+    if changed:
+        raise Refused(
+            f"{', '.join(changed)} changed after this call was shown for approval, so nothing was done: "
+            "read it again, then call it again"
+        )
+
+
+def _led_here(digest: str, step: Step, basis: Mapping[str, Any], own_changes: OwnChanges) -> bool:
+    """Say whether a file is as it was, or as the session's own changes have left it."""
+    if digest == _digest(step):
+        return True
+    for before, after in own_changes(step.place, basis[_AT]):
+        if (before or _NOTHING) == digest:
+            digest = after or _NOTHING
+    return digest == _digest(step)
+
+
+def _digest(step: Step) -> str:
+    return _NOTHING if step.before is None else step.before.digest
+
+
+def _key(place: Place) -> str:
+    """Return a name for a place that is the same wherever it is kept, and no other place's."""
+    return sha256(place.absolute.encode(errors="surrogateescape")).hexdigest()[:32]
+
 
 Result = dict[str, Any]
 CHANGES = (WRITE, EDIT, PATCH)
@@ -88,12 +169,12 @@ class Call:
         """
         steps = self.plan()
         if is_bound(self.shown):
-            with self.journal.held(self.is_cancelled) as journal:
+            with self.journal.locked(self.is_cancelled) as journal:
                 check_shown(steps, self.shown, journal.changes_of)
         return steps
 
     def _change(self) -> Result:
-        with self.journal.held(self.is_cancelled) as journal:
+        with self.journal.locked(self.is_cancelled) as journal:
             steps = self.plan()
             check_shown(steps, self.shown, journal.changes_of)
             if not steps:

@@ -1,21 +1,87 @@
-"""What is in a file, held in memory, and how one state of a file is told from another."""
+"""What is in a file: its bytes, what kind it is, and why a search passes some files over."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import struct
+from collections import Counter
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from files_tool.confined import FILE, opened_file
-from files_tool.errors import Missing, Refused
-from files_tool.limits import LARGEST_FILE, amount
-from files_tool.missed import PassedOver, Why
+from agent_plugin_kit.safe_files import FILE
+from files_tool.descriptors import opened_file
+from files_tool.limits import LARGEST_FILE, MOST_IN_FOLDER, amount
+from files_tool.places import Missing, Refused
 
 if TYPE_CHECKING:
     from files_tool.places import Place
+
+
+class Why(Enum):
+    """Why something was passed over: one of them, and several."""
+
+    LARGE = (f"file over {amount(LARGEST_FILE)}", f"files over {amount(LARGEST_FILE)}")
+    NO_TEXT = ("file that is no text", "files that are no text")
+    CLOSED_FILE = ("file that cannot be opened", "files that cannot be opened")
+    CLOSED_FOLDER = ("folder that cannot be opened", "folders that cannot be opened")
+    DEEP_FOLDER = ("folder that lies too deep", "folders that lie too deep")
+    FULL_FOLDER = (
+        f"folder beyond its first {MOST_IN_FOLDER:,} names",
+        f"folders beyond their first {MOST_IN_FOLDER:,} names",
+    )
+
+
+class PassedOver(Exception):
+    """A file is not looked into."""
+
+    def __init__(self, why: Why) -> None:
+        super().__init__(why.name)
+        self.why = why
+
+
+_GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
+"""What was there a moment ago and is not any more, or is a link by now: then it is no part of the answer."""
+
+
+class Missed:
+    """Counts what was passed over."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[Why] = Counter()
+
+    def add(self, why: Why) -> None:
+        """Count one."""
+        self._counts[why] += 1
+
+    def add_closed(self, error: OSError, why: Why) -> None:
+        """Count what could not be opened, unless it is gone."""
+        if error.errno not in _GONE:
+            self.add(why)
+
+    def has(self, why: Why) -> bool:
+        """Say whether something was passed over for that reason."""
+        return self._counts[why] > 0
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._counts.clear()
+
+    def include(self, other: Missed) -> None:
+        """Count what another one has counted."""
+        self._counts.update(other._counts)
+
+    def text(self, verb: str) -> list[str]:
+        """Return a line for the model, as in "[not searched: 1 file over 10.0 MB]"; none if nothing was."""
+        counts = [
+            f"{self._counts[why]} {why.value[self._counts[why] > 1]}" for why in Why if self._counts[why]
+        ]
+        return [f"[not {verb}: {', '.join(counts)}]"] if counts else []
+
 
 _BLOCK = 1 << 20
 _HEAD = 1 << 15
@@ -53,7 +119,7 @@ def read_content(place: Place) -> Content:
     """Return a whole file.
 
     Raises:
-        Refused: If it cannot be opened, or is too large to be held in memory.
+        Refused: If it cannot be opened, or is too large to be read into memory.
     """
     with opened_file(place) as fd:
         return content_of(place, fd)
@@ -125,3 +191,63 @@ def read_small(name: str, folder: int) -> bytes:
 def stamp_of(state: os.stat_result) -> tuple[int, ...]:
     """Return what changes whenever a file's content is written or another file takes its place."""
     return (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+
+
+IMAGES = {
+    "image/png": b"\x89PNG\r\n\x1a\n",
+    "image/jpeg": b"\xff\xd8\xff",
+    "image/gif": b"GIF8",
+    "image/webp": b"RIFF",
+}
+_OTHERS = (
+    (b"%PDF-", "a PDF document"),
+    (b"PK\x03\x04", "a ZIP archive, or a document made of one"),
+    (b"\x1f\x8b", "gzip data"),
+    (b"BZh", "bzip2 data"),
+    (b"\xfd7zXZ\0", "xz data"),
+    (b"\x28\xb5\x2f\xfd", "zstd data"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"\x7fELF", "a program or library (ELF)"),
+    (b"MZ", "a program or library (PE)"),
+    (b"\xcf\xfa\xed\xfe", "a program or library (Mach-O)"),
+    (b"SQLite format 3\0", "an SQLite database"),
+    (b"\0asm", "a WebAssembly module"),
+    (b"\x00\x00\x01\x00", "an icon"),
+    (b"BM", "a BMP image"),
+    (b"II*\0", "a TIFF image"),
+    (b"MM\0*", "a TIFF image"),
+    (b"OggS", "Ogg audio or video"),
+    (b"ID3", "MP3 audio"),
+    (b"fLaC", "FLAC audio"),
+    (b"RIFF", "audio or video (RIFF)"),
+)
+_TAR, _TAR_AT = b"ustar", 257
+_PNG_SIZE, _GIF_SIZE = slice(16, 24), slice(6, 10)
+
+
+def image_type(head: bytes) -> str | None:
+    """Return the media type of an image that models can look at; None for anything else."""
+    for media_type, magic in IMAGES.items():
+        if head.startswith(magic) and (media_type != "image/webp" or head[8:12] == b"WEBP"):
+            return media_type
+    return None
+
+
+def describe(head: bytes) -> str:
+    """Return what a binary file seems to be."""
+    if head[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR:
+        return "a tar archive"
+    if head[4:8] == b"ftyp":
+        return "MP4 video, or a relative of it"
+    return next((name for magic, name in _OTHERS if head.startswith(magic)), "binary data")
+
+
+def image_size(head: bytes, media_type: str) -> str:
+    """Return an image's size where it stands at the beginning, for an answer; empty elsewhere."""
+    if media_type == "image/png" and len(head) >= _PNG_SIZE.stop:
+        width, height = struct.unpack(">II", head[_PNG_SIZE])
+    elif media_type == "image/gif" and len(head) >= _GIF_SIZE.stop:
+        width, height = struct.unpack("<HH", head[_GIF_SIZE])
+    else:
+        return ""
+    return f"{width} x {height} pixels, "

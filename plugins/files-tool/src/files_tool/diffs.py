@@ -52,8 +52,8 @@ def diff(name: str, before: bytes | None, after: bytes | None) -> Diff:
         return Diff(f"{heading}Binary file changed from {sizes}\n")
     counts = [text.text.count("\n") + 1 if text.text else 0 for text in (old, new)]
     if sum(counts) > _MOST_LINES:
-        told = f"{heading}Text of {counts[0]} lines changed to one of {counts[1]}\n"
-        return Diff(told, counts[1], counts[0])
+        text = f"{heading}Text of {counts[0]} lines changed to one of {counts[1]}\n"
+        return Diff(text, counts[1], counts[0])
     lines, new_lines = lines_of(old.text), lines_of(new.text)
     changes = list(_changes(lines, new_lines))
     hunks = "".join(_hunk(group, lines, new_lines) for group in _groups(changes))

@@ -1,9 +1,16 @@
-r"""The regular expressions of `search_files`, read and written anew.
+r"""Regular expressions that take linear time, whatever they say.
 
-They mean the same to ripgrep and to the engine behind `linear`. What is understood: characters, `.`,
-classes, `\d \w \s \b` and their opposites, groups, `|`, `*`, `+`, `?`, `{n,m}` and their lazy forms, `^`
-and `$`, and `(?i)` at the beginning. What is not is refused with a reason, not taken for something else.
-A line is searched by itself, so nothing matches a line's end.
+Patterns come from models and from files of the workspace, and Python's own engine can be kept busy for ever
+by a short one, with every thread of the process waiting. The engine behind `jsonschema_rs` is the one of
+ripgrep: it never tries twice. Its way in is a schema with a `pattern`, which tells whether a text has a
+match. `re2` promises linear time as well; it was compared, took 12 to 28 times as long, and would be one
+more dependency.
+
+The expressions of `search_files` are read and written anew, in what JavaScript and Rust understand alike, so
+that they mean the same to ripgrep and to this engine. What is understood: characters, `.`, classes,
+`\d \w \s \b` and their opposites, groups, `|`, `*`, `+`, `?`, `{n,m}` and their lazy forms, `^` and `$`, and
+`(?i)` at the beginning. Anything else is refused with a reason, not taken for something else. A line is
+searched by itself, so nothing matches a line's end.
 """
 
 from __future__ import annotations
@@ -11,9 +18,70 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 
-from files_tool.errors import Refused
-from files_tool.linear import POSIX_CLASSES, Expression, literal, span
+from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
+
+from files_tool.places import Refused
+
+_OPTIONS = RegexOptions(size_limit=10_000_000)
+
+POSIX_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": r"\x{20}\x{9}",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": r"\x{21}-\x{2E}\x{3A}-\x{40}\x{5B}-\x{60}\x{7B}-\x{7E}",
+    "space": r"\x{9}\x{B}-\x{D}\x{20}",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+"""What stands in a class for names such as `[:alpha:]`; neither a slash nor a newline is in any."""
+
+
+class Expression:
+    """A compiled pattern."""
+
+    __slots__ = ("_fits",)
+
+    def __init__(self, source: str) -> None:
+        """Compile a pattern.
+
+        Raises:
+            ValueError: If it is none, or becomes too large.
+        """
+        try:
+            self._fits = Draft202012Validator({"pattern": source}, pattern_options=_OPTIONS).is_valid
+        except (ValidationError, ValueError) as error:
+            raise ValueError("it is no regular expression, or too large a one") from error
+
+    def fits(self, text: str) -> bool:
+        """Say whether the pattern matches anywhere in the text, which must be valid Unicode."""
+        return self._fits(text)
+
+
+@lru_cache(maxsize=1024)
+def compiled(source: str) -> Expression | None:
+    """Return a pattern, compiled once; None if it cannot be."""
+    try:
+        return Expression(source)
+    except ValueError:
+        return None
+
+
+def literal(text: str) -> str:
+    """Return a pattern for exactly this text."""
+    return "".join(char if char.isascii() and char.isalnum() else f"\\x{{{ord(char):X}}}" for char in text)
+
+
+def span(low: str, high: str, *, without: str) -> str:
+    """Return a range as it stands in a class, without one character; empty if it runs backwards."""
+    if low <= without <= high:
+        before, after = chr(ord(without) - 1), chr(ord(without) + 1)
+        return span(low, before, without=without) + span(after, high, without=without)
+    return f"\\x{{{ord(low):X}}}-\\x{{{ord(high):X}}}" if low <= high else ""
+
 
 _COUNT = re.compile(r"\{(\d+)(,(\d*))?\}")
 _GROUP = re.compile(r"\((?:\?:|\?P?<[A-Za-z_]\w*>)?(?!\?)")
@@ -56,7 +124,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """How a beginning, an end, and a place inside of a word or between words, are written."""
+    """How a beginning, an end, and a place inside a word or between words, are written."""
 
     start: str = "^"
     end: str = "$"
@@ -230,7 +298,7 @@ class _Reading:
         return f"[^{inside}{_LINE_END}]" if is_negated else f"[{inside}]"
 
     def _item(self) -> str:
-        """Read a character, a range or a set inside of a class."""
+        """Read a character, a range or a set inside a class."""
         named = _NAMED.match(self._pattern, self._at)
         if named:
             self._at = named.end()

@@ -3,9 +3,11 @@
 An operation is a line that says what is about to be done, flushed to the disk together with what will be
 replaced, and afterwards a line that says for which files it was done. After a crash the second line may be
 missing. Then the files tell: one that still is what it was before has not been changed. That is looked into
-before anything else is done with the journal, and written down.
+before anything else is done with the journal, and written down. One lock per session keeps others out, in
+this process and in any other.
 
-One lock per session keeps others out, in this process and in any other.
+It also knows which content of a file the model knows: what it read last, or wrote itself. A change of a file
+that has become another one since is refused until the model has read it again.
 """
 
 from __future__ import annotations
@@ -22,19 +24,63 @@ from shutil import rmtree
 from typing import TYPE_CHECKING
 
 from files_tool.contents import current, digest_of
-from files_tool.errors import Refused
-from files_tool.lines import Lines
-from files_tool.records import FileRecord, History, Record
-from files_tool.seen import Seen
+from files_tool.places import Refused
+from files_tool.records import FileRecord, History, Lines, Record, Store, flush_folder
 from files_tool.steps import PartlyMade, aside, clear_aside, make_steps, new_token
-from files_tool.store import Store, flush_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from files_tool.moves import Step
+    from files_tool.contents import Content
     from files_tool.places import Place
     from files_tool.records import Operation
+    from files_tool.steps import Step
+
+
+_DIGEST = 64
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC  # a digest has always the same length, so nothing is cut
+
+
+class Seen:
+    """The contents that the model of one session knows."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def note(self, place: Place, digest: str) -> None:
+        """Remember what the model knows of a file; where that cannot be kept, nothing is."""
+        with suppress(OSError):
+            try:
+                fd = os.open(self._path(place), _WRITE, 0o600)
+            except FileNotFoundError:
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                fd = os.open(self._path(place), _WRITE, 0o600)
+            try:
+                os.write(fd, digest.encode())
+            finally:
+                os.close(fd)
+
+    def check(self, place: Place, content: Content) -> None:
+        """Let a change of a file pass if the model knows its content, or never read it.
+
+        Raises:
+            Refused: If it read another content.
+        """
+        try:
+            fd = os.open(self._path(place), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return
+        try:
+            known = os.read(fd, _DIGEST).decode("ascii", "replace")
+        finally:
+            os.close(fd)
+        if known != content.digest:
+            raise Refused(f"{place.shown} has changed since it was read here: read it again, then change it")
+
+    def _path(self, place: Place) -> Path:
+        name = sha256(place.absolute.encode()).hexdigest()[:32]
+        return self._folder / name
+
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PATIENCE = 10.0
@@ -56,7 +102,7 @@ class Journal:
         self._path = self.folder / "journal.jsonl"
 
     @contextmanager
-    def held(self, is_cancelled: Callable[[], bool] = lambda: False) -> Iterator[HeldJournal]:
+    def locked(self, is_cancelled: Callable[[], bool] = lambda: False) -> Iterator[LockedJournal]:
         """Hold the journal, alone; what a crash has left open is settled first.
 
         Raises:
@@ -66,10 +112,10 @@ class Journal:
             fd = self._open()
         try:
             _lock(fd, is_cancelled)
-            held = HeldJournal(Lines(fd), self._store)
+            locked = LockedJournal(Lines(fd), self._store)
             with _told(self.folder):
-                held.settle()
-            yield held
+                locked.settle()
+            yield locked
         finally:
             os.close(fd)
 
@@ -77,8 +123,8 @@ class Journal:
         """Return the session's changes; a session without a journal has none."""
         if not self._path.exists():
             return History()
-        with self.held() as held:
-            return held.history()
+        with self.locked() as locked:
+            return locked.history()
 
     def forget(self) -> None:
         """Remove everything that is kept of the session."""
@@ -95,7 +141,7 @@ class Journal:
         return fd
 
 
-class HeldJournal:
+class LockedJournal:
     """A journal that nobody else writes to."""
 
     def __init__(self, lines: Lines, store: Store) -> None:

@@ -1,6 +1,6 @@
 """How much of anything: memory and answers stay small, whatever is asked for.
 
-A file up to `LARGEST_FILE` is held in memory, so it can be changed, searched and compared. A larger one can
+A file up to `LARGEST_FILE` is read into memory, so it can be changed, searched and compared. A larger one can
 be read page by page. An answer is cut at a size that a model can still take in.
 """
 

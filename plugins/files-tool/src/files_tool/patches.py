@@ -9,8 +9,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from files_tool.errors import Refused
+from files_tool.diffs import lines_of
+from files_tool.places import Refused
+from files_tool.texts import nearest_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from files_tool.texts import Text
+
 
 _HUNK = re.compile(
     r"@@(?: -(?P<start>\d{1,9})(?:,(?P<old>\d{1,9}))? \+\d+(?:,(?P<new>\d{1,9}))?)?(?: @@.*)?\s*$"
@@ -106,18 +115,18 @@ class _Reading:
 
     def _git_file(self) -> list[FilePatch]:
         """Read the lines that git puts before a file; a mere change of name has no others."""
-        told: dict[str, str] = {}
+        headings: dict[str, str] = {}
         self._at += 1
         while (line := self._line()) is not None and not line.startswith("diff --git "):
             if self._is_heading():
                 return [self._file()]
             if line.startswith(("GIT binary patch", "Binary files ", "copy from ")):
                 raise self._error("only changes of texts can be applied, not binary ones and no copies")
-            told |= {note: line.removeprefix(note) for note in _NOTES if line.startswith(note)}
+            headings |= {note: line.removeprefix(note) for note in _NOTES if line.startswith(note)}
             self._at += 1
-        if _FROM in told and _TO in told:
-            return [FilePatch(old=_unquoted(told[_FROM]), new=_unquoted(told[_TO]))]
-        if _MADE in told or _REMOVED in told:
+        if _FROM in headings and _TO in headings:
+            return [FilePatch(old=_unquoted(headings[_FROM]), new=_unquoted(headings[_TO]))]
+        if _MADE in headings or _REMOVED in headings:
             raise self._error("an empty file cannot be made or removed by a patch: give it a line")
         return []
 
@@ -216,3 +225,79 @@ def _unquoted(name: str) -> str:
         name[1:-1].encode().decode("latin-1"),
     )
     return data.encode("latin-1", "replace").decode(errors="replace")
+
+
+_NAMED = 5
+
+
+def apply_hunks(text: Text, hunks: Sequence[Hunk], name: str) -> str:
+    """Return a text after the hunks; lines that stay keep their ends, and new ones get what most have.
+
+    A hunk is looked for where its heading says, then nearest to it. One without numbers must fit once only.
+
+    Raises:
+        Refused: If the lines of a hunk are not there, or at several places; *name* is for the words.
+    """
+    lines = lines_of(text.text)
+    ends_are_told = any(not line.endswith("\n") for hunk in hunks for _, line in hunk.lines)
+    lacks_end = bool(lines) and not lines[-1].endswith("\n") and not ends_are_told
+    if lacks_end:  # few patches tell it: the end stays as it was
+        lines[-1] += text.line_end
+    changed = "".join(_applied(lines, hunks, text.line_end, name))
+    return changed.removesuffix(text.line_end) if lacks_end else changed
+
+
+def _applied(lines: Sequence[str], hunks: Sequence[Hunk], line_end: str, name: str) -> Iterator[str]:
+    plain = [f"{line[:-2]}\n" if line.endswith("\r\n") else line for line in lines]
+    done, drift = 0, 0
+    for hunk in hunks:
+        at = _place(plain, hunk, done, drift, name)
+        if hunk.start is not None and hunk.old:
+            drift = at - (hunk.start - 1)
+        yield from lines[done:at]
+        done = at
+        for sign, line in hunk.lines:
+            if sign == "+":
+                yield line.replace("\n", line_end)
+            else:
+                yield from lines[done : done + (sign == " ")]
+                done += 1
+    yield from lines[done:]
+
+
+def _place(lines: Sequence[str], hunk: Hunk, done: int, drift: int, name: str) -> int:
+    old = hunk.old
+    if not old:
+        return _place_of_insertion(lines, hunk, done, drift, name)
+    places = [
+        at
+        for at in range(done, len(lines) - len(old) + 1)
+        if lines[at] == old[0] and lines[at : at + len(old)] == old
+    ]
+    if not places:
+        near = nearest_lines("".join(lines), "".join(old))
+        raise Refused(f"hunk {hunk.number} of {name} does not fit: its lines are not there{near}")
+    if hunk.start is None:
+        return _only(places, hunk, name)
+    expected = hunk.start - 1 + drift
+    return min(places, key=lambda at: abs(at - expected))
+
+
+def _place_of_insertion(lines: Sequence[str], hunk: Hunk, done: int, drift: int, name: str) -> int:
+    if not lines:
+        return 0
+    if hunk.start is None or not done <= hunk.start + drift <= len(lines):
+        raise Refused(
+            f"hunk {hunk.number} of {name} has only new lines, so its place is not known: add lines around it"
+        )
+    return hunk.start + drift
+
+
+def _only(places: Sequence[int], hunk: Hunk, name: str) -> int:
+    if len(places) > 1:
+        some = ", ".join(str(at + 1) for at in places[:_NAMED])
+        raise Refused(
+            f"hunk {hunk.number} of {name} fits at {len(places)} places (lines {some}): add lines around it, "
+            "or the line numbers"
+        )
+    return places[0]

@@ -1,19 +1,129 @@
-"""What the journal remembers of changes, and what follows from it: which can be undone, and which redone.
+"""What the journal keeps on the disk: lines about changes, and the contents that they replaced.
 
-Undoing a change, and redoing one, are changes as well, with a record of their own. To reverse a record is
-to put back what it replaced. So undoing reverses the last record that counts, and redoing reverses the
-last undoing.
+Undoing a change, and redoing one, are changes as well, with a record of their own. To reverse a record is to
+put back what it replaced. So undoing reverses the last record that counts, and redoing reverses the last
+undoing.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import secrets
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from files_tool.places import Place
+from files_tool.contents import digest_of, read_all
+from files_tool.limits import LARGEST_FILE
+from files_tool.places import Place, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+
+_TAIL = 1 << 16
+
+
+class Lines:
+    """The lines of a file that is open for reading and appending; nobody else writes to it."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        with os.fdopen(os.dup(self._fd), "rb") as stream:
+            stream.seek(0)
+            for line in stream:
+                yield json.loads(line)
+
+    def append(self, line: dict[str, Any]) -> None:
+        """Write one line more; it lasts from the next `flush` on."""
+        data = memoryview(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        while data:
+            data = data[os.write(self._fd, data) :]
+
+    def flush(self) -> None:
+        """Bring everything to the disk."""
+        os.fsync(self._fd)
+
+    def last(self) -> dict[str, Any] | None:
+        """Return the last line; half a line behind it, which a crash has left, is cut off."""
+        size = os.fstat(self._fd).st_size
+        reach = _TAIL
+        while True:
+            start = max(0, size - reach)
+            whole, _, half = os.pread(self._fd, size - start, start).rpartition(b"\n")
+            if start == 0 or b"\n" in whole:
+                break
+            reach *= 4
+        if half:
+            os.ftruncate(self._fd, size - len(half))
+        line = whole.rpartition(b"\n")[2]
+        return json.loads(line) if line else None
+
+
+class Store:
+    """A folder of contents; each is written once and flushed before anybody relies on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, digest: str, data: bytes) -> None:
+        """Keep a content under its digest."""
+        path = self._folder / digest
+        if path.exists():
+            return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished = self._folder / f"{digest}.{secrets.token_hex(4)}"
+        try:
+            _write(unfinished, data)
+            unfinished.rename(path)
+        except OSError:
+            with suppress(OSError):
+                unfinished.unlink()
+            raise
+        flush_folder(self._folder)
+
+    def get(self, digest: str) -> bytes:
+        """Return a content.
+
+        Raises:
+            Refused: If it is not there any more, or damaged.
+        """
+        try:
+            fd = os.open(self._folder / digest, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                data = read_all(fd, LARGEST_FILE + 1)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise Refused(f"the journal has lost what was there before: {error.strerror}") from error
+        if digest_of(data) != digest:
+            raise Refused("the journal's copy of what was there before is damaged")
+        return data
+
+
+def flush_folder(folder: Path) -> None:
+    """Make the names in a folder last."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _write(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
 
 Operation = Literal["change", "undo", "redo"]
 OPERATIONS: tuple[str, ...] = get_args(Operation)

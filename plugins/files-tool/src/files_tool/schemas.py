@@ -57,7 +57,7 @@ SCHEMAS: list[dict[str, Any]] = [
         "use edit_file.",
         ["path", "content"],
         path=_PATH,
-        content=_text("Everything that the file shall have."),
+        content=_text("The whole content of the file."),
     ),
     _tool(
         EDIT,

@@ -1,40 +1,25 @@
-"""What the configuration says, read and checked."""
+"""The settings of the tools."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_core import ConfigError
+from agent_plugin_kit.settings import read_settings, setting, settings_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ROOTS = "roots"
-JOURNAL = "journal"
-EXCLUDED = "excluded_files"
-PROTECTED = "protected_paths"
-"""Said by the program that runs the tools, and by no configuration that people write."""
 
-_TEXTS = {"type": "array", "items": {"type": "string"}}
-SCHEMA: dict[str, Any] = {
-    ROOTS: {
-        **_TEXTS,
-        "description": "The folders of the workspace, for sessions that have no workspace_roots themselves.",
-    },
-    JOURNAL: {
-        "type": "string",
-        "description": "The folder that keeps what changes replace; by default files-tool in the user's "
-        "state directory.",
-    },
-    EXCLUDED: {
-        **_TEXTS,
-        "default": [],
-        "description": "Files and folders that no tool touches, written as in a .gitignore.",
-    },
-}
+def _journal_folder(path: str) -> str:
+    if path:
+        return os.path.realpath(Path(path).expanduser())
+    # Where programs keep what outlives them: the XDG Base Directory Specification.
+    state = os.environ.get("XDG_STATE_HOME", "")
+    home = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
+    return os.path.realpath(home / "files-tool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +33,25 @@ class Settings:
         protected: Absolute paths that are part of no workspace; the journal is one.
     """
 
-    roots: tuple[str, ...] = ()
-    journal: str
-    excluded: tuple[str, ...] = ()
+    roots: tuple[str, ...] = setting(
+        (),
+        "The folders of the workspace, for sessions that have no workspace_roots themselves.",
+        shown_default=None,
+    )
+    journal: str = setting(
+        "",
+        "The folder that keeps what changes replace; by default files-tool in the user's state directory.",
+        convert=_journal_folder,
+        says="a folder's path",
+        empty=True,
+        shown_default=None,
+    )
+    excluded: tuple[str, ...] = setting(
+        (),
+        "Files and folders that no tool touches, written as in a .gitignore.",
+        key="excluded_files",
+        empty=True,
+    )
     protected: tuple[str, ...] = ()
 
     @classmethod
@@ -58,30 +59,20 @@ class Settings:
         """Return the settings of a configuration.
 
         Raises:
-            ConfigError: If one has the wrong type; `field` names it.
+            ConfigError: If one cannot be used; `field` names it.
         """
-        journal = config.get(JOURNAL)
-        if journal is not None and not isinstance(journal, str):
-            kind = type(journal).__name__
-            raise ConfigError(f"config[{JOURNAL!r}] must be a folder's path, not {kind}", field=JOURNAL)
-        folder = Path(journal).expanduser() if journal else _state_folder() / "files-tool"
-        kept = os.path.realpath(folder)
-        return cls(
-            roots=_texts(config, ROOTS),
-            journal=kept,
-            excluded=_texts(config, EXCLUDED),
-            protected=(*map(os.path.realpath, _texts(config, PROTECTED)), kept),
-        )
+        settings = read_settings(cls, config)
+        protected = read_settings(_ProgramSettings, config).protected_paths
+        return replace(settings, protected=(*map(os.path.realpath, protected), settings.journal))
 
 
-def _texts(config: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value = config.get(key) or ()
-    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-        raise ConfigError(f"config[{key!r}] must be a list of texts, not {value!r:.80}", field=key)
-    return tuple(value)
+@dataclass(frozen=True, slots=True)
+class _ProgramSettings:
+    """What the program that runs the tools configures, and no person: it is not in the schema."""
+
+    protected_paths: tuple[str, ...] = setting(
+        (), "Files and folders that belong to the program.", empty=True
+    )
 
 
-def _state_folder() -> Path:
-    """Return where programs keep what outlives them (the XDG Base Directory Specification)."""
-    told = os.environ.get("XDG_STATE_HOME", "")
-    return Path(told) if Path(told).is_absolute() else Path.home() / ".local" / "state"
+SCHEMA = settings_schema(Settings)

@@ -1,4 +1,4 @@
-"""The tool plugin: what it offers, and how the platform calls it."""
+"""The tool plugin: what it offers, how the platform calls it, and a line that says what a call will do."""
 
 from __future__ import annotations
 
@@ -6,16 +6,86 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 from files_tool.calls import CHANGES, Call, shown_beforehand, shown_refusal
-from files_tool.errors import Refused
 from files_tool.journal import Journal
-from files_tool.names import folder_glob, subjects
-from files_tool.previews import patched_names, preview
-from files_tool.schemas import FIND, LIST, PATCH, READ, SCHEMAS, SEARCH
+from files_tool.limits import amount
+from files_tool.patches import read_patch
+from files_tool.places import Refused, folder_glob, shown, subjects
+from files_tool.schemas import EDIT, FIND, LIST, PATCH, READ, SCHEMAS, SEARCH, WRITE
 from files_tool.settings import SCHEMA, Settings
 from files_tool.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+_LONGEST = 120
+_NAMED = 3
+
+
+def preview(tool_name: str, arguments: dict[str, Any]) -> str:
+    """Return the line for a call; whatever the arguments are, it is one line."""
+    write = _PREVIEWS.get(tool_name)
+    line = shown(write(arguments) if write else tool_name)
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def _read(arguments: dict[str, Any]) -> str:
+    start, end = arguments.get("start_line"), arguments.get("end_line")
+    if start is None and end is None:
+        return f"Read {_path(arguments)}"
+    return f"Read {_path(arguments)}, lines {start or 1} to {'the end' if end is None else end}"
+
+
+def _write(arguments: dict[str, Any]) -> str:
+    size = len(str(arguments.get("content", "")).encode(errors="replace"))
+    return f"Write {_path(arguments)}, {amount(size)}"
+
+
+def _edit(arguments: dict[str, Any]) -> str:
+    return f"Edit {_path(arguments)}{', everywhere' if arguments.get('all') else ''}"
+
+
+def _patch(arguments: dict[str, Any]) -> str:
+    names = patched_names(arguments)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"Patch {', '.join(names[:_NAMED])}{more}" if names else "Apply a patch that cannot be read"
+
+
+def _list(arguments: dict[str, Any]) -> str:
+    return f"List {_path(arguments)}"
+
+
+def _find(arguments: dict[str, Any]) -> str:
+    return f"Find {arguments.get('glob', '')} in {_path(arguments)}"
+
+
+def _search(arguments: dict[str, Any]) -> str:
+    return f"Search for {arguments.get('pattern', '')!r} in {_path(arguments)}"
+
+
+def patched_names(arguments: dict[str, Any]) -> list[str]:
+    """Return the names that a patch is about, each once; none if it cannot be read."""
+    try:
+        patches = read_patch(str(arguments.get("patch", "")))
+    except Refused:
+        return []
+    return list(dict.fromkeys(name for patch in patches for name in patch.names))
+
+
+def _path(arguments: dict[str, Any]) -> str:
+    return str(arguments.get("path") or ".")
+
+
+_PREVIEWS = {
+    READ: _read,
+    WRITE: _write,
+    EDIT: _edit,
+    PATCH: _patch,
+    LIST: _list,
+    FIND: _find,
+    SEARCH: _search,
+}
+
 
 TAG = "files_tool"
 _FOLDER_TOOLS = (LIST, FIND, SEARCH)
@@ -39,14 +109,14 @@ class FilesTool:
 
     @staticmethod
     def own_paths(settings: Mapping[str, Any]) -> list[str]:
-        """Return the journal's folder: no tool of a model shall touch it."""
+        """Return the journal's folder: no tool of a model may touch it."""
         return [Settings.read(settings).journal]
 
     def get_config_schema(self) -> dict[str, Any]:
         """Return the settings."""
         return SCHEMA
 
-    def get_tags(self, config: Mapping[str, Any]) -> list[str]:  # noqa: ARG002 - always the same
+    def get_tags(self, config: Mapping[str, Any]) -> list[str]:
         """Return the tag by which the feature with the undo actions knows that there is something to undo."""
         return [TAG]
 
@@ -71,7 +141,7 @@ class FilesTool:
         cancellation: Any = None,
         context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Run a tool; what cannot be done is told in the result."""
+        """Run a tool; the result says what cannot be done."""
         try:
             return self._call(tool_name, arguments, state, context, cancellation).run()
         except Refused as refused:
@@ -80,7 +150,7 @@ class FilesTool:
             return {"success": False, "error": f"the system refused: {error}"}
 
     def format_tool_result(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Return what the model reads, which is not what a person is shown beside it."""
+        """Return what the model reads, without what is shown to a person."""
         return {key: value for key, value in result.items() if key != "display"}
 
     def to_display_format(self, text: str, result: dict[str, Any]) -> dict[str, Any]:

@@ -1,28 +1,106 @@
-"""The feature with the actions: undo, redo, and a list of changes.
+"""The feature that undoes changes and redoes them: what was replaced is put back, if nobody touched it since.
 
-They are for people. So they show what they would do, and do it when that is confirmed.
+Its actions are for people. So they show what they would do, and do it when that is confirmed.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core import ConfigError
-from files_tool.errors import Refused
+from files_tool.contents import current
+from files_tool.descriptors import missing_folders, remove_folders
+from files_tool.diffs import diff, shown
 from files_tool.journal import Journal
-from files_tool.reversing import plan_reversal, reverse
+from files_tool.places import Refused
 from files_tool.settings import Settings
+from files_tool.steps import Step
 from files_tool.tool import TAG
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agent_core import Session
-    from files_tool.journal import HeldJournal
-    from files_tool.records import Change, History, Operation
+    from files_tool.contents import Content
+    from files_tool.journal import LockedJournal
+    from files_tool.places import Place
+    from files_tool.records import Change, FileRecord, History, Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Changes to be reversed, the next one first, and what that does to the files."""
+
+    changes: tuple[Change, ...]
+    diff: str
+
+
+def plan_reversal(journal: LockedJournal, changes: Sequence[Change]) -> Plan:
+    """Find out whether changes can be reversed, and return what that would do.
+
+    Raises:
+        Refused: If a file is not as the change has left it; the text names it.
+    """
+    now: dict[Place, Content | None] = {}
+    then: dict[Place, str | None] = {}
+    for number, change in enumerate(changes):
+        for file in change.files:
+            place = file.place
+            if place not in now:
+                now[place] = current(place)
+                then[place] = _digest(now[place])
+            _check(file, then[place], change, number)
+            then[place] = file.before
+    diffs = []
+    for place, digest in then.items():
+        there = now[place]
+        data = None if digest is None else journal.content(digest)
+        diffs.append(diff(place.shown, None if there is None else there.data, data))
+    return Plan(tuple(changes), shown(diffs))
+
+
+def reverse(journal: LockedJournal, op: Operation, changes: Sequence[Change]) -> None:
+    """Reverse changes, the first one first; each is recorded by itself.
+
+    Raises:
+        Refused: If a file is not as it was left. Changes before that one are reversed.
+    """
+    for change in changes:
+        journal.perform(op, op, [_step(journal, file, change) for file in change.files])
+        for file in change.files:
+            if file.before is None:
+                remove_folders(file.place, file.folders)
+
+
+def _step(journal: LockedJournal, file: FileRecord, change: Change) -> Step:
+    now = current(file.place)
+    _check(file, _digest(now), change, 0)
+    return Step(
+        place=file.place,
+        before=now,
+        data=None if file.before is None else journal.content(file.before),
+        mode=file.mode,
+        folders=tuple(missing_folders(file.place)) if now is None else (),
+    )
+
+
+def _check(file: FileRecord, digest: str | None, change: Change, before: int) -> None:
+    """Refuse to reverse a change of what is another file by now; *before* could be reversed."""
+    if digest != file.after:
+        others = f"; set count to {before} to leave it out" if before else ""
+        raise Refused(
+            f"{file.place.shown} has changed since change {change.number} ({change.tool}), so nothing was "
+            f"done: bring it back by hand, or keep it as it is{others}"
+        )
+
+
+def _digest(content: Content | None) -> str | None:
+    return None if content is None else content.digest
+
 
 Dicts = list[dict[str, Any]]
 Answer = dict[str, Any]
@@ -43,7 +121,7 @@ class FilesUndo:
         """Return the tag of the tool whose changes these are; without it there is nothing to undo."""
         return [TAG]
 
-    def get_ui_elements(self, config: Mapping[str, Any]) -> Dicts:  # noqa: ARG002 - always the same
+    def get_ui_elements(self, config: Mapping[str, Any]) -> Dicts:
         """Return a button for each of the actions."""
         labels = ((UNDO, "Undo file change"), (REDO, "Redo file change"), (CHANGES, "File changes"))
         return [
@@ -58,11 +136,11 @@ class FilesUndo:
         self,
         action_id: str,
         session: Session,
-        native_messages: Dicts,  # noqa: ARG002 - the conversation stays as it is
+        native_messages: Dicts,
         params: Mapping[str, Any],
         context: Mapping[str, Any] | None = None,
     ) -> Answer:
-        """Run an action; what cannot be done is told in the answer."""
+        """Run an action; the answer says what cannot be done."""
         try:
             config = (context or {}).get("config")
             settings = Settings.read(config if isinstance(config, Mapping) else {})
@@ -95,12 +173,12 @@ def _reverse(op: Operation, journal: Journal, params: Mapping[str, Any]) -> Answ
         return _failed("count", "count must be 1 or more")
     if not _next(op, journal.history()):
         return {"status": "noop", "message": f"There is nothing to {op}."}
-    with journal.held() as held:
-        changes = _next(op, held.history())[:count]
+    with journal.locked() as locked:
+        changes = _next(op, locked.history())[:count]
         expected = params.get("change")
         if expected is not None and (not changes or changes[0].number != expected):
             return _failed("outdated", f"other changes were made since this was shown: look at {op} again")
-        return _reversed(op, held, changes) if params.get("confirm") else _shown(op, held, changes)
+        return _reversed(op, locked, changes) if params.get("confirm") else _shown(op, locked, changes)
 
 
 def _next(op: Operation, history: History) -> list[Change]:
@@ -108,7 +186,7 @@ def _next(op: Operation, history: History) -> list[Change]:
     return list(reversed(history.done if op == UNDO else history.undone))
 
 
-def _shown(op: Operation, journal: HeldJournal, changes: Sequence[Change]) -> Answer:
+def _shown(op: Operation, journal: LockedJournal, changes: Sequence[Change]) -> Answer:
     plan = plan_reversal(journal, changes)
     params = {"count": len(changes), "confirm": True, "change": changes[0].number}
     confirm = {
@@ -135,7 +213,7 @@ def _shown(op: Operation, journal: HeldJournal, changes: Sequence[Change]) -> An
     }
 
 
-def _reversed(op: Operation, journal: HeldJournal, changes: Sequence[Change]) -> Answer:
+def _reversed(op: Operation, journal: LockedJournal, changes: Sequence[Change]) -> Answer:
     plan = plan_reversal(journal, changes)
     reverse(journal, op, changes)
     return {

@@ -6,11 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from files_tool.errors import Refused
-from files_tool.ignoring import Rules
-from files_tool.names import parts_of, shown
-from files_tool.places import Place
-from files_tool.protected import Protected, is_protected
+from files_tool.gitignore import Rules
+from files_tool.places import Place, Protected, Refused, is_protected, parts_of, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,15 +37,15 @@ class Workspace:
             Refused: If neither names a folder, or one that is none.
         """
         metadata = (context or {}).get("session_metadata") or {}
-        told = metadata.get("workspace_roots") or settings.roots
-        if not isinstance(told, (list, tuple)) or not told:
+        given = metadata.get("workspace_roots") or settings.roots
+        if not isinstance(given, (list, tuple)) or not given:
             raise Refused(_NO_ROOTS)
-        for root in told:
+        for root in given:
             if not isinstance(root, str) or not root.startswith("/"):
                 raise Refused(f"the workspace root {root!r} must be an absolute path")
             if not Path(root).is_dir():
                 raise Refused(f"the workspace root {root!r} is no folder: create it, or name another")
-        workspace = cls(told, settings)
+        workspace = cls(given, settings)
         for place in workspace.roots:
             if workspace.protects(place):
                 raise is_protected(place)

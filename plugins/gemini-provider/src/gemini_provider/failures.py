@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from agent_provider_kit import (
+    JsonObject,
     KeyRefused,
     LimitReached,
     NotTheProvider,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from agent_provider_kit import Exchange
 
-Error = dict[str, Any]
+Error = JsonObject
 
 _BY_STATUS: dict[str, type[ProviderFailure]] = {
     "UNAUTHENTICATED": KeyRefused,
@@ -69,7 +70,7 @@ def failure_in_stream(exchange: Exchange, error: Any) -> ProviderFailure:
     return _failure(exchange, problem, error, general)
 
 
-def prompt_blocked(exchange: Exchange, feedback: dict[str, Any]) -> PromptBlocked:
+def prompt_blocked(exchange: Exchange, feedback: JsonObject) -> PromptBlocked:
     """Return the failure that the feedback to a blocked prompt means."""
     return PromptBlocked(
         exchange,
@@ -133,7 +134,7 @@ def _retry_delay(error: Error) -> float | None:
         return None
 
 
-def _detail(error: Error, kind: str) -> dict[str, Any]:
+def _detail(error: Error, kind: str) -> JsonObject:
     details = error.get("details")
     for detail in details if isinstance(details, list) else ():
         if isinstance(detail, dict) and str(detail.get("@type")).endswith(f".{kind}"):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-Config = Mapping[str, Any]
+if TYPE_CHECKING:
+    from agent_provider_kit import Config, Dicts, JsonObject
 
 # Setting, field of generationConfig, and what the setting is.
-_GENERATION: dict[str, tuple[str, dict[str, Any]]] = {
+_GENERATION: dict[str, tuple[str, JsonObject]] = {
     "temperature": ("temperature", {"type": "number"}),
     "top_p": ("topP", {"type": "number"}),
     "top_k": ("topK", {"type": "integer"}),
@@ -34,14 +35,14 @@ _GENERATION: dict[str, tuple[str, dict[str, Any]]] = {
     "speech_config": ("speechConfig", {"type": "object"}),
     "image_config": ("imageConfig", {"type": "object"}),
 }
-_BODY: dict[str, tuple[str, dict[str, Any]]] = {
+_BODY: dict[str, tuple[str, JsonObject]] = {
     "cached_content": (
         "cachedContent",
         {"type": "string", "description": "The name of cached content to go on from."},
     ),
     "service_tier": ("serviceTier", {"type": "string"}),
 }
-SETTINGS: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, JsonObject] = {
     **{name: described for name, (_field, described) in (*_GENERATION.items(), *_BODY.items())},
     "api_version": {
         "type": "string",
@@ -71,7 +72,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 _MODES = {"auto": "AUTO", "any": "ANY", "required": "ANY", "none": "NONE", "validated": "VALIDATED"}
 
 
-def options(config: Config) -> dict[str, Any]:
+def options(config: Config) -> JsonObject:
     """Return the fields that depend on neither conversation nor tools."""
     body = _fields(config, _BODY)
     generation = _fields(config, _GENERATION)
@@ -88,7 +89,7 @@ def options(config: Config) -> dict[str, Any]:
     return body
 
 
-def tool_options(config: Config, declarations: list[Any]) -> dict[str, Any]:
+def tool_options(config: Config, declarations: list[Any]) -> JsonObject:
     """Return the fields about tools; without tools there are none."""
     tools = [*(config.get("server_tools") or ())]
     if declarations:
@@ -100,7 +101,7 @@ def tool_options(config: Config, declarations: list[Any]) -> dict[str, Any]:
     return {"tools": tools, **({"toolConfig": chosen} if chosen else {})}
 
 
-def read_thinking(config: Config) -> dict[str, Any]:
+def read_thinking(config: Config) -> JsonObject:
     """Return the `thinkingConfig` that the settings mean; empty for what the model does by itself."""
     setting = config.get("thinking")
     thinking = _thinking(setting)
@@ -109,7 +110,7 @@ def read_thinking(config: Config) -> dict[str, Any]:
     return thinking
 
 
-def read_tool_choice(setting: Any) -> dict[str, Any]:
+def read_tool_choice(setting: Any) -> JsonObject:
     """Return the `toolConfig` that a choice means."""
     if isinstance(setting, Mapping):
         return {"functionCallingConfig": dict(setting)}
@@ -119,14 +120,14 @@ def read_tool_choice(setting: Any) -> dict[str, Any]:
     return {"functionCallingConfig": chosen}
 
 
-def read_safety(setting: Any) -> list[dict[str, Any]]:
+def read_safety(setting: Any) -> Dicts:
     """Return the `safetySettings` that a setting means."""
     if isinstance(setting, Mapping):
         return [{"category": category, "threshold": setting[category]} for category in setting]
     return list(setting)
 
 
-def _thinking(setting: Any) -> dict[str, Any]:
+def _thinking(setting: Any) -> JsonObject:
     if setting is None:
         return {}
     if isinstance(setting, Mapping):
@@ -136,7 +137,7 @@ def _thinking(setting: Any) -> dict[str, Any]:
     return {"thinkingBudget": setting} if isinstance(setting, int) else {"thinkingLevel": str(setting)}
 
 
-def _fields(config: Config, table: dict[str, tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+def _fields(config: Config, table: dict[str, tuple[str, JsonObject]]) -> JsonObject:
     return {
         field: config[name] for name, (field, _described) in table.items() if config.get(name) is not None
     }

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
-from agent_provider_kit import HttpProvider, RequestRefused
-from gemini_provider.chunks import Chunk, decode_chunk
+from agent_provider_kit import Config, Dicts, HttpProvider, JsonObject, RequestRefused, State
+from gemini_provider.events import Chunk, decode_chunk
 from gemini_provider.failures import failure_of_status
 from gemini_provider.messages import to_item, to_messages
-from gemini_provider.models import answers, read_model
 from gemini_provider.options import SETTINGS, options, tool_options
 from gemini_provider.repair import repair_items, validate_items
 from gemini_provider.reply import GenerateReply
-from gemini_provider.sending import compose
-from gemini_provider.signatures import demands_signatures, is_about_signatures, refusing
+from gemini_provider.request import compose, demands_signatures, is_about_signatures, refusing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from agent_provider_kit import ApiKey, Exchange, HttpResponse, SseEvent
 
-Dicts = list[dict[str, Any]]
-State = dict[str, Any]
 
 REFUSED_SIGNATURES = "refused_signatures"
-"""Where the session's metadata tells of signatures that the API did not take back."""
+"""The key under which the session's metadata reports signatures that the API did not take back."""
 
 _SIGNATURES_REFUSED = "signatures_refused"
 _OK = 200
 _VERSION = re.compile(r"/v\d+((alpha|beta)\d*)?(/|$)")
+_GENERATES = "generateContent"
+_EVERY_MODEL = ["streaming", "tools", "parallel_tools", "vision", "files", "structured_output"]
 
 
 class GeminiProvider(HttpProvider):
@@ -49,10 +45,9 @@ class GeminiProvider(HttpProvider):
         "structured_output",
     )
     tool_schema_formats = ("gemini.function_declaration",)
-    settings: ClassVar[dict[str, dict[str, Any]]] = SETTINGS
+    settings: ClassVar[dict[str, JsonObject]] = SETTINGS
 
     def to_native_messages(self, messages: Dicts) -> Dicts:
-        """Return one item per message."""
         return [to_item(message) for message in messages]
 
     def from_native_messages(self, native_messages: Dicts) -> Dicts:
@@ -60,14 +55,12 @@ class GeminiProvider(HttpProvider):
         return to_messages(native_messages)
 
     def validate_native(self, native_messages: Dicts) -> list[str]:
-        """Return what the API would not accept about these items."""
         return validate_items(native_messages)
 
     def repair_native(self, native_messages: Dicts) -> tuple[Dicts, list[str]]:
-        """Return items that the API accepts, and what had to be changed."""
         return repair_items(native_messages)
 
-    def endpoint(self, config: Mapping[str, Any], *, stream: bool) -> str:
+    def endpoint(self, config: Config, *, stream: bool) -> str:
         """Return the address of the model, and of the way to ask it."""
         model = str(config.get("model") or "")
         path = quote(model if "/" in model else f"models/{model}", safe="/:@")
@@ -77,29 +70,26 @@ class GeminiProvider(HttpProvider):
         """Return the address of the list of models, all on one page."""
         return "/models?pageSize=1000"
 
-    def read_models(self, body: dict[str, Any]) -> Dicts:
+    def read_models(self, body: JsonObject) -> Dicts:
         """Return the models that answer, with ids, names and capability tags."""
         models = [model for model in body.get("models") or [] if isinstance(model, dict)]
         return [read_model(model) for model in models if answers(model)]
 
-    def auth_headers(self, config: Mapping[str, Any], key: ApiKey) -> dict[str, str]:  # noqa: ARG002
-        """Return the key in the API's own header."""
+    def auth_headers(self, config: Config, key: ApiKey) -> dict[str, str]:
         return {"x-goog-api-key": key.value}
 
-    def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> dict[str, Any]:  # noqa: ARG002
-        """Return the body of a request; whether it is streamed is told by the address."""
+    def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> JsonObject:
+        """Return the body of a request; the address says whether it is streamed."""
         config = state["config"]
         sentinels = _SIGNATURES_REFUSED in state or demands_signatures(config.get("model"))
         system, contents = compose(native_messages, sentinels=sentinels)
-        body: dict[str, Any] = {} if system is None else {"systemInstruction": system}
+        body: JsonObject = {} if system is None else {"systemInstruction": system}
         return {**body, **tool_options(config, state["tools"]), **options(config), "contents": contents}
 
-    def new_reply(self, state: State, exchange: Exchange) -> GenerateReply:  # noqa: ARG002
-        """Return an empty answer."""
+    def new_reply(self, state: State, exchange: Exchange) -> GenerateReply:
         return GenerateReply(exchange)
 
     def decode(self, event: SseEvent) -> Chunk | None:
-        """Return one chunk of a stream."""
         return decode_chunk(event.data)
 
     def finalize(self, native_messages: Dicts, state: State) -> tuple[Dicts, Dicts, State]:
@@ -122,9 +112,9 @@ class GeminiProvider(HttpProvider):
                 raise
         state[_SIGNATURES_REFUSED] = complaint
         response = await super()._send(lighter, state, exchange, stream=stream)
-        told = {"reason": complaint, "native_indices": places}
+        report = {"reason": complaint, "native_indices": places}
         patch = state.get("session_metadata_patch") or {}
-        state["session_metadata_patch"] = {**patch, REFUSED_SIGNATURES: told}
+        state["session_metadata_patch"] = {**patch, REFUSED_SIGNATURES: report}
         return response
 
     async def _accept(self, response: HttpResponse, exchange: Exchange) -> HttpResponse:
@@ -136,8 +126,27 @@ class GeminiProvider(HttpProvider):
             body = b""
         raise failure_of_status(exchange, response.status, response.headers, body)
 
-    def _base_url(self, config: Mapping[str, Any]) -> str:
+    def _base_url(self, config: Config) -> str:
         base = super()._base_url(config)
         if _VERSION.search(base):
             return base
         return f"{base}/{config.get('api_version') or SETTINGS['api_version']['default']}"
+
+
+def answers(model: JsonObject) -> bool:
+    """Whether it is a model that answers, and not one for embeddings or the like."""
+    methods = model.get("supportedGenerationMethods")
+    return not isinstance(methods, list) or _GENERATES in methods
+
+
+def read_model(model: JsonObject) -> JsonObject:
+    """Return a model with all that the server said, and `id`, `context_window`, `tags` in addition."""
+    wire_name = str(model.get("name") or "")
+    found = {
+        "name": model.get("displayName") or wire_name,
+        "context_window": model.get("inputTokenLimit"),
+        "max_output_tokens": model.get("outputTokenLimit"),
+    }
+    known = {key: value for key, value in found.items() if value is not None}
+    tags = [*_EVERY_MODEL, *(["reasoning"] if model.get("thinking") is True else [])]
+    return {**model, "id": wire_name.removeprefix("models/"), **known, "tags": tags}

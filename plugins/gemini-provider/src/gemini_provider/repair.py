@@ -1,22 +1,34 @@
 """Making any history one that the API accepts.
 
 One bad item (a call without its result, a result without its call) makes the API refuse the whole
-conversation for ever. The pass is deterministic and idempotent. It takes no words away: a part that
+conversation from then on. The pass is deterministic and idempotent. It takes no words away: a part that
 cannot be sent is put aside in its item's `_metadata`, a result in the wrong place is moved to its call,
 and a call that never got a result gets one that says so.
 
-Roles out of turn need no repair: see `gemini_provider.sending`. Nor do signatures, which only the API
-can judge: see `gemini_provider.signatures`.
+Roles out of turn need no repair: see `gemini_provider.request`. Nor do signatures, which only the API
+can judge: see `gemini_provider.request`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gemini_provider.calls import Call, calls_in, find_call, own_id
-from gemini_provider.kinds import METADATA, Part, is_call, is_response, parts_of, put_aside, says_something
+from gemini_provider.messages import (
+    METADATA,
+    Call,
+    Part,
+    calls_in,
+    find_call,
+    is_call,
+    is_response,
+    own_id,
+    parts_of,
+    put_aside,
+    says_something,
+)
 
-Dicts = list[dict[str, Any]]
+if TYPE_CHECKING:
+    from agent_provider_kit import Dicts, JsonObject
 
 _INTERRUPTED = "The call was interrupted before it gave a result; it may have run."
 _ROLES = {"assistant": "model", "function": "user", "tool": "user", "developer": "system"}
@@ -36,16 +48,16 @@ def repair_items(items: Dicts) -> tuple[Dicts, list[str]]:
     return (repaired, report) if report else (items, [])
 
 
-def _tidied(index: int, item: dict[str, Any], report: list[str]) -> dict[str, Any]:
-    for mend in (_with_role, _with_parts, _without_empty, _without_misplaced):
-        mended, problem = mend(item)
+def _tidied(index: int, item: JsonObject, report: list[str]) -> JsonObject:
+    for fix in (_with_role, _with_parts, _without_empty, _without_misplaced):
+        fixed, problem = fix(item)
         if problem:
             report.append(f"item {index}: {problem}")
-            item = mended
+            item = fixed
     return item
 
 
-def _with_role(item: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _with_role(item: JsonObject) -> tuple[JsonObject, str]:
     role = item.get("role")
     if role in _KNOWN_ROLES:
         return item, ""
@@ -53,7 +65,7 @@ def _with_role(item: dict[str, Any]) -> tuple[dict[str, Any], str]:
     return {**item, "role": known}, f"its role is {known!r} now, since the API has no role {role!r}"
 
 
-def _with_parts(item: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _with_parts(item: JsonObject) -> tuple[JsonObject, str]:
     """Return an item whose parts are a list of objects; text in another place becomes a part."""
     parts = item.get("parts")
     if isinstance(parts, list) and all(isinstance(part, dict) for part in parts):
@@ -69,14 +81,14 @@ def _is_part(value: Any) -> bool:
     return isinstance(value, dict) or (isinstance(value, str) and bool(value))
 
 
-def _without_empty(item: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _without_empty(item: JsonObject) -> tuple[JsonObject, str]:
     kept = [part for part in item["parts"] if says_something(part)]
     if len(kept) == len(item["parts"]):
         return item, ""
     return {**item, "parts": kept}, "left out parts without content"
 
 
-def _without_misplaced(item: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def _without_misplaced(item: JsonObject) -> tuple[JsonObject, str]:
     """Return an item without calls that the model did not make and results that it made itself."""
     foreign = is_response if item["role"] == "model" else is_call
     bad = {place for place, part in enumerate(item["parts"]) if foreign(part)}
@@ -112,7 +124,7 @@ class _Pairing:
         self._close(len(self._items))
         return self._out
 
-    def _take_user(self, index: int, item: dict[str, Any]) -> None:
+    def _take_user(self, index: int, item: JsonObject) -> None:
         kept: list[Part] = []
         aside: set[int] = set()
         for number, part in enumerate(item["parts"]):
@@ -133,7 +145,7 @@ class _Pairing:
         self._open.remove(call)
         return True
 
-    def _without(self, index: int, item: dict[str, Any], kept: list[Part], aside: set[int]) -> dict[str, Any]:
+    def _without(self, index: int, item: JsonObject, kept: list[Part], aside: set[int]) -> JsonObject:
         if len(kept) != len(item["parts"]):
             item = {**item, "parts": kept}
         if not aside:
@@ -147,7 +159,7 @@ class _Pairing:
         self._out += [self._late(call, start) or self._made(call) for call in self._open]
         self._open = []
 
-    def _late(self, call: Call, start: int) -> dict[str, Any] | None:
+    def _late(self, call: Call, start: int) -> JsonObject | None:
         for index in range(start, len(self._items)):
             item = self._items[index]
             if any(each.id == call.id for each in calls_in(item)):
@@ -160,7 +172,7 @@ class _Pairing:
                     return _alone(item, part)
         return None
 
-    def _made(self, call: Call) -> dict[str, Any]:
+    def _made(self, call: Call) -> JsonObject:
         self._report.append(f"call {call.id!r}: added a result, since there was none")
         body = {"id": call.id, "name": call.name, "response": {"error": _INTERRUPTED}}
         return {
@@ -170,6 +182,6 @@ class _Pairing:
         }
 
 
-def _alone(item: dict[str, Any], part: Part) -> dict[str, Any]:
+def _alone(item: JsonObject, part: Part) -> JsonObject:
     """Return an item with this part only: the item itself, if it has no other."""
     return item if len(item["parts"]) == 1 else {"role": "user", "parts": [part]}

@@ -1,4 +1,8 @@
-"""One answer of generateContent, as it arrives."""
+"""One answer of the API, as it arrives: its parts, and the message that they make.
+
+Text that follows text becomes one part, thoughts and what is said apart. A part with a signature or any
+other field stays alone, exactly as it came: a signature belongs to its part.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +11,87 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import orjson
 
-from agent_provider_kit import StreamMalformed
-from gemini_provider.assembly import GrowingParts
-from gemini_provider.calls import CALL_IDS, make_id, own_id
-from gemini_provider.chunks import Chunk, TextChunk
+from agent_provider_kit import Dicts, JsonObject, StreamMalformed
+from gemini_provider.events import Chunk, TextChunk, failure_at_end, read_ending, read_usage
 from gemini_provider.failures import failure_in_stream, prompt_blocked
-from gemini_provider.kinds import METADATA, Part, is_call, is_thought, says_something
-from gemini_provider.outcome import failure_at_end, read_ending, read_usage
-from gemini_provider.parts import from_part
+from gemini_provider.messages import (
+    CALL_IDS,
+    METADATA,
+    Part,
+    Parts,
+    from_part,
+    is_call,
+    is_plain,
+    is_thought,
+    make_id,
+    own_id,
+    says_something,
+)
 
 if TYPE_CHECKING:
     from agent_provider_kit import Ending, Exchange, ProviderFailure
 
-Dicts = list[dict[str, Any]]
-
-_TOLD_ELSEWHERE = frozenset({"candidates", "modelVersion", "responseId"})
+_KEPT_ELSEWHERE = frozenset({"candidates", "modelVersion", "responseId"})
 _READ_BY_HAND = frozenset({"content", "finishReason", "index"})
 _NAMES = {"groundingMetadata": "grounding", "citationMetadata": "citations"}
 _UNFINISHED = ("partialArgs", "willContinue")
 
 
+class GrowingParts:
+    """Collects parts, joining plain text where it may be joined."""
+
+    __slots__ = ("_parts", "_text", "_thought")
+
+    def __init__(self) -> None:
+        self._parts: Parts = []
+        self._text: list[str] = []
+        self._thought = False
+
+    def grow(self, text: str, *, thought: bool) -> None:
+        """Add plain text."""
+        if thought is not self._thought:
+            self._close()
+            self._thought = thought
+        self._text.append(text)
+
+    def add(self, part: Part, *, joined: bool) -> None:
+        """Add a part, which may join the text before it."""
+        if joined and is_plain(part):
+            self.grow(part["text"], thought=is_thought(part))
+            return
+        self._close()
+        if says_something(part):
+            self._parts.append(part)
+
+    def all(self) -> Parts:
+        """Return the parts as far as they have come."""
+        self._close()
+        return list(self._parts)
+
+    def _close(self) -> None:
+        text = "".join(self._text)
+        self._text = []
+        if text:
+            self._parts.append({"text": text, "thought": True} if self._thought else {"text": text})
+
+
 class GenerateReply:
-    """Collects the pieces of an answer and makes the model's content of them."""
+    """Collects the pieces of an answer and makes the model's content of them.
+
+    Attributes:
+        progress: Rises with every chunk that brings something.
+    """
 
     def __init__(self, exchange: Exchange) -> None:
+        self.progress = 0
         self._exchange = exchange
         self._parts = GrowingParts()
         self._call_ids: list[str | None] = []
         self._incomplete: Dicts = []
-        self._content: dict[str, Any] = {}
-        self._candidate: dict[str, Any] = {}
+        self._content: JsonObject = {}
+        self._candidate: JsonObject = {}
         self._others: Dicts = []
-        self._response: dict[str, Any] = {}
+        self._response: JsonObject = {}
         self._usage: Any = None  # the bytes of it, while nobody has asked
         self._model: str | None = None
         self._response_id: str | None = None
@@ -49,18 +102,19 @@ class GenerateReply:
         if event.__class__ is not TextChunk:
             assert isinstance(event, dict)
             return self._add_full(event, joined=True)
-        self._usage = event.usage_metadata or self._usage
+        self._count(event.usage_metadata)
         self._model = self._model or event.model_version
         self._response_id = self._response_id or event.response_id
         part = event.candidates[0].content.parts[0]
         thought = part.thought is True
+        self.progress += bool(part.text)
         self._parts.grow(part.text, thought=thought)
         return _shown_text(part.text, thought=thought)
 
-    def take(self, body: dict[str, Any]) -> None:
+    def take(self, body: JsonObject) -> None:
         """Take an answer that came in one piece."""
         if not isinstance(body.get("candidates", []), list):
-            raise self._malformed("candidates that are no list")
+            raise self._malformed("candidates that are not a list")
         self._add_full(body, joined=False)
         if not self.ended():
             raise self._malformed("an answer without a candidate that ended")
@@ -69,7 +123,7 @@ class GenerateReply:
         """Say whether a finish reason came.
 
         Raises:
-            ProviderFailure: If it tells of a failure, or of an answer without a word.
+            ProviderFailure: If it is a failure, or of an answer without a word.
         """
         failure = self._failure()
         if failure is not None:
@@ -83,7 +137,7 @@ class GenerateReply:
             return []
         return [{**self._content, "role": "model", "parts": parts, METADATA: self._about()}]
 
-    def _add_full(self, event: dict[str, Any], *, joined: bool) -> Dicts:
+    def _add_full(self, event: JsonObject, *, joined: bool) -> Dicts:
         if "error" in event:
             raise failure_in_stream(self._exchange, event["error"])
         shown: Dicts = []
@@ -101,17 +155,23 @@ class GenerateReply:
             raise prompt_blocked(self._exchange, feedback)
         return shown
 
-    def _remember(self, event: dict[str, Any]) -> None:
+    def _remember(self, event: JsonObject) -> None:
         self._model = self._model or event.get("modelVersion")
         self._response_id = self._response_id or event.get("responseId")
-        self._usage = event.get("usageMetadata") or self._usage
+        self._count(event.get("usageMetadata"))
         self._response |= {
             key: value
             for key, value in event.items()
-            if key not in _TOLD_ELSEWHERE and key != "usageMetadata"
+            if key not in _KEPT_ELSEWHERE and key != "usageMetadata"
         }
 
-    def _add_candidate(self, candidate: dict[str, Any], *, joined: bool) -> Dicts:
+    def _count(self, usage: Any) -> None:
+        """Take the counts of tokens; thoughts that nobody may see show in them alone."""
+        if usage and usage != self._usage:
+            self.progress += 1
+            self._usage = usage
+
+    def _add_candidate(self, candidate: JsonObject, *, joined: bool) -> Dicts:
         content = candidate.get("content") or {}
         shown: Dicts = []
         for part in content.get("parts") or ():
@@ -120,12 +180,15 @@ class GenerateReply:
         for key, value in candidate.items():
             if key not in _READ_BY_HAND:
                 self._candidate[key] = merged(self._candidate.get(key), value)
-        self._finish = candidate.get("finishReason") or self._finish
+        finish = candidate.get("finishReason") or self._finish
+        self.progress += finish != self._finish
+        self._finish = finish
         return shown
 
     def _add_part(self, part: Part, *, joined: bool) -> Dicts:
         if is_call(part):
             return self._add_call(part)
+        self.progress += says_something(part)
         self._parts.add(part, joined=joined)
         if isinstance(part.get("text"), str):
             return _shown_text(part["text"], thought=is_thought(part))
@@ -135,17 +198,18 @@ class GenerateReply:
 
     def _add_call(self, part: Part) -> Dicts:
         body = part["functionCall"]
+        self.progress += 1
         if any(body.get(sign) for sign in _UNFINISHED):
             self._incomplete.append(_readable(body, own_id(part) or ""))
             return []
         number = len(self._call_ids)
         self._call_ids.append(None if own_id(part) else make_id(self._response_id, number))
         self._parts.add(part, joined=False)
-        told = _readable(body, own_id(part) or self._call_ids[-1] or "")
-        call = {"index": number, "id": told["id"], **told["function"]}
+        made = _readable(body, own_id(part) or self._call_ids[-1] or "")
+        call = {"index": number, "id": made["id"], **made["function"]}
         return [{"role": "assistant", "content": "", "tool_call": call}]
 
-    def _about(self) -> dict[str, Any]:
+    def _about(self) -> JsonObject:
         usage = self._read_usage()
         found = {
             "response_id": self._response_id,
@@ -162,7 +226,7 @@ class GenerateReply:
         }
         return {key: value for key, value in found.items() if value}
 
-    def _read_usage(self) -> dict[str, Any]:
+    def _read_usage(self) -> JsonObject:
         usage = self._usage
         if isinstance(usage, msgspec.Raw):
             usage = msgspec.json.decode(usage)
@@ -184,7 +248,7 @@ class GenerateReply:
 
 
 def merged(before: Any, value: Any) -> Any:
-    """Return what is known after a chunk has told more: lists go on or come again, the rest is replaced."""
+    """Return what is known after a chunk has said more: lists go on or come again, the rest is replaced."""
     if isinstance(before, dict) and isinstance(value, dict):
         return {**before, **{key: merged(before.get(key), each) for key, each in value.items()}}
     if isinstance(before, list) and isinstance(value, list) and value[: len(before)] != before:
@@ -200,7 +264,7 @@ def _shown_text(text: str, *, thought: bool) -> Dicts:
     return [{"role": "assistant", "content": text}]
 
 
-def _readable(body: dict[str, Any], call_id: str) -> dict[str, Any]:
+def _readable(body: JsonObject, call_id: str) -> JsonObject:
     arguments = orjson.dumps(body.get("args") or body.get("partialArgs") or {}).decode()
     function = {"name": body.get("name"), "arguments": arguments}
     return {"id": call_id, "type": "function", "function": function}

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from agent_provider_kit import JsonObject
+
 _END = object()
 
 
@@ -34,17 +36,17 @@ class Engine:
         params.n_parallel = 1
         params.cpuparams.n_threads = settings.threads
         params.verbosity = 0
-        # The engine listens on a port of its own choice as well; nobody else shall use it.
+        # The engine listens on a port of its own choice as well; nobody else should use it.
         params.hostnames = ["127.0.0.1"]
         params.port = 0
         params.api_keys = [secrets.token_hex(16)]
         self._server = xllamacpp.Server(params)
 
-    def stream(self, body: dict[str, Any], stopped: threading.Event) -> Iterator[dict[str, Any]]:
+    def stream(self, body: JsonObject, stopped: threading.Event) -> Iterator[JsonObject]:
         """Yield the chunks of an answer; setting *stopped* ends it at the next token."""
         chunks: SimpleQueue[Any] = SimpleQueue()
 
-        def take(chunk: dict[str, Any]) -> bool:
+        def take(chunk: JsonObject) -> bool:
             chunks.put(chunk)
             return stopped.is_set()
 

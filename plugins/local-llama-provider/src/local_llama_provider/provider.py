@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agent_provider_kit import ApiKey, Exchange, RequestRefused
+from agent_provider_kit import ApiKey, Dicts, Exchange, JsonObject, RequestRefused, State
 from agent_provider_kit.chat import ChatReply, repair_items, to_item, to_message, validate_items
 from local_llama_provider.engine import ENGINES, EngineSettings
 from local_llama_provider.tool_choice import answer_format, as_spoken, instructions, read_answer
@@ -14,8 +14,6 @@ from local_llama_provider.weights import FILE_NAME, find_weights
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Dicts = list[dict[str, Any]]
-State = dict[str, Any]
 
 DEMO_MODEL = "smollm2-135m-instruct"
 _EXCHANGE = Exchange("local_llama", "stream_api", "local://this-process", ApiKey("", "nowhere"))
@@ -46,7 +44,7 @@ class LocalLlamaProvider:
     def __init__(self) -> None:
         self._stops: dict[str, threading.Event] = {}
 
-    def get_config_schema(self) -> dict[str, Any]:
+    def get_config_schema(self) -> JsonObject:
         """Return the configuration keys."""
         return {
             "model_path": {"type": "string", "description": "A GGUF file of your own."},
@@ -57,19 +55,18 @@ class LocalLlamaProvider:
             "seed": {"type": "integer", "description": "Makes sampling repeatable."},
         }
 
-    def get_models(self, config: dict[str, Any]) -> Dicts:
+    def get_models(self, config: JsonObject) -> Dicts:
         """Return the one model that the configuration means."""
         if config.get("model_path"):
             return [{"id": config.get("model") or "local", "name": str(config["model_path"])}]
         note = "A small demo model that runs on this computer. It chats, and it is often wrong."
         return [{"id": DEMO_MODEL, "name": "SmolLM2 135M (demo model)", "description": note, "demo": True}]
 
-    def get_tags(self, config: dict[str, Any]) -> list[str]:
+    def get_tags(self, config: JsonObject) -> list[str]:
         """Say what a local model can do; a demo model says so."""
         return ["streaming", "tools", "local", *([] if config.get("model_path") else ["demo_model"])]
 
-    def init(self, config: dict[str, Any]) -> State:
-        """Return the state of a request."""
+    def init(self, config: JsonObject) -> State:
         return {
             "config": config,
             "tools": config.get("tools") or [],
@@ -78,11 +75,9 @@ class LocalLlamaProvider:
         }
 
     def to_native_messages(self, messages: Dicts) -> Dicts:
-        """Return one item per message."""
         return [to_item(message) for message in messages]
 
     def from_native_messages(self, native_messages: Dicts) -> Dicts:
-        """Return one message per item."""
         return [to_message(item) for item in native_messages]
 
     def validate_native(self, native_messages: Dicts) -> list[str]:
@@ -95,7 +90,7 @@ class LocalLlamaProvider:
 
     def stream_api(
         self, native_messages: Dicts, state: State, request_id: str | None = None
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[JsonObject]:
         """Yield the answer chunk by chunk; the first time, say that the model is being loaded."""
         settings = _settings(state["config"])
         if not ENGINES.is_loaded(settings):
@@ -113,9 +108,9 @@ class LocalLlamaProvider:
             self._stops.pop(request_id or "", None)
 
     def process_chunk(
-        self, chunk: dict[str, Any], native_messages: Dicts, state: State
+        self, chunk: JsonObject, native_messages: Dicts, state: State
     ) -> tuple[Dicts, Dicts, Dicts, State]:
-        """Add one chunk to the reply; while tools are on, text is held back until it can be read."""
+        """Add one chunk to the reply; while tools are on, text is kept back until it can be read."""
         if "status" in chunk:
             return (
                 [{"role": "assistant", "content": "", "status": chunk["status"]}],
@@ -141,20 +136,20 @@ class LocalLlamaProvider:
 
 
 def _offered(native_messages: Dicts, state: State) -> Dicts:
-    """The demo model would call the same tool for ever: after a result it is asked for its answer."""
+    """The demo model would call the same tool again and again: after a result it is asked for its answer."""
     answered = bool(native_messages) and native_messages[-1]["role"] == "tool"
     return [] if answered and not state["config"].get("model_path") else state["tools"]
 
 
-def _settings(config: dict[str, Any]) -> EngineSettings:
+def _settings(config: JsonObject) -> EngineSettings:
     return EngineSettings(
         find_weights(config), config.get("context_size") or 8192, config.get("threads") or 1
     )
 
 
-def _body(native_messages: Dicts, state: State) -> dict[str, Any]:
+def _body(native_messages: Dicts, state: State) -> JsonObject:
     config, tools = state["config"], state["tools"]
-    body: dict[str, Any] = {**_DEFAULTS, "stream_options": {"include_usage": True}}
+    body: JsonObject = {**_DEFAULTS, "stream_options": {"include_usage": True}}
     body |= {key: config[key] for key in _SAMPLING if config.get(key) is not None}
     spoken = [as_spoken(item) for item in native_messages]
     if not any(item["role"] == "system" for item in spoken):
@@ -167,13 +162,13 @@ def _body(native_messages: Dicts, state: State) -> dict[str, Any]:
     return {**body, "messages": spoken}
 
 
-def _own(item: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+def _own(item: JsonObject, config: JsonObject) -> JsonObject:
     """Return the engine's item under the model's name; its own id and timings mean nothing to anybody."""
     about = {key: value for key, value in item["_metadata"].items() if key not in _MEANINGLESS}
     return {**item, "_metadata": {**about, "model": _model_name(config)}}
 
 
-def _with_call(item: dict[str, Any], call_id: str) -> dict[str, Any]:
+def _with_call(item: JsonObject, call_id: str) -> JsonObject:
     text, call = read_answer(item.get("content") or "")
     if call is None:
         return {**item, "content": text}
@@ -181,5 +176,5 @@ def _with_call(item: dict[str, Any], call_id: str) -> dict[str, Any]:
     return {**item, "content": None, "tool_calls": [{"id": call_id, **call}], "_metadata": about}
 
 
-def _model_name(config: dict[str, Any]) -> str:
+def _model_name(config: JsonObject) -> str:
     return config.get("model") or (DEMO_MODEL if not config.get("model_path") else FILE_NAME)

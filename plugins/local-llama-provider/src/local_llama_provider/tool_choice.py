@@ -1,25 +1,26 @@
-"""Tool calls by a model that was never taught any: its answer is held to a JSON Schema.
+"""Tool calls by a model that was never taught any: its answer is bound to a JSON Schema.
 
 The schema has one branch per tool and one for a plain answer, so whatever the model says is well formed.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-Dicts = list[dict[str, Any]]
+if TYPE_CHECKING:
+    from agent_provider_kit import Dicts, JsonObject
 
 
-def answer_format(tools: Dicts) -> dict[str, Any]:
+def answer_format(tools: Dicts) -> JsonObject:
     """Return the `response_format` that lets the model answer or call one of the tools."""
     branches = [_object({"answer": {"type": "string"}}), *(_branch(tool["function"]) for tool in tools)]
     return {"type": "json_schema", "json_schema": {"name": "reply", "schema": {"oneOf": branches}}}
 
 
 def instructions(tools: Dicts) -> str:
-    """Return what the model is told about the tools."""
+    """Return what the model should know about the tools."""
     if not tools:
         return 'Reply with JSON only: {"answer": "..."}.'
     listed = "\n".join(_describe(tool["function"]) for tool in tools)
@@ -29,7 +30,7 @@ def instructions(tools: Dicts) -> str:
     )
 
 
-def read_answer(text: str) -> tuple[str, dict[str, Any] | None]:
+def read_answer(text: str) -> tuple[str, JsonObject | None]:
     """Return the plain answer, or the call that the model wants to make."""
     try:
         said = orjson.loads(text)
@@ -41,7 +42,7 @@ def read_answer(text: str) -> tuple[str, dict[str, Any] | None]:
     return str(said.get("answer", text)) if isinstance(said, dict) else text, None
 
 
-def as_spoken(item: dict[str, Any]) -> dict[str, Any]:
+def as_spoken(item: JsonObject) -> JsonObject:
     """Return an item of the history in words that the model's template knows."""
     if item["role"] == "tool":
         return {"role": "user", "content": f"Result of the tool: {item.get('content')}"}
@@ -53,12 +54,12 @@ def as_spoken(item: dict[str, Any]) -> dict[str, Any]:
     return {"role": item["role"], "content": _text(item.get("content"))}
 
 
-def _branch(function: dict[str, Any]) -> dict[str, Any]:
+def _branch(function: JsonObject) -> JsonObject:
     parameters = function.get("parameters") or {"type": "object"}
     return _object({"name": {"const": function["name"]}, "arguments": parameters})
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
+def _object(properties: JsonObject) -> JsonObject:
     return {
         "type": "object",
         "properties": properties,
@@ -67,7 +68,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _describe(function: dict[str, Any]) -> str:
+def _describe(function: JsonObject) -> str:
     parameters = orjson.dumps((function.get("parameters") or {}).get("properties") or {}).decode()
     return f"- {function['name']}: {function.get('description', '')} Arguments: {parameters}"
 

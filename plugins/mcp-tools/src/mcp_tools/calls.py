@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from queue import SimpleQueue
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from mcp_tools.errors import Lost
+from mcp_tools.settings import Lost
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 _WAITING_PARTS: Final = 256
 _LONGEST_ERROR: Final = 4_000
@@ -56,7 +61,7 @@ class Call:
         self.finished = False
 
     def items(self) -> Iterator[Progress | Outcome]:
-        """Yield what is told while the call runs and, last, its outcome; waits in the calling thread."""
+        """Yield what the server reports and, last, the call's outcome; waits in the calling thread."""
         while True:
             item = self._items.get()
             yield item
@@ -70,7 +75,7 @@ class Call:
             self._items.put(outcome)
 
     def cancel(self) -> None:
-        """Take the question back; the server is told. On the loop."""
+        """Take the question back; the server is notified. On the loop."""
         if self._scope is not None:
             self._scope.cancel()
         self.finish(Failed(f"it was cancelled; {MAYBE}"))
@@ -104,8 +109,8 @@ class Call:
     async def _tell(self, progress: float, total: float | None, message: str | None) -> None:
         """Pass progress on; where nobody listens, it is dropped before it piles up."""
         if self._items.qsize() < _WAITING_PARTS and not self.finished:
-            told = None if message is None else message[:_LONGEST_ERROR]
-            self._items.put(Progress(progress, total, told))
+            text = None if message is None else message[:_LONGEST_ERROR]
+            self._items.put(Progress(progress, total, text))
 
 
 def _is_lost(error: Any) -> bool:
@@ -117,3 +122,37 @@ def _is_lost(error: Any) -> bool:
 
 def _brief(text: str) -> str:
     return text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…"
+
+
+def tool_call(name: str, arguments: Mapping[str, Any]) -> Ask:
+    """Call a tool.
+
+    Not by the SDK's `call_tool`: that checks the answer against a schema of the server's own, and a hostile
+    one keeps the loop busy for ever.
+    """
+    return partial(_call_tool, name, dict(arguments))
+
+
+async def _call_tool(name: str, arguments: dict[str, Any], session: Any, progress: Any) -> Any:
+    from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
+
+    request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments))
+    return await session.send_request(request, CallToolResult, progress_callback=progress)
+
+
+def resource(uri: str) -> Ask:
+    """Read a resource."""
+
+    async def ask(session: Any, _progress: Any) -> Any:
+        return await session.read_resource(uri)
+
+    return ask
+
+
+def prompt(name: str, arguments: Mapping[str, str]) -> Ask:
+    """Get a prompt."""
+
+    async def ask(session: Any, _progress: Any) -> Any:
+        return await session.get_prompt(name, dict(arguments))
+
+    return ask

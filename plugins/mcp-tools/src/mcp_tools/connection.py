@@ -7,8 +7,10 @@ inbox to that task. Other threads see a `Snapshot`, which is replaced as a whole
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import os
+import random
 import threading
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -17,21 +19,113 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import anyio
 
 from mcp_tools.calls import MAYBE, Call, Failed
-from mcp_tools.environment import server_environment
-from mcp_tools.errors import Lost
-from mcp_tools.reading import read_listing
+from mcp_tools.settings import Lost, filled_in, server_environment
 from mcp_tools.sieve import Sieve, sieved
-from mcp_tools.stdio import Diary, stdio_transport
-from mcp_tools.values import filled_in
-from mcp_tools.web import http_transport
+from mcp_tools.tool_list import read_listing
+from mcp_tools.transports import Diary, stdio_transport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
-    from mcp_tools.background import Background
-    from mcp_tools.listing import Listing
-    from mcp_tools.pace import Pace
+    from mcp import Client, ClientSession
+
     from mcp_tools.settings import Server
+    from mcp_tools.tool_list import Listing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """Doubling waits with full jitter, up to a bound, and for so many tries.
+
+    Attributes:
+        first: The longest wait after the first failure, in seconds.
+        longest: The longest wait at all.
+        tries: After how many failures in a row nothing more is tried.
+        steady: How long a connection must have lasted for the count to begin anew.
+        chance: Returns a number from 0 to 1.
+    """
+
+    first: float = 0.5
+    longest: float = 60.0
+    tries: int = 10
+    steady: float = 30.0
+    chance: Callable[[], float] = random.random
+
+    def wait(self, failures: int) -> float | None:
+        """Return how long to wait after so many failures in a row, or None to give up."""
+        if failures >= self.tries:
+            return None
+        return self.chance() * min(self.longest, self.first * 2.0 ** (failures - 1))
+
+
+_PATIENCE: Final = 5.0
+
+
+class Background:
+    """A loop that begins with the first use and ends with `close`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def call(self, function: Callable[..., object], *arguments: Any) -> bool:
+        """Have a function called on the loop, soon; False if the loop is ending and takes nothing more."""
+        with self._lock:
+            if self._closed:
+                return False
+            self._running().call_soon_threadsafe(function, *arguments)
+            return True
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        """Have a coroutine run on the loop, in a task of its own; False as for `call`."""
+        return self.call(self._start, work)
+
+    def _start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        task = asyncio.get_running_loop().create_task(work())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """Wait for the tasks, which were asked to end, then end the loop; what does not end is cancelled."""
+        with self._lock:
+            loop, thread, self._closed = self._loop, self._thread, True
+        if loop is not None and thread is not None and thread.is_alive():
+            loop.call_soon_threadsafe(self._finish)
+            thread.join(2 * _PATIENCE)
+
+    def _finish(self) -> None:
+        self._last = asyncio.get_running_loop().create_task(self._ended())
+        self._last.add_done_callback(lambda _: self._stop())
+
+    async def _ended(self) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_PATIENCE)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _stop(self) -> None:
+        asyncio.get_running_loop().stop()
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=_run, args=(self._loop,), name="mcp-servers", daemon=True)
+            self._thread.start()
+        return self._loop
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
 
 State = Literal["connecting", "ready", "waiting", "failed", "stopped"]
 _END: Final = "end"
@@ -173,8 +267,7 @@ class Connection:
         return self._reason or problem or "the connection ended"
 
     @asynccontextmanager
-    async def _client(self) -> AsyncIterator[Any]:
-        import logging
+    async def _client(self) -> AsyncIterator[Client]:
 
         import mcp
         from mcp_types import Implementation
@@ -188,13 +281,15 @@ class Connection:
         async with client:
             yield client
 
-    async def _read(self, session: Any) -> Listing:
+    async def _read(self, session: ClientSession) -> Listing:
         self._sieve.version = session.protocol_version
         return await read_listing(session, self.server, self._sieve)
 
     def _transport(self) -> AbstractAsyncContextManager[Any]:
         declared = self.server.declared
         if "url" in declared:
+            from mcp_tools.http import http_transport
+
             headers = filled_in(os.environ, declared.get("headers", {}))
             return http_transport(declared["url"], headers, self.server.timeout)
         env = server_environment(os.environ, declared.get("env", {}))
@@ -204,11 +299,11 @@ class Connection:
         self._reason = self._reason or reason
         self._inbox.put_nowait(_END)
 
-    async def _hear(self, message: Any) -> None:
+    async def _hear(self, message: object) -> None:
         if getattr(message, "method", "").endswith("/list_changed"):
             self._look_again()
 
-    async def _follow(self, client: Any) -> None:
+    async def _follow(self, client: Client) -> None:
         """Ask a server of the newer protocol to tell of changes; many have none to tell of."""
         from mcp import MCPError
 
@@ -225,7 +320,7 @@ class Connection:
             self._relisting = True
             self._inbox.put_nowait(_RELIST)
 
-    async def _serve(self, client: Any) -> None:
+    async def _serve(self, client: Client) -> None:
         session = client.session
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._follow, client)
@@ -236,7 +331,7 @@ class Connection:
                     tasks.start_soon(self._relist, session)
             tasks.cancel_scope.cancel()
 
-    async def _answer(self, session: Any, call: Call) -> None:
+    async def _answer(self, session: ClientSession, call: Call) -> None:
         try:
             await call.run(session)
         except Lost as error:
@@ -244,7 +339,7 @@ class Connection:
             return
         self._calls.discard(call)
 
-    async def _relist(self, session: Any) -> None:
+    async def _relist(self, session: ClientSession) -> None:
         await anyio.sleep(_BETWEEN_LISTINGS)
         self._relisting = False
         with anyio.move_on_after(self.server.start_timeout):

@@ -4,22 +4,54 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core import ConfigError
 from mcp_tools.actions import ACTIONS, STATUS, WAIT, approve_unseen, failed, run_action
-from mcp_tools.completing import prompt_completions
+from mcp_tools.connection import Pace
 from mcp_tools.fleet import Fleet
-from mcp_tools.pace import Pace
 from mcp_tools.settings import SCHEMA, SECTION, SECTION_SCHEMA, Settings
 from mcp_tools.toolbox import Contents, Toolbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from agent_core import Session
-    from agent_runtime.registrar import PluginRegistrar
+    from agent_runtime.env import PluginRegistrar
+
+
+BEGIN: Final = "mcp:"
+
+
+def prompt_completions(fleet: Fleet, settings: Settings, text: str) -> list[dict[str, Any]]:
+    """Return the prompts that the last word of *text* may mean; choosing one asks the model to use it."""
+    begun = text.rpartition(" ")[2]
+    if not begun.startswith(BEGIN):
+        return []
+    return [
+        {
+            "replacement": _request(server, prompt),
+            "start": -len(begun),
+            "display": name,
+            "display_meta": prompt.get("description", ""),
+        }
+        for name, server, prompt in _prompts(fleet, settings)
+        if name.startswith(begun)
+    ]
+
+
+def _prompts(fleet: Fleet, settings: Settings) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    for report in fleet.reports(settings):
+        for prompt in report.judgement.of_kind("prompt"):
+            yield f"{BEGIN}{report.server.name}:{prompt.name}", report.server.name, prompt.fields
+
+
+def _request(server: str, prompt: Mapping[str, Any]) -> str:
+    names = [str(one.get("name", "")) for one in prompt.get("arguments", ())]
+    given = f" with {', '.join(f'{name}=' for name in names)}" if names else ""
+    return f"Use the prompt {prompt['name']!r} of the MCP server {server!r}{given}"
+
 
 Dicts = list[dict[str, Any]]
 
@@ -52,7 +84,7 @@ class McpTools:
 
     @staticmethod
     def own_paths(settings: Mapping[str, Any]) -> list[str]:
-        """Return the file of approvals: no tool of a model shall touch it."""
+        """Return the file of approvals: no tool of a model may touch it."""
         return [str(Settings.read(settings).pins)]
 
     def register(self, registrar: PluginRegistrar) -> None:
@@ -78,7 +110,7 @@ class McpTools:
         """Suggest the prompts of servers to a person who begins a word with `mcp:`."""
         return prompt_completions(self._fleet, Settings.read(config), text)
 
-    def get_ui_elements(self, config: Mapping[str, Any]) -> Dicts:  # noqa: ARG002 - always the same
+    def get_ui_elements(self, config: Mapping[str, Any]) -> Dicts:
         """Return a button for the list of servers; what else can be done is offered from there."""
         return [{"ui_type": "session_action", "label": "MCP servers", "action_id": STATUS}]
 
@@ -89,12 +121,12 @@ class McpTools:
     def execute_action(
         self,
         action_id: str,
-        session: Session,  # noqa: ARG002 - servers are not a session's
-        native_messages: Dicts,  # noqa: ARG002 - the conversation stays as it is
+        session: Session,
+        native_messages: Dicts,
         params: Mapping[str, Any],
         context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Run an action; what cannot be done is told in the answer."""
+        """Run an action; the answer says what cannot be done."""
         try:
             settings = Settings.read((context or {}).get("config") or {})
             return run_action(self._fleet, settings, action_id, params)

@@ -6,15 +6,13 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mcp_tools.background import Background
-from mcp_tools.connection import Connection, Snapshot
-from mcp_tools.judging import Judgement, judge
-from mcp_tools.pins import Approval, Pins
+from mcp_tools.approvals import Approval, Judgement, Pins, judge
+from mcp_tools.connection import Background, Connection, Snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mcp_tools.pace import Pace
+    from mcp_tools.connection import Pace
     from mcp_tools.settings import Server, Settings
 
 

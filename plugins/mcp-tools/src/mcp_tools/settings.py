@@ -1,21 +1,107 @@
-"""What the configuration says about servers, read and checked."""
+"""What the configuration says about servers, read and checked.
+
+The values that a server is given by name, its variables or its headers, are part of what a person approves,
+so they are shown and pinned: a reference as it is written, a text as it is, and a secret that stands there
+as itself by its digest, so that it is neither shown nor kept. Of our own environment a server gets next to
+nothing.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agent_core import ConfigError
 from agent_core.encoding import canonical
 from agent_core.frozen import thaw
-from mcp_tools.values import approved_values
+from agent_plugin_kit.secrets import begins_like_key
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+
+class Lost(Exception):  # says what happened
+    """There is no connection, or none any more; the text says why."""
+
+
+FROM_ENVIRONMENT: Final = "env:"
+_SECRET_NAME: Final = re.compile(
+    r"(?:^|[_-])(?:(?:api)?key|token|secret|pass|passwd|password|passphrase|pwd|pw|credentials?|auth|"
+    r"authorization|cookie|session|webhook)$|(?:apikey|token|secret|password|passphrase)$",
+    re.IGNORECASE,
+)
+# What these say decides which code a program loads: a person must see it, whatever it looks like.
+_STEERING_NAME: Final = re.compile(r"(?:PATH|OPTIONS|ARGS|ENV|HOME)$|^(?:LD|DYLD|PYTHON|PERL|RUBY|BASH)")
+_HARMLESS_START: Final = ("/", "~", ".", "-")
+
+
+def approved_values(given: Mapping[str, Any], *, hidden: bool = False) -> dict[str, Any]:
+    """Return what a person is shown of values, and what is pinned of them.
+
+    Args:
+        hidden: Whether every text that stands there as itself is a secret.
+    """
+    return {name: _approved(name, given[name], hidden=hidden) for name in sorted(given)}
+
+
+def filled_in(own: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values themselves, with those that are `env:NAME` taken from our environment.
+
+    Raises:
+        Lost: If one is not there.
+    """
+    return {name: _value(own, name, value) for name, value in given.items()}
+
+
+def _approved(name: str, value: Any, *, hidden: bool) -> Any:
+    if isinstance(value, Mapping):
+        return value["reference"]
+    if value.startswith(FROM_ENVIRONMENT) or not (hidden or _is_secret(name, value)):
+        return value
+    # No text can pass for this: a value that is shown is never a table.
+    return {"hidden": f"{len(value)} characters", "sha256": sha256(canonical([name, value])).hexdigest()}
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """Say whether a text opens doors, as far as can be known; a path or an option never does."""
+    if not value or value.startswith(_HARMLESS_START) or any(one.isspace() for one in value):
+        return False
+    if _SECRET_NAME.search(name):
+        return True
+    return begins_like_key(value) and not _STEERING_NAME.search(name)
+
+
+def _value(own: Mapping[str, str], name: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        if value["value"] is None:
+            raise Lost(f"{name} must be {value['reference']}, and there is no such key")
+        return str(value["value"])
+    if not value.startswith(FROM_ENVIRONMENT):
+        return str(value)
+    source = value.removeprefix(FROM_ENVIRONMENT)
+    if source not in own:
+        raise Lost(f"{name} must be the environment variable {source}, which is not set")
+    return own[source]
+
+
+USUAL: Final = (
+    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
+    "APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP",
+    "USERNAME", "USERPROFILE",
+)  # fmt: skip
+"""The variables that every program needs; none of them is a secret."""
+
+
+def server_environment(own: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the environment of a server: the usual variables and those that were declared.
+
+    Raises:
+        Lost: If a variable that it must have is missing.
+    """
+    return {**{name: own[name] for name in USUAL if name in own}, **filled_in(own, given)}
 
 
 SECTION: Final = "mcp_tools"
@@ -48,7 +134,7 @@ _SERVER: Final[dict[str, Any]] = {
     "properties": {
         "command": {"type": "string", "minLength": 1, "description": "The program of a local server."},
         "args": {**_TEXTS, "description": "Its arguments."},
-        "env": {**_PAIRS, "description": "Variables beside the usual few; `env:NAME` takes one's own."},
+        "env": {**_PAIRS, "description": "Variables besides the usual few; `env:NAME` takes one's own."},
         "cwd": {**_TEXT, "description": "The folder it runs in; by default the home folder."},
         "url": {"type": "string", "pattern": "^https?://[^\\s]+$", "description": "A server elsewhere."},
         "headers": {**_PAIRS, "description": "Headers of each request; `env:NAME` takes a variable."},
@@ -147,7 +233,7 @@ class Server:
 
     @property
     def parallel(self) -> bool:
-        """Whether its calls may run beside others."""
+        """Whether its calls may run in parallel."""
         return bool(self.declared["parallel"])
 
 
@@ -179,8 +265,8 @@ class Settings:
 
 def state_folder() -> Path:
     """Return where the agent keeps what outlives it (the XDG Base Directory Specification)."""
-    told = os.environ.get("XDG_STATE_HOME", "")
-    home = Path(told) if Path(told).is_absolute() else Path.home() / ".local" / "state"
+    state = os.environ.get("XDG_STATE_HOME", "")
+    home = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
     return home / "agent"
 
 

@@ -6,23 +6,137 @@ the runtime knows that an agent's tools have changed. Whether a tool may run is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.encoding import readable
-from mcp_tools import asking, results
+from agent_core.encoding import parse, readable
+from mcp_tools import calls
 from mcp_tools.calls import Answered, Call, Failed, Progress
-from mcp_tools.names import wire_name
+from mcp_tools.tool_list import wire_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mcp_types import (
+        BlobResourceContents,
+        CallToolResult,
+        ContentBlock,
+        GetPromptResult,
+        ReadResourceResult,
+        TextResourceContents,
+    )
+
     from mcp_tools.calls import Ask
     from mcp_tools.fleet import Fleet, Report
-    from mcp_tools.listing import Tool
     from mcp_tools.settings import Server, Settings
+    from mcp_tools.tool_list import Tool
 
-Items = Iterator[dict[str, Any]]
+
+Part = dict[str, str]
+Result = dict[str, Any]
+"""What the platform takes from a tool."""
+_IMAGES: Final = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}", re.ASCII)
+
+
+def tool_result(answer: CallToolResult) -> Result:
+    """Return the answer to a tool call as a tool's result."""
+    parts = _parts(answer.content)
+    structured = answer.structured_content
+    if structured is not None and not _says_already(parts, structured):
+        parts.append(_text(readable(structured)))
+    return as_result(parts, failed=answer.is_error)
+
+
+def resource_result(answer: ReadResourceResult) -> Result:
+    """Return a resource that was read as a tool's result."""
+    return as_result([_resource(one) for one in answer.contents])
+
+
+def prompt_result(answer: GetPromptResult) -> Result:
+    """Return a prompt as a tool's result: its messages, each with who says it."""
+    parts = []
+    for message in answer.messages:
+        parts += [_text(f"[{message.role}]"), *_parts([message.content])]
+    return as_result(parts)
+
+
+def as_result(parts: Sequence[Part], *, failed: bool = False) -> Result:
+    """Return parts as a result; images stand apart from the text."""
+    texts = [part["text"] for part in parts if part["type"] == "text"]
+    text = "\n".join(texts)
+    if failed:
+        result = {"success": False, "error": text or "the tool failed and does not say why"}
+    else:
+        result = {"success": True, "result": text or ("" if parts else "(no content)")}
+    return result if len(texts) == len(parts) else {**result, "parts": list(parts)}
+
+
+def _says_already(parts: Sequence[Part], structured: Any) -> bool:
+    """Say whether the text is the structured content once more, as the protocol asks servers to send it.
+
+    A value that is no object is wrapped by many as `result`, and a list is often sent as one text per item.
+    """
+    texts = [_read(part["text"]) for part in parts if part["type"] == "text"]
+    wrapped = structured.get("result") if isinstance(structured, dict) and len(structured) == 1 else None
+    said: list[Any] = [*texts, texts, [part["text"] for part in parts if part["type"] == "text"]]
+    said += said[-1]
+    return any(one in (structured, wrapped) for one in said if one is not None)
+
+
+def _read(text: str) -> Any:
+    try:
+        return parse(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _parts(content: Sequence[ContentBlock]) -> list[Part]:
+    return [_part(block) for block in content]
+
+
+def _part(block: ContentBlock) -> Part:
+    if block.type == "text":
+        return _text(block.text)
+    if block.type in ("image", "audio"):
+        return _media(block.mime_type, block.data, f"{block.type} of type {block.mime_type}")
+    if block.type == "resource":
+        return _resource(block.resource)
+    if block.type == "resource_link":
+        about = f": {block.description}" if block.description else ""
+        return _text(f"[resource {block.uri} ({block.name}){about}]")
+    return _text(f"[{block.type} left out]")
+
+
+def _resource(resource: TextResourceContents | BlobResourceContents) -> Part:
+    if not hasattr(resource, "blob"):
+        return _text(f"[resource {resource.uri}]\n{resource.text}")
+    return _media(resource.mime_type or "", resource.blob, f"resource {resource.uri}, binary")
+
+
+def _media(mime_type: str, data: str, name: str) -> Part:
+    """Return an image that providers take, or a note in the place of anything else."""
+    if mime_type.lower() in _IMAGES and _BASE64.fullmatch(data) and len(data) % 4 == 0:
+        return {"type": "image", "mime_type": mime_type.lower(), "data": data}
+    return _text(f"[{name}, {len(data) * 3 // 4} bytes, left out]")
+
+
+def _text(text: str) -> Part:
+    return {"type": "text", "text": text}
+
+
+def listed(entries: Mapping[str, Sequence[Mapping[str, Any]]]) -> Result:
+    """Return lists of what servers have, by server, as a result."""
+    return {
+        "success": True,
+        "result": readable({name: [dict(one) for one in all_] for name, all_ in entries.items()}),
+    }
+
+
+Items = Iterator[Result]
 READ_RESOURCE: Final = "mcp_read_resource"
 GET_PROMPT: Final = "mcp_get_prompt"
 _TEXT: Final = {"type": "string"}
@@ -83,7 +197,7 @@ class Toolbox:
 
     Attributes:
         contents: What it offers; two toolboxes with the same contents are the same to a model.
-        parallel: The tools that may run beside others.
+        parallel: The tools that may run in parallel.
     """
 
     name = "mcp_tools"
@@ -112,10 +226,10 @@ class Toolbox:
 
     def format_tool_call_preview(self, tool_name: str, arguments: Mapping[str, Any]) -> str:
         """Return one line that names the server, the tool and the arguments."""
-        told = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+        given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         offer = self._offer(tool_name)
         subject = tool_name if offer is None else f"{offer.server.name}: {offer.tool.name}"
-        line = " ".join(f"{subject}({told})".split())
+        line = " ".join(f"{subject}({given})".split())
         return line if len(line) <= 120 else f"{line[:119]}…"  # noqa: PLR2004 - a line
 
     def format_tool_call_display(self, tool_name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,8 +238,8 @@ class Toolbox:
         title = tool_name if offer is None else f"{offer.tool.name} of MCP server {offer.server.name}"
         return {"type": "code", "language": "json", "title": title, "content": readable(dict(arguments))}
 
-    def format_tool_result(self, result: Mapping[str, Any]) -> dict[str, Any] | str:
-        """Return the text for the model, with the images beside it."""
+    def format_tool_result(self, result: Mapping[str, Any]) -> Result | str:
+        """Return the text for the model, with its images."""
         text = str(result.get("result", result.get("error", "")))
         if "parts" not in result:
             return text
@@ -146,44 +260,42 @@ class Toolbox:
         if problem is not None:
             yield _failed(problem)
             return
-        ask = asking.tool_call(offer.tool.name, arguments)
-        yield from _answers(report, ask, results.tool_result, cancellation)
+        ask = calls.tool_call(offer.tool.name, arguments)
+        yield from _answers(report, ask, tool_result, cancellation)
 
     def _resource(self, arguments: Mapping[str, Any], cancellation: Any) -> Items:
         uri = arguments.get("uri")
         if uri is None:
             yield from self._list(arguments, "resource")
         else:
-            ask = asking.resource(uri)
-            yield from self._ask(
-                arguments, ask, results.resource_result, cancellation, wanted=("resource", uri)
-            )
+            ask = calls.resource(uri)
+            yield from self._ask(arguments, ask, resource_result, cancellation, wanted=("resource", uri))
 
     def _prompt(self, arguments: Mapping[str, Any], cancellation: Any) -> Items:
         name = arguments.get("name")
         if name is None:
             yield from self._list(arguments, "prompt")
         else:
-            ask = asking.prompt(name, arguments.get("arguments", {}))
-            yield from self._ask(arguments, ask, results.prompt_result, cancellation, wanted=("prompt", name))
+            ask = calls.prompt(name, arguments.get("arguments", {}))
+            yield from self._ask(arguments, ask, prompt_result, cancellation, wanted=("prompt", name))
 
     def _list(self, arguments: Mapping[str, Any], kind: str) -> Items:
         wanted = arguments.get("server")
         found = {
-            report.server.name: [dict(one.told) for one in report.judgement.of_kind(kind)]
+            report.server.name: [dict(one.fields) for one in report.judgement.of_kind(kind)]
             for report in self._fleet.reports(self._settings)
             if report.snapshot.listing is not None and wanted in (None, report.server.name)
         }
         if wanted is not None and wanted not in found:
             yield _failed(f"there is no server {wanted!r} that is ready")
         else:
-            yield results.listed({name: entries for name, entries in found.items() if entries})
+            yield listed({name: entries for name, entries in found.items() if entries})
 
     def _ask(
         self,
         arguments: Mapping[str, Any],
         ask: Ask,
-        read: Callable[[Any], dict[str, Any]],
+        read: Callable[[Any], Result],
         cancellation: Any,
         *,
         wanted: tuple[str, str],
@@ -248,7 +360,7 @@ def _other_refusal(report: Report, kind: str, name: str) -> str | None:
     return f"the server {server!r} lists no {kind} {name!r}"
 
 
-def _answers(report: Report, ask: Ask, read: Callable[[Any], dict[str, Any]], cancellation: Any) -> Items:
+def _answers(report: Report, ask: Ask, read: Callable[[Any], Result], cancellation: Any) -> Items:
     """Ask a server; yield its progress, and what it answers."""
     if report.connection is None:
         yield _failed(f"the server {report.server.name!r} is not approved: a person must approve it first")
@@ -278,14 +390,14 @@ def _taken_back(report: Report, call: Call, cancellation: Any) -> Iterator[None]
             cancel(call)
 
 
-def _outcome(outcome: Answered | Failed, read: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+def _outcome(outcome: Answered | Failed, read: Callable[[Any], Result]) -> Result:
     return _failed(outcome.problem) if isinstance(outcome, Failed) else read(outcome.value)
 
 
-def _progress(told: Progress) -> dict[str, Any]:
-    known = {"progress": told.progress, "total": told.total, "message": told.message}
+def _progress(made: Progress) -> Result:
+    known = {"progress": made.progress, "total": made.total, "message": made.message}
     return {"type": "progress", **{key: value for key, value in known.items() if value is not None}}
 
 
-def _failed(problem: str) -> dict[str, Any]:
+def _failed(problem: str) -> Result:
     return {"success": False, "error": problem}

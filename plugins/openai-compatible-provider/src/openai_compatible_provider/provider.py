@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from agent_provider_kit import HttpProvider
+from agent_provider_kit import Config, Dicts, HttpProvider, JsonObject, State
 from agent_provider_kit.chat import (
     REASONING_FIELDS,
     ChatReply,
@@ -18,14 +18,10 @@ from agent_provider_kit.chat import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from agent_provider_kit import ApiKey, Exchange, SseEvent
 
-Dicts = list[dict[str, Any]]
-State = dict[str, Any]
 
-_BODY_SETTINGS: dict[str, dict[str, Any]] = {
+_BODY_SETTINGS: dict[str, JsonObject] = {
     "temperature": {"type": "number"},
     "top_p": {"type": "number"},
     "max_tokens": {"type": "integer"},
@@ -52,7 +48,7 @@ class OpenAICompatibleProvider(HttpProvider):
     key_variables = ("OPENAI_API_KEY",)
     default_tags = ("streaming", "tools", "parallel_tools", "vision", "structured_output", "prompt_cache")
     tool_schema_formats = ("openai.chat.function", "openai.chat.custom")
-    settings: ClassVar[dict[str, dict[str, Any]]] = {
+    settings: ClassVar[dict[str, JsonObject]] = {
         **_BODY_SETTINGS,
         "stream_usage": {
             "type": "boolean",
@@ -63,11 +59,9 @@ class OpenAICompatibleProvider(HttpProvider):
     }
 
     def to_native_messages(self, messages: Dicts) -> Dicts:
-        """Return one item per message."""
         return [to_item(message) for message in messages]
 
     def from_native_messages(self, native_messages: Dicts) -> Dicts:
-        """Return one message per item."""
         return [to_message(item) for item in native_messages]
 
     def validate_native(self, native_messages: Dicts) -> list[str]:
@@ -78,18 +72,16 @@ class OpenAICompatibleProvider(HttpProvider):
         """Return items that a server accepts, and what had to be changed."""
         return repair_items(native_messages)
 
-    def endpoint(self, config: Mapping[str, Any], *, stream: bool) -> str:  # noqa: ARG002
-        """Return the one address there is."""
+    def endpoint(self, config: Config, *, stream: bool) -> str:
         return "/chat/completions"
 
-    def auth_headers(self, config: Mapping[str, Any], key: ApiKey) -> dict[str, str]:  # noqa: ARG002
+    def auth_headers(self, config: Config, key: ApiKey) -> dict[str, str]:
         """Return the key as a bearer token."""
         return {"Authorization": f"Bearer {key.value}"}
 
-    def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> dict[str, Any]:
-        """Return the body of a request."""
+    def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> JsonObject:
         config = state["config"]
-        body: dict[str, Any] = {"messages": self._sent(native_messages, config)}
+        body: JsonObject = {"messages": self._sent(native_messages, config)}
         body |= {key: config[key] for key in ("model", *_BODY_SETTINGS) if config.get(key) is not None}
         if state["tools"]:
             body["tools"] = state["tools"]
@@ -99,15 +91,13 @@ class OpenAICompatibleProvider(HttpProvider):
                 body["stream_options"] = {"include_usage": True}
         return body
 
-    def new_reply(self, state: State, exchange: Exchange) -> ChatReply:  # noqa: ARG002
-        """Return an empty answer."""
+    def new_reply(self, state: State, exchange: Exchange) -> ChatReply:
         return ChatReply(exchange)
 
     def decode(self, event: SseEvent) -> Chunk | None:
-        """Return one chunk of a stream."""
         return decode_chunk(event.data)
 
-    def _sent(self, native_messages: Dicts, config: Mapping[str, Any]) -> Dicts:
+    def _sent(self, native_messages: Dicts, config: Config) -> Dicts:
         items = [without_internal(item) for item in native_messages]
         if config.get("send_reasoning", True):
             return items

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-Config = Mapping[str, Any]
+if TYPE_CHECKING:
+    from agent_provider_kit import Config, JsonObject
 
 ENCRYPTED = "reasoning.encrypted_content"
 _WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-")  # these refuse to be asked for encrypted reasoning
 
-SENT_AS_THEY_ARE: dict[str, dict[str, Any]] = {
+SENT_AS_THEY_ARE: dict[str, JsonObject] = {
     "temperature": {"type": "number"},
     "top_p": {"type": "number"},
     "top_logprobs": {"type": "integer"},
@@ -25,9 +25,12 @@ SENT_AS_THEY_ARE: dict[str, dict[str, Any]] = {
     "moderation": {"type": "object"},
     "context_management": {"type": "any", "description": "What the provider may compact."},
 }
-SETTINGS: dict[str, dict[str, Any]] = {
+SETTINGS: dict[str, JsonObject] = {
     **SENT_AS_THEY_ARE,
-    "instructions": {"type": "string", "description": "What the model is told before everything else."},
+    "instructions": {
+        "type": "string",
+        "description": "Instructions that the model gets before everything else.",
+    },
     "system_role": {
         "type": "string",
         "enum": ["system", "developer", "instructions"],
@@ -43,7 +46,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "type": "boolean",
         "description": "Ask for encrypted reasoning; by default whenever the model may think.",
     },
-    "include": {"type": "array", "description": "What else the answer shall contain."},
+    "include": {"type": "array", "description": "What else the answer should contain."},
     "item_ids": {
         "type": "string",
         "enum": ["keep", "omit"],
@@ -62,7 +65,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def options(config: Config) -> dict[str, Any]:
+def options(config: Config) -> JsonObject:
     """Return the fields that do not depend on the conversation."""
     body = {key: config[key] for key in SENT_AS_THEY_ARE if config.get(key) is not None}
     body["store"] = bool(config.get("store", False))
@@ -76,23 +79,23 @@ def options(config: Config) -> dict[str, Any]:
 
 
 def included(config: Config, *, encrypted: bool) -> list[str]:
-    """Return what the answer shall contain beside the usual."""
+    """Return what the answer should contain in addition to the usual."""
     wanted = list(config.get("include") or ())
     return [*wanted, ENCRYPTED] if encrypted and ENCRYPTED not in wanted else wanted
 
 
 def wants_encrypted(config: Config) -> bool:
     """Whether to ask for encrypted reasoning: models that do not think refuse the question."""
-    told = config.get("encrypted_reasoning")
-    return not str(config.get("model")).startswith(_WITHOUT_REASONING) if told is None else bool(told)
+    setting = config.get("encrypted_reasoning")
+    return not str(config.get("model")).startswith(_WITHOUT_REASONING) if setting is None else bool(setting)
 
 
-def tool_options(config: Config, tools: list[Any]) -> dict[str, Any]:
+def tool_options(config: Config, tools: list[Any]) -> JsonObject:
     """Return the fields about tools; without tools there must be none."""
     offered = [*tools, *(config.get("builtin_tools") or ())]
     if not offered:
         return {}
-    fields: dict[str, Any] = {"tools": offered}
+    fields: JsonObject = {"tools": offered}
     if config.get("tool_choice") is not None:
         fields["tool_choice"] = _tool_choice(config["tool_choice"], tools)
     if config.get("parallel_tool_calls") is not None:
@@ -100,9 +103,9 @@ def tool_options(config: Config, tools: list[Any]) -> dict[str, Any]:
     return fields
 
 
-def _nested(config: Config, field: str, **settings: str) -> dict[str, Any]:
-    told = {name: config[key] for name, key in settings.items() if config.get(key) is not None}
-    return {**(config.get(field) or {}), **told}
+def _nested(config: Config, field: str, **settings: str) -> JsonObject:
+    given = {name: config[key] for name, key in settings.items() if config.get(key) is not None}
+    return {**(config.get(field) or {}), **given}
 
 
 def _tool_choice(choice: Any, tools: list[Any]) -> Any:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+import re
+from typing import TYPE_CHECKING, ClassVar
 
-from agent_provider_kit import HttpProvider, RequestRefused
+from agent_provider_kit import Config, Dicts, HttpProvider, JsonObject, RequestRefused, State
 from openai_responses_provider.events import StreamEvent, decode_event
-from openai_responses_provider.messages import to_items
-from openai_responses_provider.models import read_model
+from openai_responses_provider.messages import to_items, to_messages
 from openai_responses_provider.options import SETTINGS, included, options, tool_options, wants_encrypted
-from openai_responses_provider.reading import to_messages
 from openai_responses_provider.refusals import Concessions, concede, remember, report
 from openai_responses_provider.repair import repair_items, validate_items
 from openai_responses_provider.reply import ResponsesReply
-from openai_responses_provider.sending import compose
+from openai_responses_provider.request import compose
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from agent_provider_kit import ApiKey, Exchange, HttpResponse, SseEvent
 
-Dicts = list[dict[str, Any]]
-State = dict[str, Any]
 
 DROPPED_REASONING = "dropped_reasoning"
-"""Where the session's metadata tells of reasoning that had to be left out."""
+"""The key under which the session's metadata reports reasoning that had to be left out."""
 _CONCESSIONS = "openai_responses.concessions"
+_EVERY_MODEL = ["streaming", "tools", "parallel_tools", "structured_output", "prompt_cache"]
+_THINKS = re.compile(r"o\d|gpt-([5-9]|\d\d)|gpt-oss|codex|computer-use")
+_SEES = re.compile(r"o1$|o1-2|o1-pro|o3(?!-mini)|o4|gpt-4o|gpt-4\.|gpt-4-turbo|gpt-([5-9]|\d\d)|computer-use")
+_FREEFORM = re.compile(r"gpt-([5-9]|\d\d)")
 
 
 class OpenAIResponsesProvider(HttpProvider):
@@ -45,7 +44,7 @@ class OpenAIResponsesProvider(HttpProvider):
         "prompt_cache",
     )
     tool_schema_formats = ("openai.responses.function", "openai.responses.custom")
-    settings: ClassVar[dict[str, dict[str, Any]]] = SETTINGS
+    settings: ClassVar[dict[str, JsonObject]] = SETTINGS
 
     def to_native_messages(self, messages: Dicts) -> Dicts:
         """Return the items of each message."""
@@ -56,30 +55,26 @@ class OpenAIResponsesProvider(HttpProvider):
         return to_messages(native_messages)
 
     def validate_native(self, native_messages: Dicts) -> list[str]:
-        """Return what the API would not accept about these items."""
         return validate_items(native_messages)
 
     def repair_native(self, native_messages: Dicts) -> tuple[Dicts, list[str]]:
-        """Return items that the API accepts, and what had to be changed."""
         return repair_items(native_messages)
 
-    def endpoint(self, config: Mapping[str, Any], *, stream: bool) -> str:  # noqa: ARG002
-        """Return the one address there is."""
+    def endpoint(self, config: Config, *, stream: bool) -> str:
         return "/responses"
 
-    def read_models(self, body: dict[str, Any]) -> Dicts:
+    def read_models(self, body: JsonObject) -> Dicts:
         """Return the models, with capability tags where their names are known."""
         return [read_model(model) for model in super().read_models(body)]
 
-    def auth_headers(self, config: Mapping[str, Any], key: ApiKey) -> dict[str, str]:  # noqa: ARG002
+    def auth_headers(self, config: Config, key: ApiKey) -> dict[str, str]:
         """Return the key as a bearer token."""
         return {"Authorization": f"Bearer {key.value}"}
 
-    def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> dict[str, Any]:
-        """Return the body of a request."""
+    def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> JsonObject:
         config = state["config"]
         made: Concessions = state.get(_CONCESSIONS) or Concessions()
-        body: dict[str, Any] = {"model": config.get("model"), **options(config)}
+        body: JsonObject = {"model": config.get("model"), **options(config)}
         body |= compose(native_messages, config, made.reasoning, omit_ids=made.omit_ids)
         body |= tool_options(config, state["tools"])
         include = included(config, encrypted=made.encrypted and wants_encrypted(config))
@@ -89,12 +84,10 @@ class OpenAIResponsesProvider(HttpProvider):
             body["stream"] = True
         return {key: value for key, value in body.items() if value is not None}
 
-    def new_reply(self, state: State, exchange: Exchange) -> ResponsesReply:  # noqa: ARG002
-        """Return an empty answer."""
+    def new_reply(self, state: State, exchange: Exchange) -> ResponsesReply:
         return ResponsesReply(exchange)
 
     def decode(self, event: SseEvent) -> StreamEvent | None:
-        """Return one event of a stream."""
         return decode_event(event)
 
     def finalize(self, native_messages: Dicts, state: State) -> tuple[Dicts, Dicts, State]:
@@ -125,3 +118,13 @@ class OpenAIResponsesProvider(HttpProvider):
         if made.reasoning:
             patch = state.get("session_metadata_patch") or {}
             state["session_metadata_patch"] = {**patch, DROPPED_REASONING: report(made)}
+
+
+def read_model(model: JsonObject) -> JsonObject:
+    """Return a model with all that the server said, and capability tags if its name is a known one."""
+    name = str(model.get("id"))
+    signs = {"reasoning": _THINKS, "vision": _SEES, "freeform_tools": _FREEFORM}
+    tags = [tag for tag, known in signs.items() if known.match(name)]
+    if not tags:
+        return dict(model)
+    return {**model, "tags": [*_EVERY_MODEL, *tags]}

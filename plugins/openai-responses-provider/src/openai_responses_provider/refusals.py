@@ -1,15 +1,18 @@
 """When the API refuses a request for what earlier answers left in it: what to leave out, and try again.
 
 Encrypted reasoning can be read only by the model, and the account, for which it was made; nobody but the
-API can tell whether it can be. So all of it is sent, and only what was refused stays out from then on.
+API knows whether it can be. So all of it is sent, and only what was refused stays out from then on.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from openai_responses_provider.kinds import METADATA, REFUSED_BY, Items, about, is_reasoning
+from openai_responses_provider.items import METADATA, REFUSED_BY, Items, about, is_reasoning
+
+if TYPE_CHECKING:
+    from agent_provider_kit import JsonObject
 
 _NAMED = re.compile(r"\brs_\w+")
 _ABOUT_REASONING = re.compile(
@@ -54,7 +57,7 @@ def remember(items: Items, made: Concessions, model: Any) -> Items:
     return [_refused_by(item, model) if place in made.reasoning else item for place, item in enumerate(items)]
 
 
-def report(made: Concessions) -> dict[str, Any]:
+def report(made: Concessions) -> JsonObject:
     """Return what was left out, for the session's metadata."""
     return {"reason": made.complaint, "items": len(made.reasoning), "native_indices": sorted(made.reasoning)}
 
@@ -78,11 +81,11 @@ def _suspects(items: Items, model: Any, complaint: str, before: frozenset[int]) 
     return frozenset(thoughts)
 
 
-def _is_of(item: dict[str, Any], model: Any) -> bool:
+def _is_of(item: JsonObject, model: Any) -> bool:
     """Whether a model made an item; answers name it with a date behind its name."""
     return str(about(item).get("model") or "").startswith(str(model))
 
 
-def _refused_by(item: dict[str, Any], model: Any) -> dict[str, Any]:
+def _refused_by(item: JsonObject, model: Any) -> JsonObject:
     known = about(item).get(REFUSED_BY) or []
     return item if model in known else {**item, METADATA: {**about(item), REFUSED_BY: [*known, model]}}

@@ -1,19 +1,35 @@
-"""Making any history one that the API accepts.
+"""A repair that turns any history into one that the API accepts.
 
 One bad item (a call without its output, an output without its call, a thought that leads to nothing)
-makes the API refuse the whole conversation for ever. The pass is deterministic and idempotent, and
-takes nothing away: an item that cannot be sent stays where it is and says so in its `_metadata`, a call
-that never got an output gets one that tells the truth, an output of the wrong type gets the right one.
+makes the API refuse the whole conversation from then on. The pass is deterministic and idempotent, and takes
+nothing away: an item that cannot be sent stays where it is and says so in its `_metadata`, a call that
+never got an output gets one that says so, an output of the wrong type gets the right one.
 
-Empty messages need no repair, they are just not sent: see `openai_responses_provider.sending`. Nor does
+Empty messages need no repair, they are just not sent: see `openai_responses_provider.request`. Nor does
 reasoning of another model, which only the API can judge: see `openai_responses_provider.refusals`.
 """
 
 from __future__ import annotations
 
-from openai_responses_provider.kinds import METADATA, NOT_SENT, Item, Items, about, turns
-from openai_responses_provider.outputs import made_up_output
-from openai_responses_provider.pairing import Pairs, pair
+from typing import NamedTuple
+
+from openai_responses_provider.items import (
+    METADATA,
+    NOT_SENT,
+    OUTPUT_OF,
+    TOOL_OUTPUTS,
+    Item,
+    Items,
+    about,
+    can_be_answered,
+    is_client_call,
+    is_empty,
+    is_output,
+    is_reasoning,
+    kind_of,
+    made_up_output,
+    turns,
+)
 
 _ORPHAN = "it answers no call"
 _LONE = "the reasoning leads to nothing"
@@ -68,3 +84,78 @@ def _answered(items: Items, unanswered: set[int], report: list[str]) -> Items:
                 report.append(f"call {items[place]['call_id']!r}: added an output, since there was none")
                 repaired.append(made_up_output(items[place]))
     return repaired
+
+
+class Pairs(NamedTuple):
+    """How calls, outputs and thoughts stand to each other, all by their places.
+
+    Attributes:
+        unanswered: Calls for which there is no output, but one can be made up.
+        hopeless: Calls for which there is none and cannot be.
+        orphans: Outputs for which there is no call.
+        misnamed: Outputs of another type than their call's, with the right type.
+        lone: Reasoning without the item that it led to, which the API refuses.
+    """
+
+    unanswered: set[int]
+    hopeless: set[int]
+    orphans: set[int]
+    misnamed: dict[int, str]
+    lone: set[int]
+
+    @property
+    def all_well(self) -> bool:
+        """Whether the API would take every item where it stands."""
+        return not any(self)
+
+    @property
+    def left_out(self) -> set[int]:
+        """All items that cannot be sent."""
+        return self.orphans | self.lone | self.hopeless
+
+
+def pair(items: Items) -> Pairs:
+    """Look at all items once, and find out."""
+    waiting: dict[str, list[int]] = {}
+    orphans: set[int] = set()
+    misnamed: dict[int, str] = {}
+    for place, item in enumerate(items):
+        if is_client_call(item):
+            waiting.setdefault(item["call_id"], []).append(place)
+        elif is_output(item):
+            call = _take_call(items, waiting.get(item["call_id"]) or [], kind_of(item))
+            if call is None:
+                orphans.add(place)
+            elif OUTPUT_OF[kind_of(items[call])] != kind_of(item):
+                misnamed[place] = OUTPUT_OF[kind_of(items[call])]
+    open_calls = {place for calls in waiting.values() for place in calls}
+    unanswered = {place for place in open_calls if can_be_answered(items[place])}
+    hopeless = open_calls - unanswered
+    return Pairs(unanswered, hopeless, orphans, misnamed, _lone_reasoning(items, hopeless))
+
+
+def _take_call(items: Items, waiting: list[int], output: str) -> int | None:
+    """Take the call that an output answers from those of its id.
+
+    The latest one, since servers that count calls in each answer anew use ids again; one of its own
+    kind, or else, between functions and custom tools, of the other.
+    """
+    own = [call for call in waiting if OUTPUT_OF[kind_of(items[call])] == output]
+    if not own and output in TOOL_OUTPUTS.values():
+        own = [call for call in waiting if kind_of(items[call]) in TOOL_OUTPUTS]
+    if not own:
+        return None
+    waiting.remove(own[-1])
+    return own[-1]
+
+
+def _lone_reasoning(items: Items, hopeless: set[int]) -> set[int]:
+    """Return the places of reasoning that no other item of its turn follows."""
+    lone: set[int] = set()
+    for turn in turns(items):
+        for place in reversed(turn):
+            if is_reasoning(items[place]):
+                lone.add(place)
+            elif place not in hopeless and not is_empty(items[place]):
+                break
+    return lone

@@ -1,6 +1,6 @@
 """One answer of the Responses API, as it arrives.
 
-What counts in the end is the list in the last event: items there may differ from what was told before,
+What counts in the end is the list in the last event: items there may differ from what came before,
 the encrypted reasoning above all. Only an answer that never came to its end is put together from pieces.
 """
 
@@ -10,26 +10,40 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from agent_provider_kit import StreamCutOff, StreamMalformed
-from openai_responses_provider.assembly import BY_DELTA, BY_DONE, Field, GrowingItem
-from openai_responses_provider.builtin import is_builtin, progress_in, told_in_short
-from openai_responses_provider.events import Piece, StreamEvent
-from openai_responses_provider.kinds import (
+from agent_provider_kit import Dicts, JsonObject, StreamCutOff, StreamMalformed
+from openai_responses_provider.events import (
+    Piece,
+    StreamEvent,
+    ending_of,
+    failure_in_reply,
+    finish_reason,
+    read_usage,
+    rest_of,
+)
+from openai_responses_provider.items import (
+    BY_DELTA,
+    BY_DONE,
     CUSTOM_CALL,
     METADATA,
+    Field,
+    GrowingItem,
     is_message,
     is_reasoning,
     is_tool_call,
     kind_of,
     numbered,
 )
-from openai_responses_provider.outcome import ending_of, failure_in_reply, finish_reason, read_usage, rest_of
-from openai_responses_provider.reading import readable_call, text_of
+from openai_responses_provider.messages import (
+    is_builtin,
+    progress_in,
+    readable_call,
+    summary_of_tool,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from agent_provider_kit import Exchange
 
-Dicts = list[dict[str, Any]]
 
 PARAGRAPH = "\n\n"
 _ENDS = ("completed", "incomplete")
@@ -45,13 +59,19 @@ class _Sorted(NamedTuple):
 
 
 class ResponsesReply:
-    """Collects the events of an answer and makes native items of them."""
+    """Collects the events of an answer and makes native items of them.
+
+    Attributes:
+        progress: Rises with every event that brings something.
+    """
 
     def __init__(self, exchange: Exchange) -> None:
+        self.progress = 0
+        self._told: JsonObject = {}  # how far each built-in tool said that it is
         self._exchange = exchange
         self._growing: dict[int, GrowingItem] = {}
         self._places: dict[str, int] = {}
-        self._response: dict[str, Any] = {}
+        self._response: JsonObject = {}
         self._output: Dicts = []
         self._calls = 0
         self._speaker: int | None = None
@@ -69,7 +89,7 @@ class ResponsesReply:
         except (KeyError, TypeError, AttributeError, IndexError) as error:
             raise self._malformed(f"an event of type {event.get('type')!r} that lacks something") from error
 
-    def take(self, body: dict[str, Any]) -> None:
+    def take(self, body: JsonObject) -> None:
         """Take an answer that came in one piece."""
         if not isinstance(body.get("output"), list):
             raise (
@@ -90,7 +110,7 @@ class ResponsesReply:
             return []
         items = _with_call_ids(found.items or [_NOTHING])
         origin = {"response_id": self._response.get("id"), "model": self._response.get("model")}
-        told = {
+        known = {
             **origin,
             "finish_reason": finish_reason(self._response) if self._ended else None,
             "ending": ending_of(self._response, items) if self._ended else None,
@@ -100,12 +120,12 @@ class ResponsesReply:
             "incomplete_items": found.rest,
         }
         marked = [{**item, METADATA: _present(origin)} for item in items]
-        marked[-1][METADATA] = _present(told)
+        marked[-1][METADATA] = _present(known)
         return numbered(marked)
 
     # Events
 
-    def _add_full(self, event: dict[str, Any]) -> Dicts:
+    def _add_full(self, event: JsonObject) -> Dicts:
         kind = str(event.get("type"))
         if kind in BY_DELTA and isinstance(event.get("delta"), str):
             return self._grow(self._place(event), BY_DELTA[kind], _part_index(event), event["delta"])
@@ -127,7 +147,7 @@ class ResponsesReply:
                 return self._add_other(kind, event)
         return []
 
-    def _add_other(self, kind: str, event: dict[str, Any]) -> Dicts:
+    def _add_other(self, kind: str, event: JsonObject) -> Dicts:
         if kind == "error" or (event.get("error") and "response" not in event):
             raise failure_in_reply(self._exchange, event)
         if isinstance(event.get("response"), dict):
@@ -135,13 +155,19 @@ class ResponsesReply:
             response = {**event["response"]}
             if status in (*_ENDS, "failed", "cancelled"):
                 return self._end({**response, "status": response.get("status") or status})
+            self.progress += response.get("status") != self._response.get("status")
             self._response = response
             return []
         progress = progress_in(event)
-        return [] if progress is None else [_partial(server_tool=progress)]
+        if progress is None:
+            return []
+        self.progress += self._told.get(progress["id"]) != progress
+        self._told[progress["id"]] = progress
+        return [_partial(server_tool=progress)]
 
-    def _end(self, response: dict[str, Any]) -> Dicts:
+    def _end(self, response: JsonObject) -> Dicts:
         """Take the whole response, and show what nobody has seen of it yet."""
+        self.progress += not self._ended
         self._response, status = response, response.get("status")
         if status == "failed" or response.get("error"):
             raise failure_in_reply(self._exchange, response)
@@ -149,7 +175,7 @@ class ResponsesReply:
             raise StreamCutOff(self._exchange, f"{self._exchange.host} says that the answer is {status}")
         self._output = list(response.get("output") or ())
         if not all(isinstance(item, dict) for item in self._output):
-            raise self._malformed("an item that is no object")
+            raise self._malformed("an item that is not an object")
         if status == "completed" and not self._output and not self._growing:
             raise self._malformed("an answer that is complete, and nothing in it")
         self._ended = True
@@ -158,15 +184,15 @@ class ResponsesReply:
 
     # Items
 
-    def _place(self, event: dict[str, Any]) -> int:
-        """Return the place of the item that an event is about, which some servers tell by its id alone."""
+    def _place(self, event: JsonObject) -> int:
+        """Return the place of the item that an event is about, which some servers name by its id alone."""
         place = event.get("output_index")
         if isinstance(place, int):
             return place
         own = event.get("item_id") or (event.get("item") or {}).get("id")
         return self._places.setdefault(str(own), len(self._growing))
 
-    def _item(self, event: dict[str, Any], kind: str) -> GrowingItem:
+    def _item(self, event: JsonObject, kind: str) -> GrowingItem:
         return self._at(self._place(event), kind)
 
     def _at(self, place: int, kind: str) -> GrowingItem:
@@ -176,8 +202,9 @@ class ResponsesReply:
             item = self._open(place, start)
         return item
 
-    def _open(self, place: int, start: dict[str, Any]) -> GrowingItem:
+    def _open(self, place: int, start: JsonObject) -> GrowingItem:
         number = None
+        self.progress += place not in self._growing
         if is_tool_call(start):
             number, self._calls = self._calls, self._calls + 1
         item = self._growing[place] = GrowingItem(dict(start), number)
@@ -185,10 +212,10 @@ class ResponsesReply:
             self._places[start["id"]] = place
         return item
 
-    def _begin(self, place: int, start: dict[str, Any]) -> Dicts:
+    def _begin(self, place: int, start: JsonObject) -> Dicts:
         item = self._open(place, start)
         if item.number is None:
-            return [_partial(server_tool=told_in_short(start))] if is_builtin(start) else []
+            return [_partial(server_tool=summary_of_tool(start))] if is_builtin(start) else []
         call = {"index": item.number, "id": _call_id(start), "name": start.get("name")}
         return [_partial(tool_call=call)]
 
@@ -197,6 +224,7 @@ class ResponsesReply:
         item.grow(field, index, piece)
         if not piece:
             return []
+        self.progress += 1
         item.shown = True
         if field.part_type == "output_text":
             return self._say(place, piece)
@@ -215,22 +243,23 @@ class ResponsesReply:
         said = [{"role": "assistant", "content": text}]
         return [{"role": "assistant", "content": PARAGRAPH}, *said] if begins else said
 
-    def _fix(self, event: dict[str, Any], field: Field) -> None:
+    def _fix(self, event: JsonObject, field: Field) -> None:
         item = self._item(event, field.item_type)
         item.fix(field, _part_index(event), event[field.name])
         item.done = item.done or item.number is not None
 
-    def _complete(self, place: int, whole: dict[str, Any]) -> Dicts:
+    def _complete(self, place: int, whole: JsonObject) -> Dicts:
         """Close an item; one that nobody has seen yet is shown now, whole."""
         known = self._growing.get(place)
         shown: Dicts = [] if known is not None else self._begin(place, whole)
         item = self._growing[place]
+        self.progress += not item.done
         item.complete(dict(whole))
         if is_builtin(whole):
-            return [_partial(server_tool=told_in_short(whole))]
+            return [_partial(server_tool=summary_of_tool(whole))]
         return shown if item.shown else [*shown, *self._unseen(place, item, whole)]
 
-    def _unseen(self, place: int, item: GrowingItem, whole: dict[str, Any]) -> Dicts:
+    def _unseen(self, place: int, item: GrowingItem, whole: JsonObject) -> Dicts:
         item.shown = True
         if is_message(whole):
             text = text_of(whole)
@@ -254,12 +283,12 @@ class ResponsesReply:
                 found.rest.append(item)
         return found
 
-    def _candidates(self) -> list[tuple[dict[str, Any], bool]]:
+    def _candidates(self) -> list[tuple[JsonObject, bool]]:
         if self._output:
             return [(item, True) for item in self._output]
         return [(item.value(), item.done) for _, item in sorted(self._growing.items())]
 
-    def _is_whole(self, item: dict[str, Any], *, done: bool, last: bool) -> bool:
+    def _is_whole(self, item: JsonObject, *, done: bool, last: bool) -> bool:
         if is_message(item):
             return done or bool(item.get("content"))  # half a sentence is still one
         if is_reasoning(item):
@@ -277,23 +306,23 @@ class ResponsesReply:
         return StreamMalformed(self._exchange, f"{self._exchange.host} sent {what}")
 
 
-def _partial(**more: Any) -> dict[str, Any]:
+def _partial(**more: Any) -> JsonObject:
     return {"role": "assistant", "content": "", **more}
 
 
-def _present(told: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in told.items() if value}
+def _present(known: JsonObject) -> JsonObject:
+    return {key: value for key, value in known.items() if value}
 
 
-def _part_index(event: dict[str, Any]) -> int:
+def _part_index(event: JsonObject) -> int:
     return int(event.get("content_index") or event.get("summary_index") or 0)
 
 
-def _cut(item: dict[str, Any]) -> dict[str, Any]:
+def _cut(item: JsonObject) -> JsonObject:
     return {**item, "status": "incomplete"} if is_message(item) else item
 
 
-def _call_id(item: dict[str, Any]) -> Any:
+def _call_id(item: JsonObject) -> Any:
     return item.get("call_id") or item.get("id")
 
 
@@ -305,7 +334,7 @@ def _with_call_ids(items: Dicts) -> Dicts:
     ]
 
 
-def _with_call_id(item: dict[str, Any], place: int, seen: set[str]) -> dict[str, Any]:
+def _with_call_id(item: JsonObject, place: int, seen: set[str]) -> JsonObject:
     own = str(_call_id(item) or f"call_{place}")
     while own in seen:
         own = f"{own}_{place}"
@@ -313,7 +342,7 @@ def _with_call_id(item: dict[str, Any], place: int, seen: set[str]) -> dict[str,
     return item if item.get("call_id") == own else {**item, "call_id": own}
 
 
-def _has_whole_arguments(item: dict[str, Any]) -> bool:
+def _has_whole_arguments(item: JsonObject) -> bool:
     if kind_of(item) == CUSTOM_CALL:
         return False  # freeform text has no end of its own
     try:

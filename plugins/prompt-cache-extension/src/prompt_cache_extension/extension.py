@@ -1,6 +1,6 @@
 """A key under which a provider caches the beginning of a session's prompts.
 
-Requests of one session begin alike. A provider that is told which belong together finds what it has
+Requests of one session begin alike. A provider that knows which belong together finds what it has
 already read much more often. The key is made when a session is created, and before a request for
 sessions that are older than this plugin; it stands in the session's overrides, where an application
 takes request settings from.
@@ -53,7 +53,7 @@ class PromptCacheExtension:
         action_id: str,
         session: Session,
         native_messages: list[dict[str, Any]],
-        params: dict[str, Any],  # noqa: ARG002 - it takes none
+        params: dict[str, Any],
         context: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Return the key for the session's overrides, unless it has one."""

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_core import ConfigError
-from agent_core.beside import TEMPORARY
-from session_title_feature.titles import AGENT, MODEL, Settings, first_exchange, make_title
+from agent_core.side_request import TEMPORARY
+from agent_plugin_kit.settings import read_settings, settings_schema
+from session_title_feature.titles import Settings, first_exchange, make_title
 
 if TYPE_CHECKING:
     from agent_core import Session
@@ -37,19 +38,9 @@ class SessionTitleFeature:
 
     def get_config_schema(self) -> dict[str, Any]:
         """Return the settings."""
-        return {
-            MODEL: {
-                "type": "boolean",
-                "default": True,
-                "description": "False to take the first words as the title, without asking a model.",
-            },
-            AGENT: {
-                "type": "string",
-                "description": "The application's agent that makes titles; by default the session's own.",
-            },
-        }
+        return settings_schema(Settings)
 
-    def get_ui_elements(self, config: dict[str, Any]) -> Dicts:  # noqa: ARG002 - always the same
+    def get_ui_elements(self, config: dict[str, Any]) -> Dicts:
         """Return a button for a new title."""
         return [{"ui_type": "session_action", "label": "New title", "action_id": MAKE}]
 
@@ -77,7 +68,7 @@ class SessionTitleFeature:
         action_id: str,
         session: Session,
         native_messages: Dicts,
-        params: dict[str, Any],  # noqa: ARG002 - it takes none
+        params: dict[str, Any],
         context: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Return a title for the session's metadata, or say why there is none."""
@@ -86,7 +77,7 @@ class SessionTitleFeature:
         if not isinstance(context, Mapping) or context.get("core") is None:
             return _failed(native_messages, "missing_core", "the context must have the core")
         try:
-            settings = Settings.read(context.get("config") or {})
+            settings = read_settings(Settings, context.get("config") or {})
         except ConfigError as error:
             return _failed(native_messages, "config", str(error))
         return {"native_messages": native_messages, **_answer(action_id, session, context, settings)}
@@ -108,7 +99,7 @@ def _answer(
 
 
 def _reason_against(action_id: str, metadata: Mapping[str, Any]) -> str | None:
-    """Say why a session shall not get a title, or return None."""
+    """Say why a session should not get a title, or return None."""
     if not metadata.get(TITLE):
         return "the session is a temporary one" if metadata.get(TEMPORARY) else None
     if metadata.get(TITLE_BY) != "model":

@@ -1,19 +1,85 @@
-"""Where a title comes from: a model that reads the first exchange, or the first words."""
+"""Where a title comes from: a model that reads the first exchange, or the first words.
+
+Whatever a model or a person wrote becomes one line of plain words, not too long.
+
+Models like to answer with quotes, headings, labels and fences around what was asked for. Each step below
+takes one of these away; they are repeated until none finds anything, so that cleaning a title that is clean
+changes nothing.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+from unicodedata import category, normalize
 
-from agent_core import AgentError, ConfigError
-from agent_core.beside import NotAnswered, ask
-from session_title_feature.cleaning import clean_title
+from agent_core import AgentError
+from agent_core.clean_text import clean
+from agent_core.side_request import NotAnswered, ask
+from agent_plugin_kit.settings import setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agent_core import Message
+
+
+LONGEST: Final = 80
+_ELLIPSIS = "…"
+_QUOTES = "\"'`´“”„‟‘’‚‛«»‹›「」『』"  # noqa: RUF001 - they are what is looked for
+_JOINERS = "\u200c\u200d"  # some scripts and emoji need them
+_LABEL = re.compile(r"^(?:the\s+)?(?:chat |session )?title\s*(?:is\s*)?[:\uff1a]\s*", re.IGNORECASE)
+_LEADING = re.compile(r"^(?:#{1,6}\s+|[-+>•]\s+|[#>]+$)")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+_EMPHASIS = re.compile(r"[*`]|~~|(?<!\w)_+|_+(?!\w)")
+
+
+def clean_title(text: str) -> str:
+    """Return the first line of *text* that says something, as a title; an empty string if none does."""
+    titles = (_clean_line(line) for line in text.splitlines() if not line.lstrip().startswith("```"))
+    return next((title for title in titles if any(map(str.isalnum, title)) or _has_symbol(title)), "")
+
+
+def _clean_line(line: str) -> str:
+    before = None
+    while before != line:
+        before = line
+        line = _shorten(_without_marks(" ".join(normalize("NFC", _printable(line)).split())))
+    return line
+
+
+def _printable(line: str) -> str:
+    """Return the line without what nobody sees, and without characters that have no meaning of their own."""
+    return "".join(one for one in clean(line) if category(one) not in ("Co", "Cn"))
+
+
+def _without_marks(line: str) -> str:
+    line = _LINK.sub(r"\1", line)
+    line = _EMPHASIS.sub("", _TAG.sub("", line))
+    line = _LEADING.sub("", line.strip())
+    line = _LABEL.sub("", line)
+    return line.strip(_QUOTES + " ").rstrip(".,:;" + " ")
+
+
+def _shorten(line: str) -> str:
+    """Return at most `LONGEST` characters, cut between words if there is a place."""
+    if len(line) <= LONGEST:
+        return line
+    room = line[: LONGEST - 1]
+    words, space, _ = room.rpartition(" ")
+    cut = words if space and len(words) > LONGEST // 2 else room
+    while cut and (category(cut[-1]).startswith("M") or cut[-1] in _JOINERS):
+        cut = cut[:-1]  # what belongs to the character before it goes with it
+    return cut.rstrip(_QUOTES + " .,:;") + _ELLIPSIS
+
+
+def _has_symbol(title: str) -> bool:
+    """Say whether a title has a sign that can stand for words, as an emoji does."""
+    return any(category(one) == "So" for one in title)
+
 
 MODEL = "title_model"
 AGENT = "title_agent"
@@ -41,26 +107,23 @@ class Title:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the configuration says: whether a model is asked, and which agent of the application."""
+    """Whether a model is asked for titles, and which agent of the application asks it."""
 
-    asks: bool = True
-    agent: str | None = None
-
-    @classmethod
-    def read(cls, config: Mapping[str, Any]) -> Settings:
-        """Return the settings of a configuration.
-
-        Raises:
-            ConfigError: If one has the wrong type; `field` names it.
-        """
-        asks, agent = config.get(MODEL), config.get(AGENT)
-        if asks is not None and not isinstance(asks, bool):
-            raise ConfigError(f"config[{MODEL!r}] must be true or false, not {asks!r:.40}", field=MODEL)
-        if agent is not None and not isinstance(agent, str):
-            raise ConfigError(f"config[{AGENT!r}] must be a name, not {type(agent).__name__}", field=AGENT)
-        return cls(asks is not False, agent or None)
+    asks: bool = setting(
+        default=True,
+        description="False to take the first words as the title, without asking a model.",
+        key=MODEL,
+    )
+    agent: str | None = setting(
+        None,
+        "The application's agent that makes titles; by default the session's own.",
+        key=AGENT,
+        says="the name of an agent",
+        convert=lambda name: name or None,
+        empty=True,
+    )
 
 
 def first_exchange(messages: Sequence[Message]) -> tuple[Message | None, Message | None]:

@@ -12,12 +12,12 @@ from secrets import token_hex
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from shell_tool.errors import Refused
+from shell_tool.environment import Refused
 from shell_tool.output import Output
-from shell_tool.running import Launch, RunningCommand
+from shell_tool.processes import Launch, RunningCommand
 
 if TYPE_CHECKING:
-    from shell_tool.assets import Whole
+    from shell_tool.output import Whole
     from shell_tool.settings import Settings
 
 _MOST_ENDED = 32

@@ -10,7 +10,11 @@ import codecs
 import io
 import threading
 from tempfile import SpooledTemporaryFile
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 _IN_MEMORY = 64 * 1024
 _CONTINUES = range(0x80, 0xC0)
@@ -135,3 +139,42 @@ def from_character(data: bytes) -> bytes:
 
 def _without_nul(text: str) -> str:
     return text.replace("\0", "\N{SYMBOL FOR NULL}")
+
+
+_NAME = "shell-output.txt"
+_KIND = "text/plain"
+
+
+class Whole:
+    """Keeps the output of one command, if it is more than the model reads at once.
+
+    It is done when the command ends, whoever ended it and whether anybody waits: a command in the background
+    may be asked about later, or never.
+
+    Args:
+        context: The context of the call; it has the store, if there is one.
+        session_id: Whose output it is.
+        limit: How many bytes the model reads.
+
+    Attributes:
+        fields: What results say about it; empty if there is nothing to say.
+    """
+
+    def __init__(self, context: Mapping[str, Any] | None, session_id: str, limit: int) -> None:
+        self.fields: dict[str, Any] = {}
+        self._store = (context or {}).get("session_asset_store")
+        self._session_id = session_id
+        self._limit = limit
+
+    def keep(self, output: Output) -> None:
+        """Put what there is of an output into the store."""
+        is_short = output.total <= self._limit and not output.is_full
+        if self._store is None or not self._session_id or is_short:
+            return
+        try:
+            with output.file() as whole:
+                asset = self._store.put(self._session_id, whole, name=_NAME, media_type=_KIND)
+        except Exception as error:  # noqa: BLE001 - a stranger's store; the command has run, whatever it says
+            self.fields = {"asset_problem": f"the whole output could not be kept: {error}"}
+        else:
+            self.fields = {"asset_id": asset.id}

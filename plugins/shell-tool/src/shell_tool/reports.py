@@ -10,7 +10,7 @@ from shell_tool.output import Output, decoded, from_character, whole_characters
 
 if TYPE_CHECKING:
     from shell_tool.jobs import Job
-    from shell_tool.running import End
+    from shell_tool.processes import End
     from shell_tool.settings import Settings
 
 _COMMAND_LENGTH = 80
@@ -41,17 +41,17 @@ def outcome(job: Job, settings: Settings) -> dict[str, Any]:
     excerpt = Excerpt.of(output, settings.output_bytes)
     text = _shown(excerpt, job, output)
     notes = [f"[{note}]" for note in (*_end_notes(end, settings), output.problem) if note]
-    told = "\n".join([*([text.removesuffix("\n")] if text else []), *notes]) if notes else text
+    message = "\n".join([*([text.removesuffix("\n")] if text else []), *notes]) if notes else text
     succeeded = end.cause == "exit" and end.code == 0
     return {
         "success": succeeded,
-        "result" if succeeded else "error": told or "(no output)",
+        "result" if succeeded else "error": message or "(no output)",
         "exit_code": end.code,
         "seconds": round(end.seconds, 3),
         "output_bytes": output.total,
         **({"id": job.id} if excerpt.left_out else {}),
         **({"kept_bytes": output.kept} if output.is_full else {}),
-        **job.whole.told,
+        **job.whole.fields,
     }
 
 
@@ -81,7 +81,7 @@ def part(job: Job, offset: int, settings: Settings) -> dict[str, Any]:
         piece = from_character(output.tail(settings.output_bytes))
         notes[1] = f"only the first {output.kept:,} bytes are kept; this is the end of {output.total:,}"
     text = "\n".join([*([decoded(piece)] if piece else []), f"[{'; '.join(notes)}]"])
-    about = {"next_offset": after, "output_bytes": output.total, **job.whole.told}
+    about = {"next_offset": after, "output_bytes": output.total, **job.whole.fields}
     return {"success": True, "result": text, **about}
 
 

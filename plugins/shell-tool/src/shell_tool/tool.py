@@ -1,4 +1,4 @@
-"""The plugin: four tools, and what a person is told before one of them runs."""
+"""The plugin: four tools, and what a person is shown before one of them runs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from contextlib import contextmanager
 from typing import Any
 
 from shell_tool import reports
-from shell_tool.arguments import OutputArguments, ShellArguments, job_id
-from shell_tool.assets import Whole
-from shell_tool.environment import command_environment
-from shell_tool.errors import Refused
-from shell_tool.folders import working_folder, workspace_roots
+from shell_tool.arguments import (
+    JOBS,
+    OUTPUT,
+    SHELL,
+    STOP,
+    OutputArguments,
+    ShellArguments,
+    job_id,
+    tool_schemas,
+)
+from shell_tool.environment import Refused, command_environment, working_folder, workspace_roots
 from shell_tool.jobs import Job, Jobs
-from shell_tool.output import Decoder
-from shell_tool.parsing import quote, read_line, suggest
-from shell_tool.running import Launch
-from shell_tool.schemas import JOBS, OUTPUT, SHELL, STOP, tool_schemas
+from shell_tool.output import Decoder, Whole
+from shell_tool.processes import Launch
 from shell_tool.settings import SCHEMA, Settings
+from shell_tool.syntax import quote, read_line, suggest
 
 State = dict[str, Any]
 Context = Mapping[str, Any] | None
@@ -107,7 +112,7 @@ class ShellTool:
         return [str(arguments["id"])] if tool_name in (OUTPUT, STOP) else []
 
     def permission_watched(self, tool_name: str, arguments: dict[str, Any]) -> list[str | dict[str, Any]]:
-        """Return what else rules which ask or deny are held against."""
+        """Return what else rules that ask or deny are compared with."""
         if tool_name != SHELL:
             return []
         watched = read_line(str(arguments["command"])).watched

@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_plugin_kit.settings import read_settings, section_schema, setting
 from skills_feature.catalogue import Catalogue, Place, find_skills
 from skills_feature.tools import LOAD, READ, SkillTools
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from agent_core.steps import Flow
-    from agent_runtime.env import Prompt
+    from agent_runtime.env import PluginRegistrar, Prompt
     from agent_runtime.phases import PhaseView
-    from agent_runtime.registrar import PluginRegistrar
 
 SECTION = "skills"
 PROJECT_FOLDERS = (".agent/skills", ".agents/skills", ".claude/skills")
 """Where a project keeps its skills, in the session's folders."""
 
 _MOST_WARNINGS = 10
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "folders": {
-            "type": "array",
-            "items": {"type": "string", "minLength": 1},
-            "description": "Folders that have a folder for each skill, beside the usual ones.",
-        },
-        "project": {
-            "type": "boolean",
-            "default": True,
-            "description": "Whether the skills that come with a project count.",
-        },
-    },
-}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What an agent's section says."""
+
+    folders: tuple[str, ...] = setting(
+        (), "Folders that have a folder for each skill, besides the usual ones.", shown_default=None
+    )
+    project: bool = setting(default=True, description="Whether the skills that come with a project count.")
 
 
 class SkillsFeature:
@@ -52,17 +46,19 @@ class SkillsFeature:
     @staticmethod
     def config_schemas() -> list[tuple[str, dict[str, Any]]]:
         """Return the section that the plugin claims, with its schema."""
-        return [(SECTION, _SCHEMA)]
+        return [(SECTION, section_schema(Settings))]
 
     def register(self, registrar: PluginRegistrar) -> None:
         """Place the catalogue and the tools."""
-        section = registrar.spec.section(SECTION)
-        look = partial(
-            _catalogue, tuple(section.get("folders", ())), project=bool(section.get("project", True))
-        )
-        registrar.request_transform(partial(_with_catalogue, look))
-        registrar.phase_hook("run_start", partial(_warn, look))
-        registrar.tool("skill_tools", SkillTools(look))
+        tools = _tools(read_settings(Settings, registrar.spec.section(SECTION)))
+        registrar.request_transform(partial(_with_catalogue, tools.catalogue))
+        registrar.phase_hook("run_start", partial(_warn, tools.catalogue))
+        registrar.tool("skill_tools", tools)
+
+
+@lru_cache(maxsize=64)  # the same object each time: of a new one everything about its agent is decided anew
+def _tools(settings: Settings) -> SkillTools:
+    return SkillTools(partial(_catalogue, settings))
 
 
 def user_folder() -> Path:
@@ -71,11 +67,11 @@ def user_folder() -> Path:
     return (Path(home) if home else Path.home() / ".config") / "agent" / "skills"
 
 
-def _catalogue(given: Sequence[str], metadata: Mapping[str, Any], *, project: bool) -> Catalogue:
-    roots = metadata.get("workspace_roots") if project else None
+def _catalogue(settings: Settings, metadata: Mapping[str, Any]) -> Catalogue:
+    roots = metadata.get("workspace_roots") if settings.project else None
     texts = [one for one in roots if isinstance(one, str)] if isinstance(roots, (list, tuple)) else []
     own = [Place(Path(root) / folder, Path(root)) for root in texts for folder in PROJECT_FOLDERS]
-    return find_skills([*own, *(Path(one).expanduser() for one in given), user_folder()])
+    return find_skills([*own, *(Path(one).expanduser() for one in settings.folders), user_folder()])
 
 
 def _warn(look: Any, view: PhaseView) -> Flow[None]:

@@ -1,8 +1,7 @@
-"""Reading the files of a skill, and nothing beside them.
+"""The files of a skill, and nothing outside its folder.
 
-A path is walked from the skill's folder one name at a time, and no link is followed on the way: so nothing
-outside is read, also if somebody exchanges a folder for a link meanwhile. The folder of a skill that comes
-with a project may be reached by a link, but only by one that stays inside of the project: where it ends is
+No link is followed on the way (`agent_plugin_kit.safe_files`). The folder of a skill that comes with a
+project may itself be reached by a link, but only by one that stays inside the project: where it ends is
 found out first, and then walked to from the project in the same manner.
 """
 
@@ -11,17 +10,24 @@ from __future__ import annotations
 import os
 from itertools import islice
 from pathlib import PurePosixPath
-from stat import S_ISREG
 from typing import TYPE_CHECKING
 
-from skills_feature.errors import SkillFileError
+from agent_core import AgentError
+from agent_plugin_kit.safe_files import FOLDER, NotOpened, Outside, open_file, open_folder, steps_inside, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+class SkillError(AgentError):
+    """A folder is no skill; the message says why, and what a skill needs."""
+
+
+class SkillFileError(AgentError):
+    """A file of a skill cannot be read; the message says why."""
+
+
 _MOST_LISTED = 200
 _DEEPEST = 4
 
@@ -30,34 +36,31 @@ def read_file(folder: Path, name: str, *, limit: int, within: Path | None = None
     """Return a file of a skill's folder.
 
     Raises:
-        SkillFileError: If there is none, if it lies outside, is no plain file or too large.
+        SkillFileError: If there is none, if it is outside, is not a regular file or is too large.
     """
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or "\0" in name or "\\" in name:
-        raise SkillFileError(f"{name!r} is no path inside of the skill: name a file that the skill lists")
+        raise SkillFileError(f"{name!r} is not a path inside the skill: name a file that the skill lists")
     try:
-        descriptor = _open(folder, within, parts)
-    except OSError as error:
-        raise SkillFileError(f"{name!r} of the skill cannot be opened: {error.strerror}") from None
-    try:
-        about = os.fstat(descriptor)
-        if not S_ISREG(about.st_mode):
-            raise SkillFileError(f"{name!r} of the skill is no plain file")
-        if about.st_size > limit:
-            raise SkillFileError(
-                f"{name!r} of the skill is too large: {about.st_size} bytes, {limit} at most"
-            )
-        with os.fdopen(os.dup(descriptor), "rb") as file:
-            return file.read(limit)
-    finally:
-        os.close(descriptor)
+        here = walk(_open_folder(folder, within), parts[:-1])
+        try:
+            descriptor = open_file(here, parts[-1])
+        finally:
+            os.close(here)
+    except NotOpened as error:
+        raise SkillFileError(f"{name!r} of the skill is not read: {error}") from None
+    with os.fdopen(descriptor, "rb") as file:
+        size = os.fstat(descriptor).st_size
+        if size > limit:
+            raise SkillFileError(f"{name!r} of the skill is too large: {size} bytes, {limit} at most")
+        return file.read(limit)
 
 
 def list_files(folder: Path, leave_out: str, within: Path | None = None) -> list[str]:
     """Return the plain files of a skill's folder, sorted; so many at most, and not too deep."""
     try:
         here = _open_folder(folder, within)
-    except (OSError, SkillFileError):
+    except (NotOpened, SkillFileError):
         return []
     try:
         names = (name for name in _files(here, "", _DEEPEST) if name != leave_out)
@@ -66,36 +69,14 @@ def list_files(folder: Path, leave_out: str, within: Path | None = None) -> list
         os.close(here)
 
 
-def _open(folder: Path, within: Path | None, parts: tuple[str, ...]) -> int:
-    """Open a file that *parts* lead to; only what is a plain file by now is opened at all."""
-    here = _walk(_open_folder(folder, within), parts[:-1])
-    try:
-        if not S_ISREG(os.stat(parts[-1], dir_fd=here, follow_symlinks=False).st_mode):
-            raise SkillFileError(f"{'/'.join(parts)!r} of the skill is no plain file")
-        return os.open(parts[-1], _FLAGS, dir_fd=here)
-    finally:
-        os.close(here)
-
-
 def _open_folder(folder: Path, within: Path | None) -> int:
     if within is None:
-        return os.open(folder, _FOLDER)
-    base, real = os.path.realpath(within), os.path.realpath(folder)
-    inside = base.rstrip("/") + "/"
-    if not real.startswith(inside):
-        raise SkillFileError(f"{folder} leads out of the project {within}: it is not followed")
-    return _walk(os.open(base, _FOLDER | os.O_NOFOLLOW), tuple(real.removeprefix(inside).split("/")))
-
-
-def _walk(here: int, parts: tuple[str, ...]) -> int:
-    """Open the folder that *parts* lead to, without following a link; what was open is closed."""
-    for part in parts:
-        try:
-            below = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
-        finally:
-            os.close(here)
-        here = below
-    return here
+        return open_folder(os.path.realpath(folder))
+    try:
+        base, steps = steps_inside(within, folder)
+    except Outside:
+        raise SkillFileError(f"{folder} leads out of the project {within}: it is not followed") from None
+    return open_folder(base, steps)
 
 
 def _files(folder: int, prefix: str, depth: int) -> Iterator[str]:
@@ -115,7 +96,7 @@ def _files(folder: int, prefix: str, depth: int) -> Iterator[str]:
 
 def _files_below(folder: int, name: str, prefix: str, depth: int) -> Iterator[str]:
     try:
-        below = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+        below = os.open(name, FOLDER, dir_fd=folder)
     except OSError:
         return
     try:

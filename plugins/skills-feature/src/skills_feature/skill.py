@@ -1,18 +1,118 @@
-"""One skill: a folder with a SKILL.md, whose head says what it is for and whose body says how it is done."""
+"""One skill: a folder with a SKILL.md, whose head says what it is for and whose body says how it is done.
+
+The head is a few fields in YAML, from whoever wrote the skill.
+
+YAML can say in a few lines what takes all memory to hold: a part that is named once and put in many times,
+and those again. So the head is short, flat and without such names, and every value is a text, or a list or
+a mapping of texts, before anything is made of it. Numbers and dates stay as they are written.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from skills_feature.errors import SkillError, SkillFileError
-from skills_feature.files import read_file
-from skills_feature.head import read_head
+from skills_feature.files import SkillError, SkillFileError, read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+
+LONGEST_HEAD = 16_000
+_DEEPEST = 8
+_LONGEST = {"name": 64, "description": 1024, "compatibility": 500, "license": 1024}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What the head says; see `Skill` for what the fields mean."""
+
+    name: str
+    description: str
+    tools: tuple[str, ...] = ()
+    license: str = ""
+    compatibility: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_head(text: str) -> Head:
+    """Read a head.
+
+    Raises:
+        SkillError: If it is none; the text goes on after the name of the file.
+    """
+    if len(text) > LONGEST_HEAD:
+        raise SkillError(f"has a head of {len(text)} characters, and {LONGEST_HEAD} are the most")
+    fields = _fields(text)
+    texts = {name: _text(fields, name) for name in _LONGEST}
+    for name in ("name", "description"):
+        if not texts[name]:
+            raise SkillError(f"needs a text under {name!r} in its head")
+    return Head(**texts, tools=_tools(fields.get("allowed-tools")), metadata=_metadata(fields))
+
+
+def _fields(text: str) -> dict[str, Any]:
+    import yaml
+
+    try:
+        _check_events(yaml.parse(text, Loader=yaml.BaseLoader))
+        fields = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it knows texts, lists and mappings only
+    except yaml.YAMLError as error:
+        raise SkillError(f"has a head that cannot be read: {_first_line(error)}") from None
+    if not isinstance(fields, dict):
+        raise SkillError("must have fields in its head: name and description")
+    return fields
+
+
+def _check_events(events: Iterable[Any]) -> None:
+    """Refuse what makes much out of little; nothing is built yet."""
+    from yaml import AliasEvent, CollectionEndEvent, CollectionStartEvent
+
+    depth = 0
+    for event in events:
+        if isinstance(event, AliasEvent) or getattr(event, "anchor", None):
+            raise SkillError(
+                "has an anchor (&) or alias (*) in its head, and none may be there: write it out"
+            )
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise SkillError(f"has a head that is nested more than {_DEEPEST} deep")
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name, "")
+    if not isinstance(value, str):
+        raise SkillError(f"needs a text under {name!r} in its head, not a {_kind(value)}")
+    if len(value) > _LONGEST[name]:
+        raise SkillError(f"has more than {_LONGEST[name]} characters under {name!r} in its head")
+    return value.strip()
+
+
+def _tools(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(value.replace(",", " ").split())
+    if value is None or (isinstance(value, list) and all(isinstance(one, str) for one in value)):
+        return tuple(value or ())
+    raise SkillError("needs a text or a list of texts under 'allowed-tools' in its head")
+
+
+def _metadata(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is text; authors keep all sorts of things for other programs there."""
+    value = fields.get("metadata") or {}
+    if not isinstance(value, dict):
+        raise SkillError(f"needs names and texts under 'metadata' in its head, not a {_kind(value)}")
+    return {key: one for key, one in value.items() if isinstance(key, str) and isinstance(one, str)}
+
+
+def _kind(value: Any) -> str:
+    return "list" if isinstance(value, list) else "mapping" if isinstance(value, dict) else "text"
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
 
 FILE = "SKILL.md"
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -48,7 +148,7 @@ class Skill:
 
 
 def read_skill(folder: Path, within: Path | None = None) -> Skill:
-    """Read a folder as a skill; one that comes with a project must lie inside of it.
+    """Read a folder as a skill; one that comes with a project must lie inside it.
 
     Raises:
         SkillError: If it is none, with what is wrong.

@@ -1,6 +1,6 @@
 """The tools by which the model loads a skill, and files that belong to it.
 
-They only read, and only inside of the skill's folder. A script of a skill is run by the agent's other tools,
+They only read, and only inside the skill's folder. A script of a skill is run by the agent's other tools,
 if it has any and their permissions allow it: nothing that stands in a skill grants anything.
 """
 
@@ -35,7 +35,7 @@ class SkillTools:
     idempotent = True
 
     def __init__(self, catalogue: Callable[[Mapping[str, Any]], Catalogue]) -> None:
-        self._catalogue = catalogue
+        self.catalogue = catalogue
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         """Return the two tools."""
@@ -48,8 +48,8 @@ class SkillTools:
 
     def execute_tool(self, tool_name: str, arguments: dict[str, Any], context: Any = None) -> dict[str, Any]:
         """Load a skill or one of its files."""
-        told = context or {}
-        skills = self._catalogue(told.get("session_metadata") or {}).skills
+        given = context or {}
+        skills = self.catalogue(given.get("session_metadata") or {}).skills
         skill = skills.get(arguments["name"])
         if skill is None:
             known = ", ".join(skills) or "none"

@@ -1,6 +1,6 @@
 """The plugin: puts its texts behind the agent's own system prompt. They are sent, and never stored.
 
-What was found and not read is told: to the model beside the rest, and to the person as a warning.
+Files that were found and not read are named: to the model with the rest, and to the person in a warning.
 """
 
 from __future__ import annotations
@@ -8,49 +8,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent_plugin_kit.settings import read_settings, section_schema, setting
 from system_message_feature.instructions import Instructions, LeftOut, find_instructions
 
 if TYPE_CHECKING:
     from agent_core.steps import Flow
-    from agent_runtime.env import Prompt
+    from agent_runtime.env import PluginRegistrar, Prompt
     from agent_runtime.phases import PhaseView
-    from agent_runtime.registrar import PluginRegistrar
 
 SECTION = "system_message"
 DEFAULT_BYTES = 32_768
-_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "text": {"type": "string", "description": "What is said to the model in every request."},
-        "files": {
-            "type": "array",
-            "items": {"type": "string", "pattern": r"^[^/\\]+$"},
-            "default": ["AGENTS.md"],
-            "description": "Names of instruction files; an empty list reads none.",
-        },
-        "file_bytes": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 1_000_000,
-            "default": DEFAULT_BYTES,
-            "description": "How much of one file is read.",
-        },
-    },
-}
 _FRAME = (
     "The project has instructions for you, the nearest file first. Where two contradict each other, the "
     "earlier one counts; what the user says counts more than any of them."
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the agent's section says."""
+    """What an agent's section says."""
 
-    text: str = ""
-    files: tuple[str, ...] = ("AGENTS.md",)
-    file_bytes: int = DEFAULT_BYTES
+    text: str = setting("", "What is said to the model in every request.", empty=True, shown_default=None)
+    files: tuple[str, ...] = setting(
+        ("AGENTS.md",),
+        "Names of instruction files; an empty list reads none.",
+        pattern=r"^[^/\\]+$",
+    )
+    file_bytes: int = setting(DEFAULT_BYTES, "How much of one file is read.", at_least=1, at_most=1_000_000)
 
 
 class SystemMessageFeature:
@@ -62,14 +46,11 @@ class SystemMessageFeature:
     @staticmethod
     def config_schemas() -> list[tuple[str, dict[str, Any]]]:
         """Return the section that the plugin claims, with its schema."""
-        return [(SECTION, _SCHEMA)]
+        return [(SECTION, section_schema(Settings))]
 
     def register(self, registrar: PluginRegistrar) -> None:
         """Place what changes the requests."""
-        given = dict(registrar.spec.section(SECTION))
-        if "files" in given:
-            given["files"] = tuple(given["files"])
-        adding = _Adding(Settings(**given))
+        adding = _Adding(read_settings(Settings, registrar.spec.section(SECTION)))
         registrar.request_transform(adding)
         registrar.phase_hook("run_start", adding.warn)
 

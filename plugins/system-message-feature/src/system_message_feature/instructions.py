@@ -2,22 +2,24 @@
 
 The walk ends at the top of the repository, so that a file in a home folder does not speak for every project
 below it. Only plain files are read, and of each only its beginning: they come from whoever wrote the project.
-A link that leads out of the folder is not followed, and what is not read is told.
+A link is followed only if it ends inside the folder, and a file that is not read is reported.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from system_message_feature.inside import NotRead, read_beginning
+from agent_plugin_kit.safe_files import NotOpened, Outside, read_file, steps_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _TOP = (".git", ".hg", ".jj")
 _MOST_FOLDERS = 64
+_WRITTEN_FOR_READERS = (".md", ".mdc", ".txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,29 @@ def _is_top(folder: Path) -> bool:
 
 def _read(folder: Path, name: str, most_bytes: int, names: Sequence[str]) -> Instructions | LeftOut | None:
     """Return the beginning of a file; None if there is none, or it says nothing."""
+    path = folder / name
     try:
-        data = read_beginning(folder, name, most_bytes + 1, linked=names)
-    except NotRead as error:
-        return LeftOut(folder / name, str(error))
-    text = (data or b"")[:most_bytes].decode("utf-8-sig", "ignore").replace("\0", "").strip()
-    return Instructions(folder / name, text, len(data or b"") > most_bytes) if text else None
+        if not os.path.lexists(path):
+            return None
+        data = _beginning(folder, name, most_bytes + 1, names)
+    except ValueError:  # a null character: no file has such a name
+        return None
+    except OSError as error:
+        return LeftOut(path, f"it cannot be opened: {error.strerror or error}")
+    except (NotOpened, Outside) as error:
+        return LeftOut(path, str(error))
+    text = data[:most_bytes].decode("utf-8-sig", "ignore").replace("\0", "").strip()
+    return Instructions(path, text, len(data) > most_bytes) if text else None
+
+
+def _beginning(folder: Path, name: str, most_bytes: int, names: Sequence[str]) -> bytes:
+    """Return the first bytes of a file in a folder; it may be a link to a file of text inside the folder."""
+    try:
+        base, steps = steps_inside(folder, name)
+    except Outside:
+        raise Outside("it is a link that leads out of its folder") from None
+    # A project that links its instructions to a file with keys does not get that file read.
+    is_text = steps[-1] in names or steps[-1].lower().endswith(_WRITTEN_FOR_READERS)
+    if steps != (name,) and not is_text:
+        raise Outside("it is a link to a file that is neither Markdown nor text")
+    return read_file(base, steps, most_bytes)

@@ -16,8 +16,8 @@ from todo_tool.tools import KEY, WRITE, PlanTools, kept_plan
 
 if TYPE_CHECKING:
     from agent_core import Session
+    from agent_runtime.env import PluginRegistrar
     from agent_runtime.phases import PhaseView
-    from agent_runtime.registrar import PluginRegistrar
 
 Dicts = list[dict[str, Any]]
 
@@ -59,7 +59,7 @@ class TodoTool:
         registrar.tool("plan", self._tools)
         registrar.phase_hook(Phase.AFTER_TOOL_EXECUTE, self._keep)
 
-    def get_ui_elements(self, config: dict[str, Any]) -> Dicts:  # noqa: ARG002 - always the same
+    def get_ui_elements(self, config: dict[str, Any]) -> Dicts:
         """Return a button for each action."""
         return [
             {"ui_type": "session_action", "label": action["label"], "action_id": action["id"]}
@@ -74,8 +74,8 @@ class TodoTool:
         self,
         action_id: str,
         session: Session,
-        native_messages: Dicts,  # noqa: ARG002 - the conversation stays as it is
-        params: dict[str, Any],  # noqa: ARG002 - neither takes any
+        native_messages: Dicts,
+        params: dict[str, Any],
     ) -> dict[str, Any]:
         """Show the plan of the session, or take it out of its metadata."""
         if action_id == SHOW:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from agent_core.display.text import clean
+from agent_core.clean_text import one_line
 
 State = Literal["pending", "in_progress", "done", "dropped"]
 """How far an item has come; one that is dropped will not be done."""
@@ -104,7 +104,7 @@ class Plan:
 def _read_item(place: int, item: Any) -> Item:
     if not isinstance(item, Mapping) or not isinstance(item.get("text"), str):
         raise PlanError(f"item {place} needs a text")
-    text = " ".join(clean(item["text"]).split())
+    text = one_line(item["text"])
     if not 0 < len(text) <= LONGEST_TEXT:
         raise PlanError(f"the text of item {place} must have 1 to {LONGEST_TEXT} characters, not {len(text)}")
     state = item.get("state", "pending")

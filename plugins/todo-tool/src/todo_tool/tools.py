@@ -86,7 +86,7 @@ class PlanTools:
     def execute_tool(
         self, tool_name: str, arguments: Mapping[str, Any], context: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Check a plan, or return the one that is kept; what is wrong with a plan is told to the model."""
+        """Check a plan, or return the one that is kept; the model reads what is wrong with a plan."""
         if tool_name == READ:
             plan = kept_plan((context or {}).get("session_metadata"))
             return _answer(plan, plan.report())
@@ -96,7 +96,7 @@ class PlanTools:
             return {"success": False, "error": f"the plan was not changed: {error}"}
         return _answer(plan, f"The plan is kept. {plan.summary()}" if plan.items else "The plan is cleared.")
 
-    def permission_subjects(self, tool_name: str, arguments: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
+    def permission_subjects(self, tool_name: str, arguments: Mapping[str, Any]) -> list[str]:
         """Say that it is about the plan, whatever stands in it; nothing outside of the session is touched."""
         return ["plan"]
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from web_tool import addresses
-from web_tool.errors import FetchError
+from web_tool import reach
 from web_tool.settings import SCHEMA, VERSION, Settings
-from web_tool.urls import read_url
+from web_tool.urls import FetchError, read_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from web_tool.addresses import LookUp
 
 FETCH = "fetch_url"
 _TOOL: dict[str, Any] = {
@@ -56,7 +54,7 @@ class WebTool:
     default_enabled = False
     parallel = True
 
-    def __init__(self, look_up: LookUp = addresses.look_up) -> None:
+    def __init__(self, look_up: reach.LookUp = reach.look_up) -> None:
         self._look_up = look_up
 
     def get_config_schema(self) -> dict[str, Any]:
@@ -82,27 +80,26 @@ class WebTool:
     async def execute_tool(
         self, tool_name: str, arguments: Mapping[str, Any], state: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Read a page; whatever keeps it from being read is told to the model."""
+        """Read a page; the model reads why a page cannot be read."""
         import asyncio
 
-        from web_tool import answers, fetching
-        from web_tool.reach import Reach
+        from web_tool import answers, fetch
 
         settings: Settings = state["settings"]
         try:
             url, start = _read_arguments(tool_name, arguments)
-            answer = await fetching.fetch(read_url(url), Reach(settings, self._look_up))
+            answer = await fetch.fetch(read_url(url), reach.Reach(settings, self._look_up))
         except FetchError as error:
             return answers.failed(str(error))
-        if isinstance(answer, fetching.Moved):
+        if isinstance(answer, fetch.Moved):
             return answers.moved(answer)
         return await asyncio.to_thread(answers.of_page, answer, settings, start)
 
-    def permission_subjects(self, tool_name: str, arguments: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
+    def permission_subjects(self, tool_name: str, arguments: Mapping[str, Any]) -> list[str]:
         """Return the URL in the one spelling in which it is also requested."""
         return [_plain_url(arguments)]
 
-    def format_tool_call_preview(self, tool_name: str, arguments: Mapping[str, Any]) -> str:  # noqa: ARG002
+    def format_tool_call_preview(self, tool_name: str, arguments: Mapping[str, Any]) -> str:
         """Return what is read, in the spelling that is requested: a look-alike letter in a host shows."""
         start = arguments.get("start")
         return f"read {_plain_url(arguments)}" + (f" from character {start}" if start else "")

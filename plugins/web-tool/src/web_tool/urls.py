@@ -1,6 +1,6 @@
-r"""URLs in one plain spelling.
+"""URLs in one plain spelling.
 
-Permission rules are held against the spelling, the address check looks at it, and the request is made of it.
+Permission rules are compared with the spelling, the address check looks at it, and the request is made of it.
 So there must be only one, on which every reader agrees. What readers disagree on is refused: white space,
 control characters, backslashes, user names, escapes in hosts, and addresses that are not written as four
 plain numbers (`0x7f.1`, `2130706433`, `0177.0.0.1`). What is left is ASCII: hosts in punycode, escapes in
@@ -15,7 +15,18 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 from urllib.parse import quote, urljoin
 
-from web_tool.errors import UrlRefusedError
+
+class FetchError(Exception):
+    """A page cannot be read."""
+
+
+class UrlRefusedError(FetchError):
+    """A URL is not spelled in a way that leaves no doubt about where it leads."""
+
+
+class PlaceRefusedError(FetchError):
+    """A URL leads where the settings do not allow to go."""
+
 
 Address = IPv4Address | IPv6Address
 
@@ -160,7 +171,7 @@ def _ascii_name(text: str) -> str:
 def _read_target(path: str, query: str | None) -> str:
     plain = _without_dots(_escaped(path, _PATH_KEEPS))
     if _HIDDEN_DOTS.search(plain):
-        raise UrlRefusedError("the path hides dots beside an escaped slash: write it with plain slashes")
+        raise UrlRefusedError("the path hides dots next to an escaped slash: write it with plain slashes")
     return plain if query is None else f"{plain}?{_escaped(query, _QUERY_KEEPS)}"
 
 

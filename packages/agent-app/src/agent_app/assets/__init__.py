@@ -2,20 +2,12 @@
 
 ::
 
-    asset      what is known of one, and what can go wrong
-    media      what kind of data it is, and what it is called
-    limits     how much is taken, and of which kinds
-    receiving  data that comes in: counted, hashed and looked at on its way
-    store      AssetStore: what all of them promise, on top of a place
-    place      what a store needs of the place where content and index are
-    files      SessionAssetStore: a folder, for one machine
-      folder     files below one folder, whatever happens to the folder meanwhile
-      index      which session has which asset, in a small database
-      disk       what the system says about files
-    postgres   PostgresAssetStore: a database, for many machines
-      tables     the tables of each format, and how to come from one to the next
-      shared     which session has which asset, in those tables
-      chunks     content in rows of a bounded size
+    asset     what is known of one, which ones are accepted, and what its data says
+    store     AssetStore: what all of them promise, on top of a place
+    folder    SessionAssetStore: a folder, for one machine
+    index     which session has which asset, in a small database in that folder
+    postgres  PostgresAssetStore: a database, for many machines
+    tables    which session has which asset, in that database
 """
 
 from __future__ import annotations
@@ -23,7 +15,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent_app.assets.asset import Asset, AssetNotFound, AssetRefused
-from agent_app.assets.files import SessionAssetStore
+from agent_app.assets.folder import SessionAssetStore
 from agent_app.assets.store import AssetStore
 from agent_core import ArgumentError
 

@@ -1,26 +1,29 @@
-"""Which session has which asset: a small database beside the files."""
+"""Which session has which asset: a small SQLite database next to the files."""
 
 from __future__ import annotations
 
 import sqlite3
 import threading
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_app.assets.asset import Asset, AssetNotFound
 from agent_app.errors import StoreDamaged, StoreTooNew, StoreUnavailable
+from agent_app.store.checksums import Table, install, wrong_rows
+from agent_app.store.sqlite_file import ReadOnly, why_read_only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-FORMAT = 1
+FORMAT = 2
 """The format that this version writes; an index of a later one is left alone."""
 
 _BUSY_SECONDS = 10.0
-# Each can be run again without harm: another process may have been faster.
-_TABLES = f"""
-    CREATE TABLE IF NOT EXISTS assets (
+# What leads from one format to the next; a step is never changed once it was released.
+_STEPS = (
+    """
+    CREATE TABLE assets (
         id TEXT PRIMARY KEY,
         name TEXT NOT NULL,
         media_type TEXT NOT NULL,
@@ -28,18 +31,52 @@ _TABLES = f"""
         sha256 TEXT NOT NULL,
         created REAL NOT NULL
     );
-    CREATE INDEX IF NOT EXISTS assets_by_content ON assets (sha256);
-    CREATE TABLE IF NOT EXISTS refs (
+    CREATE INDEX assets_by_content ON assets (sha256);
+    CREATE TABLE refs (
         seq INTEGER PRIMARY KEY,
         session TEXT NOT NULL,
         asset TEXT NOT NULL REFERENCES assets (id),
         UNIQUE (session, asset)
     );
-    CREATE INDEX IF NOT EXISTS refs_by_asset ON refs (asset);
-    PRAGMA user_version = {FORMAT}
-"""
-_ASSET = "a.id, a.name, a.media_type, a.size, a.sha256, r.session, a.created"
-_JOIN = f"SELECT {_ASSET} FROM refs r JOIN assets a ON a.id = r.asset"  # noqa: S608 - our own names
+    CREATE INDEX refs_by_asset ON refs (asset)
+    """,
+    # Rows get checksums: SQLite cannot add computed columns, so the tables are created again.
+    """
+    CREATE TABLE assets_2 (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL,
+        media_type TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        sha256 TEXT NOT NULL,
+        created REAL NOT NULL,
+        checksum INTEGER GENERATED ALWAYS AS (row_sum(id, name, media_type, size, sha256, created)) STORED
+    );
+    INSERT INTO assets_2 (id, name, media_type, size, sha256, created)
+        SELECT id, name, media_type, size, sha256, created FROM assets;
+    DROP TABLE assets;
+    ALTER TABLE assets_2 RENAME TO assets;
+    CREATE INDEX assets_by_content ON assets (sha256);
+    CREATE TABLE refs_2 (
+        seq INTEGER PRIMARY KEY,
+        session TEXT NOT NULL,
+        asset TEXT NOT NULL REFERENCES assets (id),
+        checksum INTEGER GENERATED ALWAYS AS (row_sum(seq, session, asset)) STORED,
+        UNIQUE (session, asset)
+    );
+    INSERT INTO refs_2 (seq, session, asset) SELECT seq, session, asset FROM refs;
+    DROP TABLE refs;
+    ALTER TABLE refs_2 RENAME TO refs;
+    CREATE INDEX refs_by_asset ON refs (asset)
+    """,
+)
+_SUMMED = {
+    "assets": Table(("id",), ("name", "media_type", "size", "sha256", "created")),
+    "refs": Table(("seq",), ("session", "asset")),
+}
+_JOIN = (
+    "SELECT a.id, a.name, a.media_type, a.size, a.sha256, r.session, a.created "
+    "FROM refs r JOIN assets a ON a.id = r.asset"
+)
 
 
 class AssetIndex:
@@ -52,12 +89,20 @@ class AssetIndex:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.RLock()
+        self._read_only = why_read_only(path)
+        self._copy: ReadOnly | None = None
         with self._errors():
-            self._connection = _open(path)
+            if self._read_only is None:
+                self._connection = _open(path)
+            else:
+                self._copy = ReadOnly(str(path), _is_current, lambda copy: _open(Path(copy)))
+                self._connection = self._copy.connection
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Write everything or nothing; nobody else writes meanwhile, in this process or another."""
+        """Write all or nothing, while no other thread or process can write."""
+        if self._read_only is not None:
+            raise StoreUnavailable(f"assets are read-only, so nothing was written: {self._read_only}")
         with self._lock, self._errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -69,7 +114,6 @@ class AssetIndex:
                 raise
 
     def add(self, asset: Asset) -> None:
-        """Note an asset, and that its session has it."""
         self._connection.execute(
             "INSERT INTO assets (id, name, media_type, size, sha256, created) VALUES (?, ?, ?, ?, ?, ?)",
             (asset.id, asset.name, asset.media_type, asset.size, asset.sha256, asset.created),
@@ -77,13 +121,11 @@ class AssetIndex:
         self.refer(asset.session_id, asset.id)
 
     def refer(self, session_id: str, asset_id: str) -> None:
-        """Note that a session has an asset that is known already."""
         self._connection.execute(
             "INSERT OR IGNORE INTO refs (session, asset) VALUES (?, ?)", (session_id, asset_id)
         )
 
     def share(self, from_session: str, to_session: str) -> None:
-        """Note that a session has what another one has."""
         self._connection.execute(
             "INSERT OR IGNORE INTO refs (session, asset) "
             "SELECT ?, asset FROM refs WHERE session = ? ORDER BY seq",
@@ -91,7 +133,6 @@ class AssetIndex:
         )
 
     def drop(self, session_id: str, asset_id: str | None = None) -> int:
-        """Forget an asset of a session, or all of them; return how many it had."""
         dropped = self._connection.execute(
             "DELETE FROM refs WHERE session = ? AND (? IS NULL OR asset = ?) RETURNING asset",
             (session_id, asset_id, asset_id),
@@ -102,11 +143,6 @@ class AssetIndex:
         return len(dropped)
 
     def get(self, asset_id: str, session_id: str | None = None) -> Asset:
-        """Return an asset, as one of a session's if that is given.
-
-        Raises:
-            AssetNotFound: If there is none.
-        """
         found = self._assets(
             _JOIN + " WHERE r.asset = ? AND (? IS NULL OR r.session = ?) ORDER BY r.seq LIMIT 1",
             asset_id, session_id, session_id,
@@ -116,15 +152,12 @@ class AssetIndex:
         return found[0]
 
     def of_session(self, session_id: str) -> tuple[Asset, ...]:
-        """Return the assets of a session, in the order in which they came."""
         return self._assets(_JOIN + " WHERE r.session = ? ORDER BY r.seq", session_id)
 
     def all(self) -> tuple[Asset, ...]:
-        """Return all assets, each once."""
         return self._assets(_JOIN + " GROUP BY a.id HAVING min(r.seq)")
 
     def total(self, session_id: str) -> int:
-        """Return how many bytes the assets of a session have."""
         return sum(asset.size for asset in self.of_session(session_id))
 
     def has_content(self, sha256: str) -> bool:
@@ -134,15 +167,17 @@ class AssetIndex:
             return found.fetchone() is not None
 
     def damage(self) -> list[str]:
-        """Return what SQLite itself finds wrong with the file."""
+        """Return the problems that SQLite finds in the file, and which rows were changed."""
         with self._lock, self._errors():
             found = [row[0] for row in self._connection.execute("PRAGMA integrity_check")]
-        return [f"the index reports: {text}" for text in found if text != "ok"]
+            wrong = list(wrong_rows(self._connection, {}, _SUMMED))
+        return [f"the index reports: {text}" for text in found if text != "ok"] + wrong
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             self._connection.close()
+            if self._copy is not None:
+                self._copy.close()
 
     def _assets(self, sql: str, *values: object) -> tuple[Asset, ...]:
         with self._lock, self._errors():
@@ -159,7 +194,7 @@ class AssetIndex:
                 "check disk space, rights, and other processes"
             ) from error
         except sqlite3.ProgrammingError as error:
-            raise StoreUnavailable(f"{self._path} is closed: open the asset store anew") from error
+            raise StoreUnavailable(f"{self._path} is closed: open the asset store again") from error
         except sqlite3.DatabaseError as error:
             raise StoreDamaged(f"{self._path} is damaged ({error}): keep the file, restore a copy") from error
 
@@ -171,15 +206,22 @@ def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         found = _format(connection, path)
-        connection.execute("PRAGMA foreign_keys = ON")
+        install(connection)
+        connection.execute("PRAGMA secure_delete = ON")  # deleted names must not stay readable in the file
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         if found < FORMAT:
-            _make_tables(connection)
+            _make_tables(connection, path)
+        connection.execute("PRAGMA foreign_keys = ON")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _is_current(connection: sqlite3.Connection, path: str) -> bool:
+    install(connection)
+    return _format(connection, Path(path)) == FORMAT
 
 
 def _format(connection: sqlite3.Connection, path: Path) -> int:
@@ -189,8 +231,11 @@ def _format(connection: sqlite3.Connection, path: Path) -> int:
     return found
 
 
-def _make_tables(connection: sqlite3.Connection) -> None:
+def _make_tables(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    for statement in _TABLES.split(";"):
-        connection.execute(statement)
+    found = _format(connection, path)  # another process may have been faster
+    for step in _STEPS[found:]:
+        for statement in step.split(";"):
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
     connection.execute("COMMIT")

@@ -1,29 +1,29 @@
-"""The asset store: what it takes, what it says of it, and what it promises, wherever the content is."""
+"""The asset store: what it promises wherever the content is, and what it needs of the place where that is."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from secrets import token_hex
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from agent_app.assets.asset import Asset, AssetNotFound, AssetRefused
-from agent_app.assets.media import display_name
-from agent_app.assets.receiving import hash_of, receive
-from agent_app.errors import StoreDamaged
+from agent_app.assets.asset import Asset, AssetNotFound, AssetRefused, display_name, hash_of, receive
+from agent_app.errors import StoreDamaged, StoreUnavailable
 from agent_app.store.base import Report
 from agent_app.store.sessions import is_name
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from typing import Self
 
-    from agent_app.assets.limits import Limits
-    from agent_app.assets.place import Index, Place
+    from agent_app.assets.asset import Limits
 
 
 class AssetStore:
     """Keeps the files of sessions: content once, by its hash, and an index of who has it.
 
-    `SessionAssetStore` has them in a folder, `PostgresAssetStore` in a database that many machines share.
+    `SessionAssetStore` keeps them in a folder, `PostgresAssetStore` in a database that many machines share.
     Any number of threads and processes may use one place.
     """
 
@@ -50,18 +50,18 @@ class AssetStore:
         Args:
             data: The content, or a file to read it from; no more of it is read than is allowed.
             name: What people call it.
-            media_type: What it is said to be; believed where the content does not contradict.
-            asset_id: The id that it had before, to restore what was deleted; a new one by default.
+            media_type: The claimed type; believed where the content does not contradict it.
+            asset_id: The id that it had before, to restore a deleted asset; a new one by default.
 
         Raises:
-            AssetRefused: If it is too large, more than the session may have, or of a type that is not
-                taken, or if the id is that of something else.
+            AssetRefused: If it is too large, exceeds the session's quota, is of a type that is not accepted,
+                or if the id belongs to something else.
             StoreUnavailable: If the disk is full, or cannot be written, or the connection is lost;
                 nothing was kept.
         """
         _check_session_id(session_id)
         if asset_id is not None and not is_name(asset_id):
-            raise ArgumentError(f"{asset_id!r:.80} is no id of an asset")
+            raise ArgumentError(f"{asset_id!r:.80} is not a valid asset id")
         with self._place.receiving() as incoming:
             found = receive(data, incoming.write, check_size=self.limits.check_size, claimed=media_type)
             asset = Asset(
@@ -75,7 +75,7 @@ class AssetStore:
                 return index.get(asset.id, session_id)
 
     def get(self, asset_id: str, *, session_id: str | None = None) -> Asset:
-        """Return what is known of an asset.
+        """Return the description of an asset.
 
         Args:
             session_id: If given, this session must have it.
@@ -93,32 +93,34 @@ class AssetStore:
 
         Raises:
             AssetNotFound: If there is none.
-            StoreDamaged: If its content is gone, or is not what was kept.
+            StoreDamaged: If its content is missing or changed.
         """
         return self._place.open(self.get(asset_id))
 
     def read(self, asset_id: str, start: int = 0, length: int | None = None) -> bytes:
-        """Return content of an asset, from byte *start* on, all or so many bytes.
+        """Return the content of an asset from byte *start* on, all of it or *length* bytes.
 
         Raises:
             ArgumentError: If a number is negative.
         """
         if start < 0 or (length is not None and length < 0):
-            raise ArgumentError("start and length count bytes from the beginning: they cannot be negative")
+            raise ArgumentError(
+                "start and length count bytes from the beginning: pass numbers that are not negative"
+            )
         with self.open(asset_id) as file:
             file.seek(start)
             return file.read() if length is None else file.read(length)
 
     def list(self, session_id: str) -> tuple[Asset, ...]:
-        """Return the assets of a session, in the order in which they came."""
+        """Return the assets of a session, oldest first."""
         _check_session_id(session_id)
         with self._place.reading() as index:
             return index.of_session(session_id)
 
     def share(self, from_session: str, to_session: str) -> tuple[Asset, ...]:
-        """Give a session everything that another one has, under the same ids; return what it then has.
+        """Give a session all assets of another one, under the same ids; return its assets.
 
-        For forks, whose messages are those of the other session. Nothing is copied.
+        For branches, whose messages are those of the other session. Nothing is copied.
         """
         _check_session_id(from_session)
         _check_session_id(to_session)
@@ -127,7 +129,7 @@ class AssetStore:
             return index.of_session(to_session)
 
     def remove(self, session_id: str, asset_id: str) -> bool:
-        """Take an asset from a session; False if it had none of that id."""
+        """Take an asset from a session; False if the session has no such asset."""
         _check_session_id(session_id)
         if not is_name(asset_id):
             return False
@@ -135,17 +137,17 @@ class AssetStore:
             return index.drop(session_id, asset_id) > 0
 
     def delete_session(self, session_id: str) -> int:
-        """Take all its assets from a session and return how many it had; `collect` frees the space."""
+        """Take all assets from a session and return how many it had; `collect` frees the space."""
         _check_session_id(session_id)
         with self._place.writing(session_id) as index:
             return index.drop(session_id)
 
     def collect(self) -> Report:
-        """Remove content that no session has, and what crashes have left behind."""
+        """Remove content that no session has, and leftovers of crashes."""
         return self._place.collect()
 
     def check(self, *, deep: bool = False) -> Report:
-        """Look whether the content of every asset is there; *deep* also reads and hashes it."""
+        """Check that the content of every asset is there; *deep* also reads and hashes it."""
         problems = self._place.damage()
         with self._place.reading() as index:
             assets = index.all()
@@ -153,7 +155,6 @@ class AssetStore:
         return Report({"assets": len(assets)}, tuple(problems))
 
     def close(self) -> None:
-        """Let go of the place."""
         self._place.close()
 
     def __enter__(self) -> Self:
@@ -163,14 +164,14 @@ class AssetStore:
         self.close()
 
     def _check(self, asset: Asset) -> None:
-        """Refuse what can be refused before the content is taken to its place."""
+        """Refuse what can be refused before the content is moved to its place."""
         self.limits.check_type(asset)
         if self.limits.quota is not None:
             with self._place.reading() as index:
                 self.limits.check_room(asset, index.total(asset.session_id))
 
     def _note(self, index: Index, asset: Asset) -> None:
-        """Write an asset into the index, if its session may have it."""
+        """Add an asset to the index, if its session has room for it."""
         self.limits.check_room(asset, index.total(asset.session_id))
         try:
             known = index.get(asset.id)
@@ -178,7 +179,7 @@ class AssetStore:
             index.add(asset)
             return
         if (known.sha256, known.name) != (asset.sha256, asset.name):
-            raise AssetRefused(f"the id {asset.id!r} is that of another asset: import it with new ids")
+            raise AssetRefused(f"the id {asset.id!r} belongs to another asset: import it with new ids")
         index.refer(asset.session_id, asset.id)
 
     def _problem(self, asset: Asset, *, deep: bool) -> str | None:
@@ -187,7 +188,7 @@ class AssetStore:
                 if deep and hash_of(file) != asset.sha256:
                     return f"the content of asset {asset.id!r} of session {asset.session_id!r} was changed"
         except AssetNotFound:
-            return None  # it was deleted meanwhile
+            return None  # it was deleted in between
         except StoreDamaged as error:
             return str(error)
         return None
@@ -195,4 +196,97 @@ class AssetStore:
 
 def _check_session_id(session_id: object) -> None:
     if not is_name(session_id):
-        raise ArgumentError(f"{session_id!r:.80} is no id of a session")
+        raise ArgumentError(f"{session_id!r:.80} is not a valid session id")
+
+
+class Index(Protocol):
+    """Which session has which asset, as one block of reading or writing sees it."""
+
+    def add(self, asset: Asset) -> None:
+        """Add an asset with a new id to its session."""
+
+    def refer(self, session_id: str, asset_id: str) -> None:
+        """Give a session an asset that another session has."""
+
+    def share(self, from_session: str, to_session: str) -> None:
+        """Give a session all assets of another one."""
+
+    def drop(self, session_id: str, asset_id: str | None = None) -> int:
+        """Take an asset, or all of them, from a session; return how many it had."""
+
+    def get(self, asset_id: str, session_id: str | None = None) -> Asset:
+        """Return an asset; if a session is given, one of its own.
+
+        Raises:
+            AssetNotFound: If there is none.
+        """
+
+    def of_session(self, session_id: str) -> tuple[Asset, ...]:
+        """Return the assets of a session, oldest first."""
+
+    def total(self, session_id: str) -> int:
+        """Return how many bytes the assets of a session have."""
+
+    def all(self) -> tuple[Asset, ...]:
+        """Return all assets, each once."""
+
+
+class Incoming(Protocol):
+    """Data that comes in, not yet visible to others."""
+
+    def write(self, piece: bytes) -> None:
+        """Write the next piece."""
+
+    def keeping(self, asset: Asset) -> AbstractContextManager[Index]:
+        """Let the block add an asset with this content; both are kept when it ends, or neither.
+
+        Until then no one else can add to its session, or add an asset with its id to another one.
+        """
+
+
+class Place(Protocol):
+    """Where content and index are.
+
+    Methods raise `StoreUnavailable` if the place cannot be used now; nothing was kept then.
+    """
+
+    clock: Callable[[], float]
+    """The time that assets are dated with, in seconds since 1970."""
+
+    def receiving(self) -> AbstractContextManager[Incoming]:
+        """Receive data; what was not kept is removed afterwards."""
+
+    def reading(self) -> AbstractContextManager[Index]:
+        """Look something up."""
+
+    def writing(self, *session_ids: str) -> AbstractContextManager[Index]:
+        """Change the assets of sessions, all or nothing, while no one else can change these sessions."""
+
+    def open(self, asset: Asset) -> BinaryIO:
+        """Return the content of an asset.
+
+        Raises:
+            AssetNotFound: If the asset was deleted.
+            StoreDamaged: If its content is missing or changed.
+        """
+
+    def collect(self) -> Report:
+        """Remove content that no session has, and leftovers of crashes."""
+
+    def damage(self) -> list[str]:
+        """Return the problems that the database of the index finds in itself."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+@contextmanager
+def disk_errors(place: object) -> Iterator[None]:
+    """Raise `StoreUnavailable` for what goes wrong with the files of *place*."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreUnavailable(
+            f"{place} cannot be used now ({error.strerror or error}): nothing was kept; "
+            "check disk space, rights, and links in it"
+        ) from error

@@ -1,15 +1,17 @@
-"""The tables of an asset store in PostgreSQL, and transactions on them.
+"""The tables of assets in PostgreSQL: their formats, and which session has which asset.
 
-They are in a schema of their own: what is done to the tables of sessions, which may be in the same
-database, is not done to these. A step is never changed once it was released.
+A transaction that changes what a session has locks that session, and one that brings an id locks that id,
+until it ends. Locks are taken in one order, so that no two transactions wait for each other.
 """
 
 from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from agent_app.assets.asset import Asset, AssetNotFound
 from agent_app.errors import StoreTooNew
 from agent_app.store.postgres import PostgresDatabase
 from agent_core.log import get_logger
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from agent_app.store.postgres import PostgresTransaction
 
 SCHEMA = "agent_assets"
-"""The schema that has all our tables."""
+"""The schema of all our tables, apart from that of sessions: each is migrated on its own."""
 
 _STEPS = (
     """
@@ -61,14 +63,14 @@ _STEPS = (
 FORMAT = len(_STEPS)
 """The format that this version writes; tables of a later one are left alone."""
 
-_CONNECTIONS = 2  # of each process: they are what a server has few of, and content needs one for moments
+_CONNECTIONS = 2  # of each process: a server has few, and content needs one only for moments
 _MIGRATION = 0x61677374_0003  # key of an advisory lock; the session store has those before it
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _log = get_logger("assets")
 
 
 class AssetDatabase(PostgresDatabase):
-    """One database of a server, with the tables of assets; connections are those of the session store."""
+    """A PostgreSQL database with the tables of assets."""
 
     def __init__(self, url: str, *, clock: Callable[[], float] | None = None) -> None:
         super().__init__(url, clock=clock)
@@ -76,18 +78,99 @@ class AssetDatabase(PostgresDatabase):
 
     @contextmanager
     def changing(self) -> Iterator[PostgresTransaction]:
-        """Write everything or nothing; each statement sees what others have committed until then."""
+        """Write all or nothing; each statement sees what others have committed before it."""
         with self._transaction(_WRITE) as transaction:
             yield transaction
 
     def _migrate(self) -> None:
-        """Bring the tables to our format, one process at a time, everything or nothing."""
+        """Migrate the tables to our format, one process at a time, all or nothing."""
         with self._transaction(f"{_WRITE}; SELECT pg_advisory_xact_lock({_MIGRATION})") as transaction:
             there = transaction.rows("SELECT to_regclass(?) IS NOT NULL", f"{SCHEMA}.format")[0][0]
-            found: int = transaction.rows(f"SELECT number FROM {SCHEMA}.format")[0][0] if there else 0  # noqa: S608 - our own name
+            found: int = transaction.rows("SELECT number FROM agent_assets.format")[0][0] if there else 0
             if found > FORMAT:
                 raise StoreTooNew(f"{SCHEMA} in {self._place}", found, FORMAT)
             if found < FORMAT:
                 transaction.run(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
                 transaction.run("\n".join(_STEPS[found:]))
                 _log.info("assets_migrated", place=self._place, found=found, now=FORMAT)
+
+
+_LOCKS = 0x61677374  # the first half of our keys of advisory locks
+_ASSETS = (
+    "SELECT a.id, a.name, a.media_type, c.size, c.sha256, a.session, a.created "
+    "FROM agent_assets.assets a JOIN agent_assets.content c ON c.id = a.content"
+)
+_COPY = (
+    "INSERT INTO agent_assets.assets (session, id, name, media_type, content, created) "
+    "SELECT ?, id, name, media_type, content, created FROM agent_assets.assets"
+)
+
+
+class SharedIndex:
+    """The index of an asset store, as one transaction sees it."""
+
+    def __init__(self, transaction: PostgresTransaction) -> None:
+        self._transaction = transaction
+
+    def lock(self, *names: str) -> None:
+        """Keep others from changing these sessions, or adding these ids, until the transaction ends."""
+        for key in sorted(set(map(_key, names))):
+            self._transaction.rows("SELECT pg_advisory_xact_lock(?::int, ?::int)", _LOCKS, key)
+
+    def add(self, asset: Asset) -> None:
+        self._transaction.run(
+            "INSERT INTO agent_assets.assets (session, id, name, media_type, content, created) "
+            "SELECT ?, ?, ?, ?, id, ? FROM agent_assets.content WHERE sha256 = ?",
+            asset.session_id, asset.id, asset.name, asset.media_type, asset.created, asset.sha256,
+        )  # fmt: skip
+
+    def refer(self, session_id: str, asset_id: str) -> None:
+        self._transaction.run(
+            f"{_COPY} WHERE id = ? ORDER BY seq LIMIT 1 ON CONFLICT DO NOTHING", session_id, asset_id
+        )
+
+    def share(self, from_session: str, to_session: str) -> None:
+        self._transaction.run(
+            f"{_COPY} WHERE session = ? ORDER BY seq ON CONFLICT DO NOTHING", to_session, from_session
+        )
+
+    def drop(self, session_id: str, asset_id: str | None = None) -> int:
+        return self._transaction.run(
+            "DELETE FROM agent_assets.assets WHERE session = ? AND (?::text IS NULL OR id = ?)",
+            session_id, asset_id, asset_id,
+        )  # fmt: skip
+
+    def get(self, asset_id: str, session_id: str | None = None) -> Asset:
+        found = self._assets(
+            "WHERE a.id = ? AND (?::text IS NULL OR a.session = ?) ORDER BY a.seq LIMIT 1",
+            asset_id, session_id, session_id,
+        )  # fmt: skip
+        if not found:
+            raise AssetNotFound(asset_id)
+        return found[0]
+
+    def of_session(self, session_id: str) -> tuple[Asset, ...]:
+        return self._assets("WHERE a.session = ? ORDER BY a.seq", session_id)
+
+    def total(self, session_id: str) -> int:
+        found: int = self._transaction.rows(
+            "SELECT coalesce(sum(c.size), 0)::bigint FROM agent_assets.assets a "
+            "JOIN agent_assets.content c ON c.id = a.content WHERE a.session = ?",
+            session_id,
+        )[0][0]
+        return found
+
+    def all(self) -> tuple[Asset, ...]:
+        return self._assets(
+            "WHERE NOT EXISTS (SELECT 1 FROM agent_assets.assets b WHERE b.id = a.id AND b.seq < a.seq) "
+            "ORDER BY a.seq"
+        )
+
+    def _assets(self, condition: str, *values: object) -> tuple[Asset, ...]:
+        rows = self._transaction.rows(f"{_ASSETS} {condition}", *values)
+        return tuple(Asset(**dict(zip(Asset.__slots__, row, strict=True))) for row in rows)
+
+
+def _key(name: str) -> int:
+    """Return the second half of a name's lock key; two names with the same key merely wait for each other."""
+    return int.from_bytes(sha256(name.encode()).digest()[:4], signed=True)

@@ -6,20 +6,24 @@
     records    a session as rows
     lists      references and the content that they share
     sessions   making, reading, saving, forking
-    search     lists of sessions, and those that have some words
+    pages      long sessions, read page by page
+    search     lists of sessions, and those with certain words
     leases     who may write
+    processes  which process that is, and whether it is alive
     queues     events, inputs, approvals, intents
     grants     permissions that outlive one call
-    formats    the tables of each format, and how to come from one to the next
-    copying    what PostgreSQL keeps of a store before that
-    upkeep     looking for damage, removing what nobody refers to
+    migration  from one format to the next, after a copy
+    upkeep     checks for damage, removal of what is not used
     database   what all of these need of a database: sqlite, postgres
+    repair     saves what can be read of a damaged SQLite store
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_app.store.sql import SqlStore
+from agent_app.store.sqlite import SQLiteDatabase
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
@@ -33,12 +37,8 @@ def open_store(url: str) -> SessionStore:
         ArgumentError: If there is no store for such a URL.
         StoreError: If the database cannot be used.
     """
-    from agent_app.store.sql import SqlStore
-
     scheme = url.partition(":")[0]
     if scheme == "sqlite":
-        from agent_app.store.sqlite import SQLiteDatabase
-
         return SqlStore(SQLiteDatabase(url))
     if scheme in ("postgresql", "postgres"):
         from agent_app.store.postgres import PostgresDatabase

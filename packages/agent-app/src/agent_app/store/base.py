@@ -75,11 +75,13 @@ class Stored:
 
     Attributes:
         place: Where the store has put it; for the store alone, which looks whether it is there still.
+        events: The numbers of the events that were written with it.
     """
 
     session: Session
     revision: int
     place: tuple[int, ...] | None = field(default=None, repr=False, compare=False)
+    events: tuple[int, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +91,15 @@ class Lease:
     Attributes:
         owner: Who has it, readable: program, process and machine.
         token: Rises with every taking; a write with an older one is refused.
-        expires: Until when, by the store's clock; whoever has it renews it before.
+        expires: Until when, by the owner's clock, for people; whoever has it renews it before.
+        proof: By what other processes see that the owner lives, whatever their clocks say.
     """
 
     session_id: str
     owner: str
     token: int
     expires: float
+    proof: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +139,23 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """What whoever takes the right to write a session finds there.
+
+    Attributes:
+        lease: The right.
+        revision: The session's revision.
+        approvals: The decisions that it waits or waited for.
+        inputs: The messages that wait to be delivered.
+    """
+
+    lease: Lease
+    revision: int
+    approvals: Sequence[Approval]
+    inputs: Sequence[Waiting]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
     """A permission that was given, or refused, for longer than one call.
 
@@ -169,10 +190,11 @@ class Changes:
         use_approvals: Decisions that the session has gone on with, each once.
         settle_approvals: Decisions that nobody need make any more, by approval: what counts if nobody made
             another meanwhile.
-        intent: A tool call that is about to run: ``(call_id, details)``.
+        intents: Tool calls that are about to run: the details of each by call id.
         results: Calls whose results the session now has.
         title: A new title and the one that it replaces; if somebody gave another meanwhile, that stays.
         agent_id: The agent that the session belongs to from now on, if that is another one.
+        release: Whether the lease is given back with it.
     """
 
     events: Sequence[Mapping[str, Any]] = ()
@@ -180,21 +202,26 @@ class Changes:
     approvals: Sequence[Approval] = ()
     use_approvals: Sequence[str] = ()
     settle_approvals: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: EMPTY, hash=False)
-    intent: tuple[str, Mapping[str, Any]] | None = None
+    intents: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: EMPTY, hash=False)
     results: Sequence[str] = ()
     title: tuple[str, str] | None = None
     agent_id: str | None = None
+    release: bool = False
 
     @property
     def any(self) -> bool:
         """True if there is anything to write."""
+        return bool(self.events or self.release or self.of_session)
+
+    @property
+    def of_session(self) -> bool:
+        """True if the session itself is another one with this, so that it gets its next revision."""
         return bool(
-            self.events
-            or self.take_inputs
+            self.take_inputs
             or self.approvals
             or self.use_approvals
             or self.settle_approvals
-            or self.intent
+            or self.intents
             or self.results
             or self.title
             or self.agent_id
@@ -267,6 +294,8 @@ class SessionStore(Protocol):
     ) -> Stored:
         """Store what is new in *session* since *base*, and the changes, in one transaction.
 
+        Events alone, and giving the lease back, leave the session at its revision.
+
         Args:
             lease: The right to write; without one, nobody else may have it.
 
@@ -312,6 +341,9 @@ class SessionStore(Protocol):
         Raises:
             SessionHeld: If somebody else has it and *take_over* is not set.
         """
+
+    def open(self, session_id: str, owner: str, *, seconds: float, take_over: bool = False) -> Opened:
+        """Do what `acquire` does, and return with the right what waits for the session."""
 
     def renew(self, lease: Lease, *, seconds: float) -> Lease:
         """Keep the right for longer.
@@ -420,6 +452,13 @@ class SessionStore(Protocol):
 
     def writing(self) -> AbstractContextManager[Any]:
         """Hold other writers of the whole store off, for exports."""
+
+    def transaction(self, session_id: str, durability: Durability = "turn") -> AbstractContextManager[Any]:
+        """Make one transaction of everything that this thread does with the store inside the block.
+
+        Nobody else writes the session meanwhile, so what is read of it stays true until the end. It is
+        all written or nothing, so an error that something in it raises has to leave the block.
+        """
 
     def __iter__(self) -> Iterator[str]:
         """Yield the ids of all sessions."""

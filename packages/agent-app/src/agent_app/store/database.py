@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from agent_app.store.base import Durability
+    from agent_app.store.processes import Moment
 
 Row = Sequence[Any]
 
@@ -37,20 +38,29 @@ class Database(Protocol):
     """One database. A transaction inside another one of the same thread is a part of it."""
 
     url: str
+    read_only: str | None
+    """Why nothing can be written, if that is so."""
+    one_writer: bool
+    """Whether whoever writes is alone, and may remove what nobody refers to any more."""
 
     def now(self) -> float:
-        """Return the time by which rows are dated and leases expire, in seconds since 1970."""
+        """Return the time by which rows are dated, in seconds since 1970."""
+
+    def moment(self) -> Moment:
+        """Return that time, and what the clock shows by which leases end."""
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """Read a state in which nothing changes meanwhile."""
 
     def writing(
-        self, durability: Durability = "turn", *, alone: bool = False
+        self, durability: Durability = "turn", *, alone: bool = False, joined: bool = False
     ) -> AbstractContextManager[Transaction]:
         """Write everything or nothing; it is as safe as *durability* says when the block is left.
 
         Args:
             alone: Whether nobody else may write anything meanwhile.
+            joined: Whether transactions inside this one are simply parts of it; otherwise each of them is
+                undone alone if it fails.
 
         Raises:
             StoreUnavailable, StoreDamaged: If that is not possible; nothing was written then.
@@ -77,14 +87,22 @@ class Database(Protocol):
     def drop_words(self, transaction: Transaction, content: int, text: str) -> None:
         """Let searches forget a content that they could find."""
 
+    def erase_log(self) -> None:
+        """After the transaction that is under way, leave nothing in the log of what it has removed."""
+
     def matching(self, transaction: Transaction, wanted: Sequence[str]) -> tuple[str, Sequence[Any]]:
         """Return a statement, and its values, for the `id` of each content that has all words *wanted*.
 
         The last word may be unfinished.
         """
 
-    def damage(self) -> list[str]:
-        """Return what the database itself finds wrong with its files."""
+    def damage(self, checked: dict[str, int], *, deep: bool) -> list[str]:
+        """Return what the database itself finds wrong with its files.
+
+        Args:
+            checked: How many things were looked at, by kind; what is looked at here is added.
+            deep: Whether every row is compared with its checksum, if the database keeps any.
+        """
 
     def close(self) -> None:
         """Let go of it."""

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, get_args
 
 from agent_app.store.base import Grant, GrantEffect, GrantScope
-from agent_app.store.records import decode, encode
+from agent_app.store.records import decode_stored as decode, encode
 from agent_app.store.sessions import find, hold, is_name
 from agent_core import ArgumentError
 
@@ -57,7 +57,7 @@ def add(database: Database, transaction: Transaction, grant: Grant) -> Grant:
     )  # fmt: skip
     if made:
         return grant
-    rows = transaction.rows(f"SELECT {_GRANT} FROM grants WHERE what = ?", what)  # noqa: S608 - our own
+    rows = transaction.rows(f"SELECT {_GRANT} FROM grants WHERE what = ?", what)
     if rows:
         return _grant(rows[0])
     if transaction.rows("SELECT 1 FROM grants WHERE id = ?", grant.id):
@@ -75,7 +75,7 @@ def find_all(transaction: Transaction, session_id: str | None, project: str | No
     where = f"whose IN ({', '.join('?' * len(places))})"
     if session_id is None and project is None:
         where, places = "1 = 1", []
-    rows = transaction.rows(f"SELECT {_GRANT} FROM grants WHERE {where} ORDER BY created, id", *places)  # noqa: S608
+    rows = transaction.rows(f"SELECT {_GRANT} FROM grants WHERE {where} ORDER BY created, id", *places)
     return [_grant(row) for row in rows]
 
 

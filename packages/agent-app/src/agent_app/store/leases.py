@@ -1,25 +1,27 @@
 """Who may write a session: one process at a time, for as long as it says that it still does.
 
 The right is a row that every save looks at in its own transaction. Its number rises with every taking, so
-a process that was stopped and goes on later, when somebody else has taken over, is refused.
+a process that was stopped and goes on later, when somebody else has taken over, is refused. With its owner
+the row has a proof, by which others see whether the owner lives; `processes` says how.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_app.errors import LeaseLost, SessionHeld
+from agent_app.store import processes
 from agent_app.store.base import Lease
+from agent_app.store.sessions import PROOF, read_lease
 
 if TYPE_CHECKING:
     from agent_app.store.database import Transaction
-
-_OWNER = re.compile(r"process (\d+) on (.+)$")
+    from agent_app.store.processes import Moment
 
 
 def this_process() -> str:
@@ -28,56 +30,44 @@ def this_process() -> str:
     return f"{program}, process {os.getpid()} on {socket.gethostname()}"
 
 
-def is_gone(owner: str) -> bool:
-    """Say whether an owner is a process of this machine that has ended."""
-    found = _OWNER.search(owner)
-    # On Windows, asking by signal 0 would interrupt the process.
-    if found is None or found[2] != socket.gethostname() or sys.platform == "win32":
-        return False
-    try:
-        os.kill(int(found[1]), 0)
-    except ProcessLookupError:
-        return True
-    except (PermissionError, OverflowError):
-        return False
-    return False
-
-
 def acquire(
     transaction: Transaction,
     session_id: str,
     owner: str,
     held: Lease | None,
+    moment: Moment,
     *,
-    now: float,
     seconds: float,
-    take_over: bool,
 ) -> Lease:
     """Take the right to write a session that is held for the length of the transaction.
 
     Args:
         held: The right of the last who took it.
-
-    Raises:
-        SessionHeld: If somebody else has it, is alive, and is not to be overruled.
     """
-    if held is not None and held.owner != owner and is_good(held, now) and not take_over:
-        raise SessionHeld(session_id, held)
     last = transaction.rows("SELECT highest FROM past")[0][0] if held is None else held.token
-    token = last + 1
+    lease = _lease(session_id, owner, last + 1, moment, seconds)
     transaction.run(
         "INSERT INTO leases (session, owner, token, expires) VALUES (?, ?, ?, ?) ON CONFLICT (session) DO "
         "UPDATE SET owner = excluded.owner, token = excluded.token, expires = excluded.expires",
-        session_id, owner, token, now + seconds,
+        session_id, _written(lease), lease.token, lease.expires,
     )  # fmt: skip
-    return Lease(session_id=session_id, owner=owner, token=token, expires=now + seconds)
+    return lease
 
 
-def renew(transaction: Transaction, lease: Lease, *, now: float, seconds: float) -> Lease:
+def note_sight(transaction: Transaction, held: Lease, moment: Moment) -> None:
+    """Note when we saw a right whose owner has a clock that we cannot compare with ours."""
+    proof = processes.Proof.from_text(held.proof)
+    sighted = None if proof is None else proof.sighted(moment)
+    if sighted is not None:
+        _write_owner(transaction, replace(held, proof=sighted.to_text()))
+
+
+def renew(transaction: Transaction, lease: Lease, moment: Moment, *, seconds: float) -> Lease:
     """Keep the right for longer."""
     check_own(_holder(transaction, lease.session_id), lease)
-    transaction.run("UPDATE leases SET expires = ? WHERE session = ?", now + seconds, lease.session_id)
-    return Lease(session_id=lease.session_id, owner=lease.owner, token=lease.token, expires=now + seconds)
+    renewed = _lease(lease.session_id, lease.owner, lease.token, moment, seconds)
+    _write_owner(transaction, renewed)
+    return renewed
 
 
 def release(transaction: Transaction, lease: Lease) -> None:
@@ -88,20 +78,22 @@ def release(transaction: Transaction, lease: Lease) -> None:
     )  # fmt: skip
 
 
-def _holder(transaction: Transaction, session_id: str) -> Lease | None:
-    rows = transaction.rows("SELECT owner, token, expires FROM leases WHERE session = ?", session_id)
-    if not rows:
-        return None
-    owner, token, expires = rows[0]
-    return Lease(session_id=session_id, owner=owner, token=token, expires=expires)
-
-
-def is_good(lease: Lease, now: float) -> bool:
+def is_good(lease: Lease, moment: Moment) -> bool:
     """Say whether whoever took a right still has it."""
-    return lease.expires > now and not is_gone(lease.owner)
+    if not lease.expires:  # it was given back
+        return False
+    proof = processes.Proof.from_text(lease.proof)
+    if proof is None:  # a former version took it, by its wall clock
+        return lease.expires > moment.now and not processes.is_gone_by_name(lease.owner)
+    return proof.is_good(moment)
 
 
-def check(held: Lease | None, session_id: str, lease: Lease | None, now: float) -> None:
+def is_free_for(held: Lease, owner: str, moment: Moment) -> bool:
+    """Say whether an owner may take a right that somebody took: it is its own, or nobody has it any more."""
+    return (held.owner == owner and _is_ours(held)) or not is_good(held, moment)
+
+
+def check(held: Lease | None, session_id: str, lease: Lease | None, moment: Moment) -> None:
     """Refuse a writer who has no right to write.
 
     Args:
@@ -114,7 +106,7 @@ def check(held: Lease | None, session_id: str, lease: Lease | None, now: float) 
     """
     if lease is not None:
         check_own(held, lease)
-    elif held is not None and is_good(held, now):
+    elif held is not None and is_good(held, moment):
         raise SessionHeld(session_id, held)
 
 
@@ -126,3 +118,33 @@ def check_own(held: Lease | None, lease: Lease) -> None:
     """
     if held is None or (held.session_id, held.token) != (lease.session_id, lease.token):
         raise LeaseLost(lease.session_id, lease.owner)
+
+
+def _lease(session_id: str, owner: str, token: int, moment: Moment, seconds: float) -> Lease:
+    proof = processes.Proof(
+        process=processes.this_process(), clock=moment.clock, due=moment.ticks + seconds, lasts=seconds
+    )
+    expires = max(1.0, moment.now + seconds)  # 0 says that it was given back, also by a clock that is at 1970
+    return Lease(session_id=session_id, owner=owner, token=token, expires=expires, proof=proof.to_text())
+
+
+def _is_ours(held: Lease) -> bool:
+    """Say whether this process took a right: one of another container may have the same name and number."""
+    proof = processes.Proof.from_text(held.proof)
+    return proof is None or proof.process == processes.this_process()
+
+
+def _written(lease: Lease) -> str:
+    return f"{lease.owner}{PROOF}{lease.proof}"
+
+
+def _write_owner(transaction: Transaction, lease: Lease) -> None:
+    sql = "UPDATE leases SET owner = ?, expires = ? WHERE session = ?"
+    transaction.run(sql, _written(lease), lease.expires, lease.session_id)
+
+
+def _holder(transaction: Transaction, session_id: str) -> Lease | None:
+    rows = transaction.rows("SELECT owner, token, expires FROM leases WHERE session = ?", session_id)
+    if not rows:
+        return None
+    return read_lease(session_id, *rows[0])

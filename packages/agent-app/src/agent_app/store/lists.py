@@ -86,7 +86,7 @@ def _known(transaction: Transaction, hashes: Sequence[bytes]) -> dict[bytes, tup
         return {}
     marks = ", ".join("?" * len(hashes))
     rows = transaction.rows(
-        f"SELECT hash, id, searched FROM content WHERE hash IN ({marks})",  # noqa: S608 - only marks
+        f"SELECT hash, id, searched FROM content WHERE hash IN ({marks})",
         *hashes,
     )
     return {bytes(known): (number, bool(searched)) for known, number, searched in rows}
@@ -164,7 +164,7 @@ def select(
     """Yield columns of the references (`e`) from *start* to *end* and of their content (`c`)."""
     for stretch in stretches(transaction, list_id, start, end):
         yield from transaction.rows(
-            f"SELECT {columns} FROM entries e JOIN content c ON c.id = e.content "  # noqa: S608 - our own
+            f"SELECT {columns} FROM entries e JOIN content c ON c.id = e.content "
             "WHERE e.list = ? AND e.seq >= ? AND e.seq < ? ORDER BY e.seq",
             *stretch,
         )
@@ -176,14 +176,18 @@ def read_places(transaction: Transaction, places: Sequence[tuple[int, int]]) -> 
         return {}
     wanted = " OR ".join(["(e.list = ? AND e.seq = ?)"] * len(places))
     rows = transaction.rows(
-        "SELECT e.list, c.body FROM entries e JOIN content c ON c.id = e.content "  # noqa: S608 - only marks
-        f"WHERE {wanted}",
+        f"SELECT e.list, c.body FROM entries e JOIN content c ON c.id = e.content WHERE {wanted}",
         *[number for place in places for number in place],
     )
     bodies: dict[int, bytes] = {row[0]: row[1] for row in rows}
     for list_id, seq in places:
         if list_id not in bodies:  # the list has it from its parent
-            bodies[list_id] = next(read(transaction, list_id, seq, seq + 1))[0]
+            found = next(read(transaction, list_id, seq, seq + 1), None)
+            if found is None:
+                raise StoreDamaged(
+                    f"list {list_id} has lost entry {seq}: restore a copy; nothing was changed"
+                )
+            bodies[list_id] = found[0]
     return bodies
 
 

@@ -2,10 +2,10 @@
 
 Sessions are written side by side. What belongs to one session is written by one transaction at a time: it
 locks the session's row first, and so sees what those before it have written. Every writer also shares a
-lock on the whole store, which whoever must be alone (garbage collection, exports) takes for itself.
+lock on the whole store, which garbage collection and exports take exclusively.
 
-All tables are in a schema of their own. Time is the server's, which is the same for all machines. Words
-are told apart here and not by the server, whose notion of a letter depends on how it was installed.
+All tables are in a schema of their own. Time is the server's, which is the same for all machines. Text is
+split into words here and not by the server, whose idea of a letter depends on how it was installed.
 """
 
 from __future__ import annotations
@@ -16,25 +16,29 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
-from agent_app.store import formats, records
-from agent_app.store.copying import put_aside
-from agent_app.store.waking import CHANNEL, Listening
+from agent_app.store import migration, records
+from agent_app.store.notifications import CHANNEL, Listening
+from agent_app.store.processes import Moment
 from agent_core import ArgumentError
 from agent_core.log import get_logger
+
+try:
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+except ImportError as error:
+    raise ArgumentError("PostgreSQL stores need psycopg: pip install 'keelwork-app[postgres]'") from error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import psycopg
-
     from agent_app.store.base import Durability
     from agent_app.store.database import Row
 
-FORMAT = 3
+FORMAT = 4
 """The format that this version writes; a database of a later one is left alone."""
 
 SCHEMA = "agent_store"
-"""The schema that has all our tables."""
+"""The schema of all our tables."""
 
 _CONNECTIONS = 8
 _CONNECT_SECONDS = 10
@@ -88,6 +92,8 @@ class PostgresDatabase:
 
     def __init__(self, url: str, *, clock: Callable[[], float] | None = None) -> None:
         self.url = url
+        self.read_only: str | None = None
+        self.one_writer = False
         self._place = _place(url)
         self._clock = clock
         self._idle: list[psycopg.Connection] = []
@@ -113,24 +119,33 @@ class PostgresDatabase:
         found: float = PostgresTransaction(self._mine.connection).rows(sql)[0][0]
         return found
 
+    def moment(self) -> Moment:
+        """Return the time of the server, by which all leases end."""
+        now = self.now()
+        return Moment(now, "server", now)
+
     @contextmanager
     def reading(self) -> Iterator[PostgresTransaction]:
-        """Read a state in which nothing changes meanwhile."""
+        """Read a consistent state."""
         with self._transaction(_READ) as transaction:
             yield transaction
 
     @contextmanager
     def writing(
-        self, durability: Durability = "turn", *, alone: bool = False
+        self, durability: Durability = "turn", *, alone: bool = False, joined: bool = False
     ) -> Iterator[PostgresTransaction]:
-        """Write everything or nothing."""
+        """Write all or nothing."""
         soon = "SET LOCAL synchronous_commit = off; " if durability == "soon" else ""
         lock = "pg_advisory_xact_lock" if alone else "pg_advisory_xact_lock_shared"
         with self._transaction(f"{_WRITE}; {soon}SELECT {lock}({_WRITERS})") as transaction:
-            yield transaction
+            self._mine.joined = joined
+            try:
+                yield transaction
+            finally:
+                self._mine.joined = False
 
-    def glance(self, sql: str, *values: Any) -> Row | None:  # noqa: ARG002 - as in the contract
-        """Return nothing: whatever is asked, the server must be waited for."""
+    def glance(self, sql: str, *values: Any) -> Row | None:
+        """Return nothing: any question must wait for the server."""
         return None
 
     def hold(self, transaction: Any, session_id: str) -> None:
@@ -160,19 +175,22 @@ class PostgresDatabase:
         )
 
     def add_words_late(self, transaction: Any, texts: Sequence[tuple[int, str]]) -> None:
-        """Let searches find contents that were there before."""
+        """Let searches find contents that already existed."""
         self.add_words(transaction, texts)
 
-    def drop_words(self, transaction: Any, content: int, text: str) -> None:  # noqa: ARG002 - a row of its own
+    def drop_words(self, transaction: Any, content: int, text: str) -> None:
         """Let searches forget a content."""
         transaction.run("DELETE FROM words WHERE content = ?", content)
 
-    def matching(self, transaction: Any, wanted: Sequence[str]) -> tuple[str, Sequence[Any]]:  # noqa: ARG002 - the index has them all
+    def erase_log(self) -> None:
+        """Do nothing: the server's log is its own, and is used again in time."""
+
+    def matching(self, transaction: Any, wanted: Sequence[str]) -> tuple[str, Sequence[Any]]:
         """Return a statement for the contents that have all words; the last one may be unfinished."""
         query = " & ".join(f"'{_lexeme(word)}'" for word in wanted)
         return "SELECT content AS id FROM words WHERE words @@ ?::tsquery", [f"{query}:*"]
 
-    def damage(self) -> list[str]:
+    def damage(self, checked: dict[str, int], *, deep: bool) -> list[str]:
         """Return what the server itself has noticed to be wrong with the database's files."""
         with self.reading() as transaction:
             found = transaction.rows(
@@ -197,6 +215,9 @@ class PostgresDatabase:
     def _transaction(self, begin: str) -> Iterator[PostgresTransaction]:
         connection = self._mine_now()
         with self._errors():
+            if connection is not None and getattr(self._mine, "joined", False):
+                yield PostgresTransaction(connection)
+                return
             if connection is not None:
                 with connection.transaction():  # a savepoint, since one is under way
                     yield PostgresTransaction(connection)
@@ -220,9 +241,7 @@ class PostgresDatabase:
             self._give_back(connection)
 
     def _begin(self, begin: str) -> psycopg.Connection:
-        """Return a connection with a transaction under way; one that died while it was idle is no error."""
-        import psycopg
-
+        """Return a connection in a transaction; one that died while it was idle is replaced."""
         while True:
             with self._lock:
                 if self._closed:
@@ -240,8 +259,6 @@ class PostgresDatabase:
                 return connection
 
     def _give_back(self, connection: psycopg.Connection) -> None:
-        import psycopg
-
         if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             with suppress(psycopg.Error):
                 connection.execute("ROLLBACK")
@@ -252,7 +269,7 @@ class PostgresDatabase:
         connection.close()
 
     def _migrate(self) -> None:
-        """Bring the tables to our format, one process at a time, everything or nothing."""
+        """Migrate the tables to our format, one process at a time, all or nothing."""
         with self._transaction(f"{_WRITE}; SELECT pg_advisory_xact_lock({_MIGRATION})") as transaction:
             there = transaction.rows("SELECT to_regclass(?) IS NOT NULL", f"{SCHEMA}.format")[0][0]
             found: int = transaction.rows("SELECT number FROM format")[0][0] if there else 0
@@ -261,15 +278,13 @@ class PostgresDatabase:
             if found < FORMAT:
                 transaction.rows("SELECT pg_advisory_xact_lock(?)", _WRITERS)  # also of earlier versions
                 transaction.run(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-                copy = put_aside(transaction, SCHEMA, found) if found else None
+                copy = migration.copy_postgres(transaction, SCHEMA, found) if found else None
                 transaction.run(_script(found))
                 _log.info("store_migrated", store=self._place, found=found, now=FORMAT, copy=copy)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn what the driver raises into what it means."""
-        import psycopg
-
+        """Turn the driver's errors into ours."""
         try:
             yield
         except psycopg.Error as error:
@@ -286,13 +301,8 @@ def _place(url: str) -> str:
     """Return an address for people: without the password.
 
     Raises:
-        ArgumentError: If it is no address, or the driver is not installed.
+        ArgumentError: If it cannot be read.
     """
-    try:
-        import psycopg
-        from psycopg.conninfo import conninfo_to_dict
-    except ImportError as error:
-        raise ArgumentError("PostgreSQL stores need psycopg: pip install 'agent-app[postgres]'") from error
     try:
         parts = conninfo_to_dict(url)
     except psycopg.Error as error:
@@ -303,9 +313,6 @@ def _place(url: str) -> str:
 
 
 def _connected(url: str) -> psycopg.Connection:
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict, make_conninfo
-
     patience = conninfo_to_dict(url).get("connect_timeout", _CONNECT_SECONDS)
     address = make_conninfo(url, connect_timeout=patience, client_encoding="utf8")
     connection = psycopg.connect(address, autocommit=True)
@@ -314,13 +321,11 @@ def _connected(url: str) -> psycopg.Connection:
 
 
 def _commit(connection: psycopg.Connection, place: str) -> None:
-    import psycopg
-
     try:
         status = connection.execute("COMMIT").statusmessage
     except psycopg.OperationalError as error:
         raise StoreUnavailable(
-            f"the connection to {place} was lost while it was writing: load the session anew to see whether "
+            f"the connection to {place} was lost while it was writing: load the session again to see whether "
             "the last change is there"
         ) from error
     if status != "COMMIT":
@@ -329,7 +334,7 @@ def _commit(connection: psycopg.Connection, place: str) -> None:
 
 def _script(found: int) -> str:
     """Return the statements that lead from a format to ours."""
-    return formats.script("postgres", found, FORMAT)
+    return migration.script("postgres", found, FORMAT)
 
 
 def _lexeme(word: str) -> str:
@@ -349,13 +354,14 @@ def _lexemes(text: str) -> list[str]:
 
 
 def _meaning(error: psycopg.Error, place: str) -> StoreError:
-    import psycopg
-
     text = " ".join(str(error).split())
     if isinstance(error, (psycopg.errors.DataCorrupted, psycopg.errors.UndefinedTable)):
         return StoreDamaged(f"{place} is damaged ({text}): restore a copy of it; nothing was changed")
     if isinstance(error, (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)):
-        return StoreUnavailable(f"{place} was in use by somebody else for too long: try again")
+        return StoreUnavailable(f"{place} was in use by another process for too long: try again")
     if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)):
-        return StoreUnavailable(f"{place} cannot be used now ({text}): nothing was written; try again")
+        return StoreUnavailable(
+            f"{place} cannot be used now ({text}): this change was not written, and what was acknowledged "
+            "before is safe; try again"
+        )
     return StoreError(f"{place}: {text}")

@@ -1,4 +1,4 @@
-"""What belongs to a session beside its messages: events, inputs, approvals, intents."""
+"""What belongs to a session besides its messages: events, inputs, approvals, intents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import DecisionNotAccepted, InputWithdrawn
 from agent_app.store.base import Approval, Changes, InputMode, Lease, Waiting
-from agent_app.store.records import decode, encode
+from agent_app.store.records import decode_stored as decode, encode
 from agent_app.store.sessions import is_name, retitle
 from agent_core import ArgumentError
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _APPROVAL = "id, session, body, created, decision, used"
 
 
-def write(transaction: Transaction, session_id: str, changes: Changes) -> None:
-    """Write what comes with a save."""
-    add_events(transaction, session_id, changes.events)
+def write(transaction: Transaction, session_id: str, changes: Changes) -> list[int]:
+    """Write what comes with a save, and return the numbers of its events."""
+    numbers = add_events(transaction, session_id, changes.events)
     _take_inputs(transaction, session_id, changes.take_inputs)
     for approval in changes.approvals:
         _add_approval(transaction, session_id, approval)
@@ -29,8 +29,7 @@ def write(transaction: Transaction, session_id: str, changes: Changes) -> None:
         _use_approval(transaction, session_id, approval_id)
     for approval_id, decision in changes.settle_approvals.items():
         _settle_approval(transaction, session_id, approval_id, decision)
-    if changes.intent is not None:
-        call_id, details = changes.intent
+    for call_id, details in changes.intents.items():
         transaction.run(
             "INSERT INTO intents (session, call_hash, body) VALUES (?, ?, ?) "
             "ON CONFLICT (session, call_hash) DO UPDATE SET body = excluded.body",
@@ -44,6 +43,7 @@ def write(transaction: Transaction, session_id: str, changes: Changes) -> None:
         transaction.run(
             "DELETE FROM intents WHERE session = ? AND call_hash = ?", session_id, _call_hash(call_id)
         )
+    return numbers
 
 
 def _take_inputs(transaction: Transaction, session_id: str, seqs: Sequence[int]) -> None:
@@ -185,7 +185,7 @@ def approvals(transaction: Transaction, session_id: str | None, *, undecided: bo
     if undecided:
         where.append("decision IS NULL")
     rows = transaction.rows(
-        f"SELECT {_APPROVAL} FROM approvals WHERE {' AND '.join(where)} ORDER BY created, id",  # noqa: S608
+        f"SELECT {_APPROVAL} FROM approvals WHERE {' AND '.join(where)} ORDER BY created, id",
         *values,
     )
     return [_approval(row) for row in rows]
@@ -194,7 +194,7 @@ def approvals(transaction: Transaction, session_id: str | None, *, undecided: bo
 def unused_decisions(transaction: Transaction) -> list[Approval]:
     """Return the approvals that are decided and that no run has gone on with, in all sessions."""
     rows = transaction.rows(
-        f"SELECT {_APPROVAL} FROM approvals WHERE decision IS NOT NULL AND used = 0 ORDER BY created, id"  # noqa: S608
+        f"SELECT {_APPROVAL} FROM approvals WHERE decision IS NOT NULL AND used = 0 ORDER BY created, id"
     )
     return [_approval(row) for row in rows]
 
@@ -210,7 +210,7 @@ def decide(transaction: Transaction, approval_id: str, decision: Mapping[str, An
     changed = transaction.run(
         "UPDATE approvals SET decision = ? WHERE id = ? AND decision IS NULL", encode(decision), approval_id
     )
-    rows = transaction.rows(f"SELECT {_APPROVAL} FROM approvals WHERE id = ?", approval_id)  # noqa: S608
+    rows = transaction.rows(f"SELECT {_APPROVAL} FROM approvals WHERE id = ?", approval_id)
     if not rows:
         raise DecisionNotAccepted(f"there is no approval {approval_id!r}: it may belong to a deleted session")
     if not changed:

@@ -1,12 +1,13 @@
 """Sessions as rows: what is written of a message, an item and a session, and how it is read back.
 
 A message is kept without its native indices, which belong to its place in one session and not to what
-it says; they stand beside the reference. So does the link of the core's integrity chain: a session that
+it says; they stand next to the reference. So does the link of the core's integrity chain: a session that
 is read back is known to be whole without being hashed anew.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import unicodedata
@@ -16,11 +17,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from agent_app.errors import StoreDamaged
 from agent_core import ArgumentError, History, Message, Session
 from agent_core.frozen import FrozenDict, freeze, thaw
 from agent_core.messages import NATIVE_INDICES, ROLES, check_message_dict
 from agent_core.native import INTEGRITY, NATIVE_MESSAGES, read_native
-from agent_core.native.links import Seal
+from agent_core.native.record import Seal
 
 _UNUSUAL = b" "
 _NONE: History[Any] = History()
@@ -76,10 +78,20 @@ def encode(value: Any) -> bytes:
 def decode(body: bytes) -> Any:
     """Return data from JSON."""
     if body[:1] == _UNUSUAL:
-        import json
-
         return json.loads(body)
     return orjson.loads(body)
+
+
+def decode_stored(body: bytes) -> Any:
+    """Return data from the JSON of a row.
+
+    Raises:
+        StoreDamaged: If it is none.
+    """
+    try:
+        return decode(body)
+    except (ValueError, TypeError) as error:
+        raise StoreDamaged(f"a row cannot be read ({error}): nothing was changed; check the store") from error
 
 
 def _usual(value: Any) -> bytes | None:
@@ -100,7 +112,6 @@ def _plain(value: Any) -> Any:
 
 
 def _any_json(plain: Any) -> bytes:
-    import json
 
     return json.dumps(plain, separators=(",", ":")).encode()
 

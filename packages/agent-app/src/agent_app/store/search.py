@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agent_app.errors import StoreDamaged
 from agent_app.store import lists, records
 from agent_app.store.base import Page
 from agent_app.store.sessions import INFO, is_name, is_text, read_info
-from agent_core import ArgumentError
+from agent_core import AgentError, ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +124,7 @@ def _find(transaction: Transaction, search: Search, after: Condition, limit: int
 
 
 def _are_many(transaction: Transaction, matching: Condition) -> bool:
-    counted = f"SELECT count(*) FROM (SELECT 1 FROM ({matching.sql}) m LIMIT ?) n"  # noqa: S608 - our own
+    counted = f"SELECT count(*) FROM (SELECT 1 FROM ({matching.sql}) m LIMIT ?) n"
     found: int = transaction.rows(counted, *matching.values, _FEW + 1)[0][0]
     return found > _FEW
 
@@ -132,7 +133,7 @@ def _window(transaction: Transaction, after: Condition, limit: int) -> tuple[int
     """Return how many sessions can be looked through in a moment, and whether these are all."""
     most = _WINDOW * (limit + 1)
     counts = transaction.rows(
-        f"SELECT s.message_count FROM sessions s WHERE {after.sql} "  # noqa: S608 - our own
+        f"SELECT s.message_count FROM sessions s WHERE {after.sql} "
         "ORDER BY s.updated DESC, s.id LIMIT ?",
         *after.values, most,
     )  # fmt: skip
@@ -156,7 +157,10 @@ def _page(transaction: Transaction, rows: Sequence[Row], query: str, limit: int)
 
 def _snippet(body: bytes, query: str) -> str:
     """Return the piece of a message in which the words of a query stand."""
-    text = records.text_of(records.read_message(body, None))
+    try:
+        text = records.text_of(records.read_message(body, None))
+    except (ValueError, TypeError, AgentError) as error:
+        raise StoreDamaged(f"a message cannot be read ({error}): check the store") from error
     lowered = text.lower()
     at = min((here for word in records.words(query) if (here := lowered.find(word.lower())) >= 0), default=0)
     start = max(0, at - _SNIPPET // 2)
@@ -172,7 +176,7 @@ def _behind(cursor: str) -> Condition:
             return Condition("(s.updated < ? OR (s.updated = ? AND s.id > ?))", [last, last, session_id])
     except ValueError:
         pass
-    raise ArgumentError(f"{cursor!r} is no cursor of list_sessions()")
+    raise ArgumentError(f"{cursor!r} is not a cursor: pass the next_cursor of a page from list_sessions()")
 
 
 def _escaped(text: str) -> str:

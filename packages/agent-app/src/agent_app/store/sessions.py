@@ -6,10 +6,11 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent_app.errors import SessionExists, SessionNotFound
+from agent_app.errors import SessionExists, SessionNotFound, StoreDamaged
 from agent_app.store import lists, records
 from agent_app.store.base import Lease, SessionInfo, Stored
-from agent_app.store.paging import Version
+from agent_app.store.pages import Version
+from agent_core.native import INTEGRITY, PROVENANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from agent_app.store.database import Database, Row, Transaction
     from agent_core import History, Message, Session
 
+PROOF = "\n"
+"""What stands in the column `owner` of a lease between the owner's name and its proof, which has none."""
 INFO = "s.id, s.title, s.agent_id, s.created, s.updated, s.message_count, s.revision, s.parent_id"
 _LONGEST_NAME = 500
+_NO_WORDS = frozenset({INTEGRITY, PROVENANCE})  # what they were is left to `collect`
 
 
 class SessionRow(NamedTuple):
@@ -54,6 +58,13 @@ class Part(NamedTuple):
     rows: Sequence[records.Row]
 
 
+class Left(NamedTuple):
+    """What a save leaves behind: lists that were replaced, and the content of former metadata."""
+
+    lists: Sequence[int]
+    contents: Sequence[int]
+
+
 def is_name(text: Any) -> bool:
     """Say whether every database can keep a text as it is, and find something by it."""
     return isinstance(text, str) and 0 < len(text) <= _LONGEST_NAME and is_text(text)
@@ -80,10 +91,24 @@ def find(transaction: Transaction, session_id: str) -> SessionRow:
     if not rows:
         raise SessionNotFound(session_id)
     revision, messages, message_count, natives, native_count, owner, token, expires = rows[0]
+    if not (type(revision) is type(message_count) is type(native_count) is int):
+        raise StoreDamaged(f"session {session_id!r}: its row is damaged; restore a copy; nothing was changed")
     held = None
     if token is not None:
-        held = Lease(session_id=session_id, owner=owner, token=token, expires=expires)
+        held = read_lease(session_id, owner, token, expires)
     return SessionRow(revision, messages, message_count, natives, native_count, held)
+
+
+def read_lease(session_id: str, owner: str, token: int, expires: float) -> Lease:
+    """Return a lease from its columns; former versions wrote the owner's name alone."""
+    name, mark, proof = owner.rpartition(PROOF)
+    return Lease(
+        session_id=session_id,
+        owner=name if mark else owner,
+        token=token,
+        expires=expires,
+        proof=proof if mark else "",
+    )
 
 
 def hold(database: Database, transaction: Transaction, session_id: str) -> SessionRow:
@@ -144,9 +169,10 @@ def write(
     session: Session,
     parts: Sequence[Part],
     before: Session | None,
-) -> None:
-    """Write rows, and the metadata that differs from that of the session before."""
+) -> list[int]:
+    """Write rows, and the metadata that differs from that of the session before; return what that was."""
     changed, gone = _changed_metadata(session, before)
+    former = [] if before is None else _former(transaction, session.session_id, [*changed, *gone])
     rows = [row for part in parts for row in part.rows]
     numbers = lists.keep(database, transaction, [*rows, *changed.values()])
     for part in parts:
@@ -161,6 +187,14 @@ def write(
         transaction.run(
             "DELETE FROM metadata WHERE session = ? AND key_hash = ?", session.session_id, _key_hash(key)
         )
+    return former
+
+
+def _former(transaction: Transaction, session_id: str, keys: Sequence[str]) -> list[int]:
+    """Return the contents that some keys have now, but for hashes and numbers, which every turn changes."""
+    sql = "SELECT content FROM metadata WHERE session = ? AND key_hash = ?"
+    rows = (transaction.rows(sql, session_id, _key_hash(key)) for key in keys if key not in _NO_WORDS)
+    return [found[0][0] for found in rows if found]
 
 
 _NOTHING = object()
@@ -296,7 +330,7 @@ def _shared(
 def info(transaction: Transaction, session_id: str) -> SessionInfo:
     """Return what a list shows of a session."""
     known = is_name(session_id)
-    sql = f"SELECT {INFO} FROM sessions s WHERE s.id = ?"  # noqa: S608 - our own
+    sql = f"SELECT {INFO} FROM sessions s WHERE s.id = ?"
     rows = transaction.rows(sql, session_id) if known else ()
     if not rows:
         raise SessionNotFound(session_id)

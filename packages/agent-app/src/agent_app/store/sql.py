@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from agent_app.store import grants, leases, queues, saving, search, sessions, upkeep
+from agent_app.errors import SessionHeld
+from agent_app.store import grants, leases, queues, save as saving, search, sessions, upkeep
+from agent_app.store.base import Opened
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
@@ -45,7 +49,7 @@ class SqlStore:
 
     def create(self, session: Session, *, agent_id: str | None = None, title: str = "") -> Stored:
         """Store a new session."""
-        _check_name("session id", session.session_id)
+        check_name("session id", session.session_id)
         _check_agent(agent_id)
         _check_title(title)
         with self._database.writing() as transaction:
@@ -92,10 +96,22 @@ class SqlStore:
             return base
         _check_agent(None if changes is None else changes.agent_id)
         with self._database.writing(durability) as transaction:
-            stored = saving.save(self._database, transaction, session, base, lease)
-            if changes is not None:
-                queues.write(transaction, session.session_id, changes)
-        return stored
+            if session is base.session and changes is not None and not changes.of_session:
+                held = sessions.hold(self._database, transaction, session.session_id).holder
+                leases.check(held, session.session_id, lease, self._database.moment())
+                stored = base
+            else:
+                stored, left = saving.save(self._database, transaction, session, base, lease)
+                if self._database.one_writer and any(left):
+                    upkeep.forget(self._database, transaction, left)
+            if changes is None:
+                return stored
+            numbers = queues.write(transaction, session.session_id, changes)
+            if numbers:
+                self._database.announce(transaction, session.session_id)
+            if changes.release and lease is not None:
+                leases.release(transaction, lease)
+        return replace(stored, events=tuple(numbers))
 
     def fork(
         self,
@@ -107,7 +123,7 @@ class SqlStore:
         base: Stored | None = None,
     ) -> Stored:
         """Store *session* as a fork that shares the first *upto* messages of another."""
-        _check_name("session id", session.session_id)
+        check_name("session id", session.session_id)
         _check_agent(agent_id)
         _check_number("upto", upto)
         with self._database.writing() as transaction:
@@ -131,7 +147,7 @@ class SqlStore:
         """Remove a session, and all that only it had."""
         with self._database.writing(alone=True) as transaction:
             place = sessions.hold(self._database, transaction, session_id)
-            leases.check(place.holder, session_id, lease, self._database.now())
+            leases.check(place.holder, session_id, lease, self._database.moment())
             upkeep.delete(self._database, transaction, session_id)
             self._database.announce(transaction, session_id)
 
@@ -143,21 +159,46 @@ class SqlStore:
 
     def acquire(self, session_id: str, owner: str, *, seconds: float, take_over: bool = False) -> Lease:
         """Take the right to write a session."""
-        _check_name("owner", owner)
+        with self._acquired(session_id, owner, seconds, take_over=take_over) as (_, _, lease):
+            return lease
+
+    def open(self, session_id: str, owner: str, *, seconds: float, take_over: bool = False) -> Opened:
+        """Take the right to write a session, and return what waits for it."""
+        with self._acquired(session_id, owner, seconds, take_over=take_over) as (
+            transaction,
+            revision,
+            lease,
+        ):
+            return Opened(
+                lease=lease,
+                revision=revision,
+                approvals=queues.approvals(transaction, session_id, undecided=False),
+                inputs=queues.inputs(transaction, session_id),
+            )
+
+    @contextmanager
+    def _acquired(
+        self, session_id: str, owner: str, seconds: float, *, take_over: bool
+    ) -> Iterator[tuple[Transaction, int, Lease]]:
+        """Take the right to write a session, and go on in the same transaction."""
+        check_name("owner", owner)
         _check_seconds(seconds)
         with self._database.writing("soon") as transaction:
-            held = sessions.hold(self._database, transaction, session_id).holder
-            now = self._database.now()
-            return leases.acquire(
-                transaction, session_id, owner, held, now=now, seconds=seconds, take_over=take_over
-            )
+            found = sessions.hold(self._database, transaction, session_id)
+            held, moment = found.holder, self._database.moment()
+            if take_over or held is None or leases.is_free_for(held, owner, moment):
+                lease = leases.acquire(transaction, session_id, owner, held, moment, seconds=seconds)
+                yield transaction, found.revision, lease
+                return
+            leases.note_sight(transaction, held, moment)  # stays, although the right is refused
+        raise SessionHeld(session_id, held)
 
     def renew(self, lease: Lease, *, seconds: float) -> Lease:
         """Keep the right for longer."""
         _check_seconds(seconds)
         with self._database.writing("soon") as transaction:
             self._database.hold(transaction, lease.session_id)
-            return leases.renew(transaction, lease, now=self._database.now(), seconds=seconds)
+            return leases.renew(transaction, lease, self._database.moment(), seconds=seconds)
 
     def release(self, lease: Lease) -> None:
         """Give the right back; one that is lost already is ignored."""
@@ -169,7 +210,7 @@ class SqlStore:
         """Return who may write a session now, if anybody may."""
         with self._database.reading() as transaction:
             held = sessions.find(transaction, session_id).holder
-            return held if held is not None and leases.is_good(held, self._database.now()) else None
+            return held if held is not None and leases.is_good(held, self._database.moment()) else None
 
     def append_events(
         self,
@@ -228,7 +269,7 @@ class SqlStore:
 
     def _is_free(self, transaction: Transaction, session_id: str) -> bool:
         held = sessions.find(transaction, session_id).holder
-        return held is None or not leases.is_good(held, self._database.now())
+        return held is None or not leases.is_good(held, self._database.moment())
 
     def claim_inputs(self, lease: Lease, seqs: Sequence[int]) -> Sequence[int]:
         """Say that waiting messages are about to be delivered, and return those that still wait."""
@@ -242,7 +283,7 @@ class SqlStore:
         _check_number("seq", seq)
         with self._database.writing() as transaction:
             held = sessions.hold(self._database, transaction, session_id).holder
-            lasts = held is not None and leases.is_good(held, self._database.now())
+            lasts = held is not None and leases.is_good(held, self._database.moment())
             if held is not None and lasts and queues.is_claimed(transaction, held, seq):
                 return False
             return queues.drop_input(transaction, session_id, seq)
@@ -297,22 +338,36 @@ class SqlStore:
         return upkeep.collect(self._database)
 
     def writing(self) -> AbstractContextManager[Any]:
-        """Hold other writers of the whole store off, for exports."""
+        """Hold other writers of the whole store off, for exports; of a read-only one, read one moment."""
+        if self._database.read_only is not None:
+            return self._database.reading()
         return self._database.writing(alone=True)
+
+    @contextmanager
+    def transaction(self, session_id: str, durability: Durability = "turn") -> Iterator[None]:
+        """Make one transaction of everything that this thread does inside the block, alone with a session."""
+        with self._database.writing(durability, joined=True) as transaction:
+            sessions.lock(self._database, transaction, session_id)
+            yield
 
     def __iter__(self) -> Iterator[str]:
         with self._database.reading() as transaction:
             return iter(upkeep.session_ids(transaction))
 
 
-def _check_name(what: str, text: str) -> None:
+def check_name(what: str, text: str) -> None:
+    """Refuse a text that cannot name anything in a store.
+
+    Raises:
+        ArgumentError: If it is too long, empty, or has characters that a database does not take.
+    """
     if not sessions.is_name(text):
         raise ArgumentError(f"{text!r:.80} is no {what}: 1 to 500 characters are, without NUL and half pairs")
 
 
 def _check_agent(agent_id: str | None) -> None:
     if agent_id is not None:
-        _check_name("agent id", agent_id)
+        check_name("agent id", agent_id)
 
 
 def _check_title(title: str) -> None:

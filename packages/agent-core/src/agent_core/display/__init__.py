@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from agent_core.display.payload import DisplayReport, validate_display
-from agent_core.display.tool_output import TOOL_DISPLAY_TYPES, clean_tool_display
+from agent_core.display.payload import TOOL_DISPLAY_TYPES, DisplayReport, clean_tool_display, validate_display
 
 __all__ = ["TOOL_DISPLAY_TYPES", "DisplayReport", "clean_tool_display", "validate_display"]

@@ -12,11 +12,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from agent_core.errors import RegistrationError, ToolError
-from agent_core.frozen import freeze
-from agent_core.functions.annotations import UNIONS, Shapes
-from agent_core.functions.callables import bound_names, doc_of, underlying
+from agent_core.frozen import Dicts, JsonObject, freeze
+from agent_core.functions.annotations import UNIONS, Shapes, described, object_schema
 from agent_core.functions.docstrings import Docstring, read_docstring
-from agent_core.functions.records import described, object_schema
 from agent_core.functions.shapes import (
     ANYTHING,
     MismatchError,
@@ -25,6 +23,7 @@ from agent_core.functions.shapes import (
     load_at,
     resolving_hint,
 )
+from agent_core.functions.tool import bound_names, doc_of, underlying
 
 _LENT = frozenset({"context", "cancellation", "tool_call"})
 _CONTEXT_TYPES = (dict, Mapping, MutableMapping, Any)
@@ -52,11 +51,13 @@ class Plan:
 
     tool: str
     description: str
-    schemas: list[dict[str, Any]]
+    schemas: Dicts
     slots: tuple[Slot, ...]
     extra: Shape | None
 
-    def bind(self, arguments: Mapping[str, Any], lent: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def bind(
+        self, arguments: Mapping[str, object], lent: Mapping[str, object]
+    ) -> tuple[list[Any], JsonObject]:
         """Return positional and keyword arguments for the call.
 
         Raises:
@@ -72,7 +73,7 @@ class Plan:
                 named[slot.name] = value
         return positional, named
 
-    def _value(self, slot: Slot, arguments: Mapping[str, Any], lent: Mapping[str, Any]) -> Any:
+    def _value(self, slot: Slot, arguments: Mapping[str, object], lent: Mapping[str, object]) -> object:
         if slot.shape is None:
             return lent[slot.name]
         if slot.name in arguments:
@@ -81,7 +82,7 @@ class Plan:
             raise ToolError(self.tool, f"argument {slot.name!r} is missing")
         return slot.default
 
-    def _surplus(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _surplus(self, arguments: Mapping[str, object]) -> JsonObject:
         """Return what is left for ``**kwargs``; no model may set what the platform lends."""
         shapes = {slot.name: slot.shape for slot in self.slots}
         surplus = [name for name in arguments if shapes.get(name) is None]
@@ -90,14 +91,14 @@ class Plan:
                 raise ToolError(self.tool, f"there is no argument {name!r}")
         return {name: self._load(name, self.extra or ANYTHING, arguments[name]) for name in surplus}
 
-    def _load(self, name: str, shape: Shape, value: Any) -> Any:
+    def _load(self, name: str, shape: Shape, value: object) -> object:
         try:
             return load_at(name, shape.load, value)
         except MismatchError as error:
             raise ToolError(self.tool, f"argument {error}") from error
 
 
-def read_plan(tool: str, function: Any, description: str | None) -> Plan:
+def read_plan(tool: str, function: object, description: str | None) -> Plan:
     """Read a function's signature, annotations and docstring.
 
     Raises:
@@ -115,14 +116,14 @@ def read_plan(tool: str, function: Any, description: str | None) -> Plan:
 class _Reader:
     """Reads one function; the shapes of its parameters share their definitions."""
 
-    def __init__(self, tool: str, function: Any) -> None:
+    def __init__(self, tool: str, function: object) -> None:
         self._tool = tool
         self._shapes = Shapes()
         self._globals = getattr(inspect.unwrap(underlying(function)), "__globals__", {})
         self._parameters = [
             parameter
             for parameter in _parameters(tool, function)
-            # What a partial has settled is no business of the model: it may be a key.
+            # What a partial has fixed must not reach the model: it may be a key.
             if parameter.name not in bound_names(function)
         ]
         self.doc: Docstring = read_docstring(doc_of(function))
@@ -141,7 +142,7 @@ class _Reader:
                 return self._shape(parameter)
         return None
 
-    def schema(self, slots: tuple[Slot, ...], extra: Shape | None) -> dict[str, Any]:
+    def schema(self, slots: tuple[Slot, ...], extra: Shape | None) -> JsonObject:
         properties = {slot.name: slot.shape.schema for slot in slots if slot.shape is not None}
         required = [slot.name for slot in slots if slot.required]
         more = False if extra is None else extra.schema or True
@@ -178,7 +179,7 @@ class _Reader:
         members = typing.get_args(annotation) if typing.get_origin(annotation) in UNIONS else (annotation,)
         return any((typing.get_origin(member) or member) in _CONTEXT_TYPES for member in members)
 
-    def _resolved(self, parameter: Parameter) -> Any:
+    def _resolved(self, parameter: Parameter) -> object:
         if parameter.annotation is Parameter.empty:
             return Any
         one = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
@@ -192,7 +193,7 @@ class _Reader:
         return RegistrationError(self._tool, f"parameter {parameter.name!r}: {problem}")
 
 
-def _parameters(tool: str, function: Any) -> list[Parameter]:
+def _parameters(tool: str, function: object) -> list[Parameter]:
     try:
         parameters = list(_signature(function).parameters.values())
     except (TypeError, ValueError) as error:

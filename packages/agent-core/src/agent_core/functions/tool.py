@@ -7,16 +7,85 @@ and an annotation may name what is defined further down.
 
 from __future__ import annotations
 
-from types import MethodType
+import re
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from agent_core.errors import RegistrationError
-from agent_core.functions.callables import doc_of, is_async, is_generator, name_of, underlying
+from agent_core.functions.values import finish, stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 
+    from agent_core.frozen import Dicts, JsonObject
     from agent_core.functions.signature import Plan
+
+
+# What can be called, and which function stands behind it.
+#
+# A tool may be made of a function, a bound method, a `functools.partial`, an object with ``__call__``,
+# or anything that says with ``__wrapped__`` what it stands for.
+
+_GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200  # the CO_* flags of `inspect`
+
+
+def underlying(target: object) -> Any:
+    """Return the function whose body runs when *target* is called, as far as Python can tell."""
+    while not isinstance(target, (FunctionType, BuiltinFunctionType)):
+        if isinstance(target, partial):
+            target = target.func
+        elif isinstance(target, MethodType):
+            target = target.__func__
+        elif hasattr(target, "__wrapped__"):  # a tool, a staticmethod, a function behind lru_cache
+            target = target.__wrapped__
+        else:
+            return getattr(type(target), "__call__", target)  # noqa: B004 - looked up, not asked about
+    return target
+
+
+def name_of(target: object) -> str:
+    """Return the function's own name, or for an object its class's name in snake_case."""
+    if isinstance(target, partial):
+        return name_of(target.func)
+    name = getattr(target, "__name__", None)
+    return name if isinstance(name, str) else _snake_case(type(target).__name__)
+
+
+def doc_of(target: object) -> str | None:
+    """Return the docstring that describes a call of *target*."""
+    if isinstance(target, partial):
+        return doc_of(target.func)
+    doc = underlying(target).__doc__
+    return doc if doc or hasattr(target, "__name__") else type(target).__doc__
+
+
+def is_generator(target: object) -> bool:
+    """Whether calling *target* gives a generator or an async generator."""
+    code = getattr(underlying(target), "__code__", None)
+    return code is not None and bool(code.co_flags & (_GENERATOR | _ASYNC_GENERATOR))
+
+
+def is_async(target: object) -> bool:
+    """Whether calling *target* gives something to await or to iterate on an event loop."""
+    code = getattr(underlying(target), "__code__", None)
+    return code is not None and bool(code.co_flags & (_COROUTINE | _ASYNC_GENERATOR))
+
+
+def bound_names(target: Any) -> frozenset[str]:
+    """Return the parameters that a `functools.partial` has settled by keyword."""
+    if isinstance(target, partial):
+        return bound_names(target.func) | target.keywords.keys()
+    return bound_names(target.__wrapped__) if _stands_for_another(target) else frozenset()
+
+
+def _stands_for_another(target: object) -> bool:
+    return hasattr(target, "__wrapped__") and not isinstance(target, FunctionType)
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,7 +99,7 @@ class FunctionTool(Generic[P, R]):
     Attributes:
         name: What the model calls it.
         timeout: Seconds after which the platform gives up on a call, or None.
-        parallel: Whether calls may run beside other tool calls.
+        parallel: Whether calls may run at the same time as other tool calls.
         idempotent: Whether a call that may have run already can safely be run again.
         tags: Free labels.
     """
@@ -76,12 +145,23 @@ class FunctionTool(Generic[P, R]):
             return self
         return self._bound(self.__wrapped__.__get__(instance, owner))
 
+    def __eq__(self, other: object) -> bool:
+        """Say whether both are one function with the same options, as two looks at one method are."""
+        if not isinstance(other, FunctionTool):
+            return NotImplemented
+        return self is other or (
+            _is_same(self.__wrapped__, other.__wrapped__) and self._options() == other._options()
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def __repr__(self) -> str:
         return f"<tool {self.name!r} of {self.__module__}.{self.__qualname__}>"
 
     @property
     def description(self) -> str:
-        """What the model is told that the tool does."""
+        """What the tool does, in words for the model."""
         return self._plan.description
 
     @property
@@ -94,14 +174,14 @@ class FunctionTool(Generic[P, R]):
         """Whether the function runs on an event loop; the platform chooses its way to call it by this."""
         return is_async(self.__wrapped__)
 
-    def init(self, config: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - the hook's signature
+    def init(self, config: Mapping[str, object]) -> JsonObject:
         """Return the request's state, of which a function has none."""
         return {}
 
     def get_tool_schemas(
         self,
-        state: Mapping[str, Any] | None = None,  # noqa: ARG002 - the hook's signature
-    ) -> list[dict[str, Any]]:
+        state: Mapping[str, object] | None = None,
+    ) -> Dicts:
         """Return the one schema, the same frozen object each time.
 
         Raises:
@@ -111,14 +191,14 @@ class FunctionTool(Generic[P, R]):
 
     def execute_tool(
         self,
-        name: str,  # noqa: ARG002 - the hook's signature; there is one tool and no state
-        arguments: Mapping[str, Any],
-        state: Mapping[str, Any] | None = None,  # noqa: ARG002 - as above
+        name: str,
+        arguments: Mapping[str, object],
+        state: Mapping[str, object] | None = None,
         *,
-        context: Mapping[str, Any] | None = None,
-        cancellation: Any = None,
-        tool_call: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any] | Awaitable[dict[str, Any]]:
+        context: Mapping[str, object] | None = None,
+        cancellation: object = None,
+        tool_call: Mapping[str, object] | None = None,
+    ) -> JsonObject | Awaitable[JsonObject]:
         """Run the function on JSON *arguments* and return ``{"success": True, "result": ...}``.
 
         An async function gives an awaitable of that dict. A generator is run to its end. What the
@@ -127,26 +207,22 @@ class FunctionTool(Generic[P, R]):
         Raises:
             ToolError: If the arguments cannot be turned into what the annotations ask for.
         """
-        from agent_core.functions.results import finish
-
         return finish(self._run(arguments, context, cancellation, tool_call))
 
     def stream_tool(
         self,
-        name: str,  # noqa: ARG002 - see execute_tool
-        arguments: Mapping[str, Any],
-        state: Mapping[str, Any] | None = None,  # noqa: ARG002 - as above
+        name: str,
+        arguments: Mapping[str, object],
+        state: Mapping[str, object] | None = None,
         *,
-        context: Mapping[str, Any] | None = None,
-        cancellation: Any = None,
-        tool_call: Mapping[str, Any] | None = None,
-    ) -> Iterator[dict[str, Any]] | AsyncIterator[dict[str, Any]]:
+        context: Mapping[str, object] | None = None,
+        cancellation: object = None,
+        tool_call: Mapping[str, object] | None = None,
+    ) -> Iterator[JsonObject] | AsyncIterator[JsonObject]:
         """Run the function and yield ``{"part": ...}`` as it speaks and, last, its result.
 
-        The iterator is async when the function is. A function that is no generator has no parts.
+        The iterator is async when the function is. A function that is not a generator has no parts.
         """
-        from agent_core.functions.results import stream
-
         return stream(self._run(arguments, context, cancellation, tool_call))
 
     @property
@@ -160,7 +236,9 @@ class FunctionTool(Generic[P, R]):
             plan = self._plans.setdefault("plan", made)
         return plan
 
-    def _run(self, arguments: Mapping[str, Any], context: Any, cancellation: Any, tool_call: Any) -> Any:
+    def _run(
+        self, arguments: Mapping[str, object], context: object, cancellation: object, tool_call: object
+    ) -> object:
         lent = {"context": context, "cancellation": cancellation, "tool_call": tool_call}
         positional, named = self._plan.bind(arguments, lent)
         return self.__wrapped__(*positional, **named)
@@ -179,15 +257,17 @@ class FunctionTool(Generic[P, R]):
         return bound
 
     def _again(self, function: Callable[..., R], name: str) -> FunctionTool[Any, R]:
-        return FunctionTool(
-            function,
-            name=name,
-            description=self._description,
-            timeout=self.timeout,
-            parallel=self.parallel,
-            idempotent=self.idempotent,
-            tags=self.tags,
-        )
+        return FunctionTool(function, **{**self._options(), "name": name})
+
+    def _options(self) -> JsonObject:
+        return {
+            "name": self.name,
+            "description": self._description,
+            "timeout": self.timeout,
+            "parallel": self.parallel,
+            "idempotent": self.idempotent,
+            "tags": self.tags,
+        }
 
 
 @overload
@@ -216,7 +296,7 @@ def tool(
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
-def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def tool(function: Callable[..., object] | None = None, /, **options: Any) -> object:
     """Make a tool of *function*: as ``@tool``, as ``@tool(...)`` or as ``tool(function, ...)``.
 
     Args:
@@ -239,10 +319,15 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     return function
 
 
+def _is_same(one: object, other: object) -> bool:
+    """Say whether two functions are one; a bound method is another object each time that it is looked up."""
+    return one is other or (isinstance(one, MethodType) and bool(one == other))
+
+
 def _check(name: object, function: object, timeout: float | None) -> None:
     if isinstance(function, type) or not callable(function):
         raise RegistrationError(
-            str(name), f"{function!r} is no function: give a function, a method or an object with __call__"
+            str(name), f"{function!r} is not a function: give a function, a method or an object with __call__"
         )
     if not _is_tool_name(name):
         raise RegistrationError(

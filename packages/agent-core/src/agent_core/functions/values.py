@@ -1,8 +1,12 @@
-"""Python values as JSON data."""
+"""Python values as JSON data, and what a function returned as the result of a tool call."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set as AbstractSet
+import dataclasses
+import json
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Awaitable, Collection, Generator, Mapping, Set as AbstractSet
+from contextlib import aclosing, closing
 from enum import Enum
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -10,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 from agent_core.encoding import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from agent_core.frozen import JsonObject
+
+    Event = JsonObject
+
 
 _BINARY = (bytes, bytearray, memoryview)
 
@@ -19,7 +28,7 @@ class NotJsonError(TypeError):
     """A value has no JSON form of its own."""
 
 
-def to_json(value: Any, unknown: Callable[[Any], Any] | None = None) -> Any:
+def to_json(value: object, unknown: Callable[[object], object] | None = None) -> Any:
     """Return *value* as JSON data; *unknown* is asked about what JSON cannot say (else: its text)."""
     unknown = unknown or _describe
     if isinstance(value, Enum):  # first, since a StrEnum member is a str, too
@@ -33,7 +42,7 @@ def to_json(value: Any, unknown: Callable[[Any], Any] | None = None) -> Any:
     return _text(value, unknown)
 
 
-def encode(value: Any) -> Any:
+def encode(value: object) -> object:
     """Return *value* as JSON data that says the same.
 
     Raises:
@@ -42,7 +51,7 @@ def encode(value: Any) -> Any:
     return to_json(value, _refuse)
 
 
-def _plain(value: Any, unknown: Callable[[Any], Any]) -> Any:
+def _plain(value: Any, unknown: Callable[[object], object]) -> object:
     """Return *value* as exactly str, int, float, bool or None, which every JSON encoder knows."""
     if isinstance(value, str):
         return str.__str__(value)
@@ -53,7 +62,7 @@ def _plain(value: Any, unknown: Callable[[Any], Any]) -> Any:
     return float(value) if isfinite(value) else unknown(value)
 
 
-def _fields(value: Any) -> Any:
+def _fields(value: Any) -> object:
     """Return an object's own idea of its contents, if its class has one."""
     kind = type(value)
     for method in ("to_dict", "model_dump", "_asdict"):
@@ -61,19 +70,17 @@ def _fields(value: Any) -> Any:
             return getattr(value, method)()
     if not hasattr(kind, "__dataclass_fields__"):
         return None
-    from dataclasses import fields
-
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
-def _collection(value: Collection[Any], unknown: Callable[[Any], Any]) -> Any:
+def _collection(value: Collection[object], unknown: Callable[[object], object]) -> object:
     if isinstance(value, Mapping):
         return {_key(key): to_json(item, unknown) for key, item in value.items()}
     items = [to_json(item, unknown) for item in value]
     return _in_order(items) if isinstance(value, AbstractSet) else items
 
 
-def _key(key: Any) -> str:
+def _key(key: object) -> str:
     key = to_json(key)
     return key if isinstance(key, str) else str(key)
 
@@ -85,7 +92,7 @@ def _in_order(items: list[Any]) -> list[Any]:
         return sorted(items, key=canonical)  # no natural order, but the same one every time
 
 
-def _text(value: Any, unknown: Callable[[Any], Any]) -> Any:
+def _text(value: Any, unknown: Callable[[object], object]) -> object:
     kind = type(value)
     if callable(getattr(kind, "isoformat", None)):  # dates and times
         return value.isoformat()
@@ -94,13 +101,105 @@ def _text(value: Any, unknown: Callable[[Any], Any]) -> Any:
     return unknown(value)
 
 
-def _describe(value: Any) -> Any:
+def _describe(value: object) -> object:
     if not isinstance(value, _BINARY):
         return str(value)
-    from base64 import b64encode
-
     return {"encoding": "base64", "data": b64encode(value).decode()}
 
 
-def _refuse(value: Any) -> Any:
+def _refuse(value: object) -> object:
     raise NotJsonError(f"{value!r} has no JSON form")
+
+
+def finish(answer: object) -> Event | Awaitable[Event]:
+    """Return what a call gave as a result dict, or as an awaitable of one."""
+    if isinstance(answer, Generator):
+        return _last(list(_events(answer)))
+    if isinstance(answer, AsyncGenerator):
+        return _drained(answer)
+    if isinstance(answer, Awaitable):
+        return _awaited(answer)
+    return {"success": True, "result": to_json(answer)}
+
+
+def stream(answer: object) -> Iterator[Event] | AsyncIterator[Event]:
+    """Return what a call gave as an iterator of parts with a result at the end."""
+    if isinstance(answer, Generator):
+        return _events(answer)
+    if isinstance(answer, AsyncGenerator):
+        return _events_async(answer)
+    if isinstance(answer, Awaitable):
+        return _awaited_event(answer)
+    return iter([{"success": True, "result": to_json(answer)}])
+
+
+class _Spoken:
+    """What a streaming function has said so far; it ends with one result, said or made of its text."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._has_result = False
+
+    def add(self, item: object) -> Event:
+        is_event = isinstance(item, Mapping) and ("success" in item or "part" in item)
+        event: Event = to_json(item) if is_event else _text_part(item)
+        self._has_result = self._has_result or "success" in event
+        self._texts.append(_spoken(event.get("part")))
+        return event
+
+    def conclude(self, returned: object) -> Iterator[Event]:
+        if returned is not None:
+            yield {"success": True, "result": to_json(returned)}
+        elif not self._has_result:
+            yield {"success": True, "result": "".join(self._texts)}
+
+
+def _events(parts: Generator[Any, Any, Any]) -> Iterator[Event]:
+    spoken = _Spoken()
+    with closing(parts):
+        while True:
+            try:
+                item = next(parts)
+            except StopIteration as done:
+                yield from spoken.conclude(done.value)
+                return
+            yield spoken.add(item)
+
+
+async def _events_async(parts: AsyncGenerator[Any, Any]) -> AsyncGenerator[Event, None]:
+    spoken = _Spoken()
+    async with aclosing(parts):
+        async for item in parts:
+            yield spoken.add(item)
+    for event in spoken.conclude(None):
+        yield event
+
+
+async def _drained(parts: AsyncGenerator[Any, Any]) -> Event:
+    async with aclosing(_events_async(parts)) as events:
+        return _last([event async for event in events])
+
+
+async def _awaited(answer: Awaitable[object]) -> Event:
+    return {"success": True, "result": to_json(await answer)}
+
+
+async def _awaited_event(answer: Awaitable[object]) -> AsyncIterator[Event]:
+    yield await _awaited(answer)
+
+
+def _last(events: list[Event]) -> Event:
+    return next(event for event in reversed(events) if "success" in event)
+
+
+def _text_part(item: object) -> Event:
+    value = to_json(item)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return {"part": {"type": "text", "content": text}}
+
+
+def _spoken(part: object) -> str:
+    if not isinstance(part, Mapping) or part.get("type") != "text":
+        return ""
+    content = part.get("content")
+    return content if isinstance(content, str) else ""

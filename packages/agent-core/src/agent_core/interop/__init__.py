@@ -1,7 +1,6 @@
 """Tool calls, tool schemas and tool results of different wire formats, by id, and their conversion."""
 
-from agent_core.interop.formats import ToolCallFormat, ToolResultFormat, ToolSchemaFormat
-from agent_core.interop.ids import (
+from agent_core.interop.formats import (
     ANTHROPIC_TOOL_FORMAT_ID,
     ANTHROPIC_TOOL_RESULT_FORMAT_ID,
     ANTHROPIC_TOOL_USE_FORMAT_ID,
@@ -17,16 +16,17 @@ from agent_core.interop.ids import (
     OPENAI_RESPONSES_FUNCTION_FORMAT_ID,
     OPENAI_RESPONSES_FUNCTION_OUTPUT_FORMAT_ID,
     TOOL_RESULT_FIELD,
-)
-from agent_core.interop.registry import ToolInteropRegistry
-from agent_core.interop.text_tools import unwrap_call, unwrap_schema, wrap_call, wrap_schema
-from agent_core.interop.values import (
     InspectedCall,
     InspectedResult,
     InspectedSchema,
     PayloadKind,
+    ToolCallFormat,
     ToolInteropTarget,
+    ToolResultFormat,
+    ToolSchemaFormat,
 )
+from agent_core.interop.registry import ToolInteropRegistry
+from agent_core.interop.wire import unwrap_call, unwrap_schema, wrap_call, wrap_schema
 
 __all__ = [
     "ANTHROPIC_TOOL_FORMAT_ID",

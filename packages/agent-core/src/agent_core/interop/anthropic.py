@@ -6,23 +6,41 @@ A server_tool_use block is not a call for us: Anthropic runs those itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import ToolError
-from agent_core.interop.arguments import decode_object, encode_object
-from agent_core.interop.fields import has_type, id_in, lacks_id, leftovers, name_in, with_id
-from agent_core.interop.formats import ToolCallFormat, ToolResultFormat, ToolSchemaFormat
-from agent_core.interop.ids import (
+from agent_core.interop.formats import (
     ANTHROPIC_TOOL_FORMAT_ID,
     ANTHROPIC_TOOL_RESULT_FORMAT_ID,
     ANTHROPIC_TOOL_USE_FORMAT_ID,
+    InspectedCall,
+    InspectedResult,
+    InspectedSchema,
+    ToolCallFormat,
+    ToolInteropTarget,
+    ToolResultFormat,
+    ToolSchemaFormat,
 )
 from agent_core.interop.parts import Part, read_content, write_parts
-from agent_core.interop.reading import json_call, json_schema, need_json
-from agent_core.interop.values import InspectedCall, InspectedResult, InspectedSchema, ToolInteropTarget
+from agent_core.interop.wire import (
+    decode_object,
+    encode_object,
+    has_type,
+    id_in,
+    json_call,
+    json_schema,
+    lacks_id,
+    leftovers,
+    name_in,
+    need_json,
+    with_id,
+)
+
+if TYPE_CHECKING:
+    from agent_core.frozen import JsonObject
 
 
-def _is_tool_use(value: Any) -> bool:
+def _is_tool_use(value: object) -> bool:
     return has_type(value, "tool_use")
 
 
@@ -37,20 +55,20 @@ def _inspect_tool_use(block: Any) -> InspectedCall:
     )
 
 
-def _build_tool_use(call: InspectedCall) -> dict[str, Any]:
+def _build_tool_use(call: InspectedCall) -> JsonObject:
     need_json(call)
     body = {"name": call.tool_name, "input": encode_object(call.payload)}
     return {"type": "tool_use", **with_id("id", call.call_id), **body}
 
 
-def _tidy_tool_use(call: InspectedCall) -> Mapping[str, Any]:
+def _tidy_tool_use(call: InspectedCall) -> Mapping[str, object]:
     raw: Mapping[str, Any] = call.raw
     if isinstance(raw.get("input"), Mapping) and not lacks_id(raw, "id", call.call_id):
         return raw
     return {**raw, **_build_tool_use(call)}
 
 
-def _is_tool(value: Any) -> bool:
+def _is_tool(value: object) -> bool:
     if not isinstance(value, Mapping) or "input_schema" not in value:
         return False
     return value.get("type") in (None, "custom")
@@ -67,9 +85,9 @@ def _inspect_tool(tool: Any) -> InspectedSchema:
     )
 
 
-def _build_tool(schema: InspectedSchema) -> dict[str, Any]:
+def _build_tool(schema: InspectedSchema) -> JsonObject:
     need_json(schema)
-    built: dict[str, Any] = {"name": schema.name}
+    built: JsonObject = {"name": schema.name}
     if schema.description:
         built["description"] = schema.description
     return {**built, "input_schema": {"type": "object", **schema.parameters}}
@@ -92,14 +110,14 @@ def _inspect_tool_result(block: Any) -> InspectedResult:
     )
 
 
-def _build_tool_result(result: InspectedResult, _target: ToolInteropTarget) -> dict[str, Any]:
+def _build_tool_result(result: InspectedResult, _target: ToolInteropTarget) -> JsonObject:
     if result.call_id is None:
         raise ToolError(None, "a tool_result block needs the id of its call: give the target a call")
     built = {"type": "tool_result", "tool_use_id": result.call_id, "content": _content(result)}
     return {**built, "is_error": True} if result.is_error else built
 
 
-def _content(result: InspectedResult) -> Any:
+def _content(result: InspectedResult) -> object:
     if not result.parts:
         return result.text
     # A block of empty text is refused over there.
@@ -117,7 +135,7 @@ def _write_part(part: Part) -> Part:
     return {"type": "image", "source": source}
 
 
-def _tidy_tool_result(result: InspectedResult) -> Mapping[str, Any]:
+def _tidy_tool_result(result: InspectedResult) -> Mapping[str, object]:
     raw: Mapping[str, Any] = result.raw
     missing = lacks_id(raw, "tool_use_id", result.call_id)
     return {**raw, "tool_use_id": result.call_id} if missing else raw

@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent_core.frozen import thaw
-from agent_core.interop.fields import has_type
-from agent_core.interop.formats import ToolResultFormat
-from agent_core.interop.ids import CORE_TEXT_TOOL_RESULT_FORMAT_ID
+from agent_core.frozen import JsonObject, thaw
+from agent_core.interop.formats import (
+    CORE_TEXT_TOOL_RESULT_FORMAT_ID,
+    InspectedResult,
+    ToolInteropTarget,
+    ToolResultFormat,
+)
 from agent_core.interop.parts import Part, as_text, beside_text, is_known, read_content, text_part
-from agent_core.interop.values import InspectedResult, ToolInteropTarget
+from agent_core.interop.wire import has_type
 
 _ANSWERS = ("result", "content", "output")
 _ENVELOPE = frozenset({*_ANSWERS, "success", "error", "is_error", "isError", "display"})
 
 
-def read_anything(value: Any) -> InspectedResult:
+def read_anything(value: object) -> InspectedResult:
     """Read a value that is in no format.
 
     Text is itself. A dict made only of ``success``, ``result``, ``content``, ``output``, ``error``,
@@ -33,7 +36,7 @@ def read_anything(value: Any) -> InspectedResult:
     return _inspected(value, text=text, parts=parts)
 
 
-def read_outcome(outcome: Mapping[str, Any]) -> tuple[str, tuple[Part, ...], bool]:
+def read_outcome(outcome: Mapping[str, object]) -> tuple[str, tuple[Part, ...], bool]:
     """Return the text, the parts and whether it failed, of an object that reports an outcome."""
     failed = _failed(outcome)
     error = outcome.get("error")
@@ -47,19 +50,19 @@ def read_outcome(outcome: Mapping[str, Any]) -> tuple[str, tuple[Part, ...], boo
     return (f"{said}\n{text}" if text else said), ((text_part(said), *parts) if parts else ()), failed
 
 
-def _read_mapping(value: Mapping[str, Any]) -> InspectedResult:
+def _read_mapping(value: Mapping[str, object]) -> InspectedResult:
     text, parts, failed = read_outcome(value)
     return _inspected(value, text=text, parts=parts, is_error=failed, display=value.get("display"))
 
 
-def _read_answer(answer: Any) -> tuple[str, tuple[Part, ...]]:
+def _read_answer(answer: object) -> tuple[str, tuple[Part, ...]]:
     """Read content parts as such, but only where no other list could be meant."""
     if isinstance(answer, (list, tuple)) and answer and all(map(is_known, answer)):
         return read_content(answer)
     return as_text(answer), ()
 
 
-def _failed(outcome: Mapping[str, Any]) -> bool:
+def _failed(outcome: Mapping[str, object]) -> bool:
     if outcome.get("is_error") is True or outcome.get("isError") is True:
         return True
     success = outcome.get("success")
@@ -81,7 +84,7 @@ def _inspect(value: Any) -> InspectedResult:
 
 
 def _inspected(
-    raw: Any, *, text: str, parts: tuple[Part, ...], is_error: bool = False, display: Any = None
+    raw: object, *, text: str, parts: tuple[Part, ...], is_error: bool = False, display: object = None
 ) -> InspectedResult:
     return InspectedResult(
         text=text,
@@ -93,8 +96,8 @@ def _inspected(
     )
 
 
-def _build(result: InspectedResult, _target: ToolInteropTarget | None = None) -> dict[str, Any]:
-    built: dict[str, Any] = {"type": "tool_result", "text": result.text}
+def _build(result: InspectedResult, _target: ToolInteropTarget | None = None) -> JsonObject:
+    built: JsonObject = {"type": "tool_result", "text": result.text}
     if result.is_error:
         built["is_error"] = True
     if result.display is not None:
@@ -104,8 +107,8 @@ def _build(result: InspectedResult, _target: ToolInteropTarget | None = None) ->
     return built
 
 
-def _tidy(result: InspectedResult) -> Mapping[str, Any]:
-    # What `read_anything` read counts as core text too, but has yet to take its shape.
+def _tidy(result: InspectedResult) -> Mapping[str, object]:
+    # What `read_anything` read counts as core text too, but does not have its shape yet.
     raw: Mapping[str, Any] = result.raw if _matches(result.raw) else _build(result)
     return raw
 

@@ -8,22 +8,71 @@ OpenAPI's older dialect (``parameters``), which is translated when it is read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import ToolError
-from agent_core.interop.arguments import decode_object, encode_object
 from agent_core.interop.core_text import read_outcome
-from agent_core.interop.fields import id_in, kind_of, lacks_id, leftovers, name_in, with_id
-from agent_core.interop.formats import ToolCallFormat, ToolResultFormat, ToolSchemaFormat
-from agent_core.interop.ids import (
+from agent_core.interop.formats import (
     GEMINI_FUNCTION_CALL_FORMAT_ID,
     GEMINI_FUNCTION_DECLARATION_FORMAT_ID,
     GEMINI_FUNCTION_RESPONSE_FORMAT_ID,
+    InspectedCall,
+    InspectedResult,
+    InspectedSchema,
+    ToolCallFormat,
+    ToolInteropTarget,
+    ToolResultFormat,
+    ToolSchemaFormat,
 )
-from agent_core.interop.openapi import as_json_schema
 from agent_core.interop.parts import Part, beside_text, is_text, write_parts
-from agent_core.interop.reading import json_call, json_schema, need_json
-from agent_core.interop.values import InspectedCall, InspectedResult, InspectedSchema, ToolInteropTarget
+from agent_core.interop.wire import (
+    decode_object,
+    encode_object,
+    id_in,
+    json_call,
+    json_schema,
+    kind_of,
+    lacks_id,
+    leftovers,
+    name_in,
+    need_json,
+    with_id,
+)
+
+if TYPE_CHECKING:
+    from agent_core.frozen import JsonObject
+
+# OpenAPI's dialect of schemas, as Gemini's older ``parameters`` field uses it, in JSON Schema.
+
+_TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"})
+_NAMED_SCHEMAS = ("properties",)
+_LISTED_SCHEMAS = ("anyOf", "prefixItems")
+_SCHEMAS = ("items", "additionalProperties")
+
+
+def as_json_schema(schema: object) -> object:
+    """Return *schema* with types in lower case and ``nullable`` as the type "null".
+
+    JSON Schema passes through unchanged, so that nobody has to know which of the two it is.
+    """
+    if not isinstance(schema, Mapping):
+        return schema
+    translated = {key: _translate(key, item) for key, item in schema.items() if key != "nullable"}
+    kind = translated.get("type")
+    if schema.get("nullable") is True and isinstance(kind, str):
+        translated["type"] = [kind, "null"]
+    return translated
+
+
+def _translate(key: str, value: object) -> object:
+    if key == "type" and isinstance(value, str) and value in _TYPES:
+        return value.lower()
+    if key in _NAMED_SCHEMAS and isinstance(value, Mapping):
+        return {name: as_json_schema(item) for name, item in value.items()}
+    if key in _LISTED_SCHEMAS and isinstance(value, (list, tuple)):
+        return [as_json_schema(item) for item in value]
+    return as_json_schema(value) if key in _SCHEMAS else value
+
 
 # Both spellings are on the wire: the API takes either.
 _JSON_SCHEMA_FIELDS = ("parametersJsonSchema", "parameters_json_schema")
@@ -31,13 +80,13 @@ _JSON_SCHEMA_FIELDS = ("parametersJsonSchema", "parameters_json_schema")
 _FOREIGN_FIELDS = frozenset({"type", "function", "custom", "input_schema", "inputSchema"})
 
 
-def _is_call(value: Any) -> bool:
+def _is_call(value: object) -> bool:
     if not isinstance(value, Mapping):
         return False
     return isinstance(value.get("functionCall"), Mapping) or _is_bare_call(value)
 
 
-def _is_bare_call(value: Mapping[str, Any]) -> bool:
+def _is_bare_call(value: Mapping[str, object]) -> bool:
     return "args" in value and "type" not in value and "functionCall" not in value
 
 
@@ -55,13 +104,13 @@ def _inspect_call(value: Any) -> InspectedCall:
     )
 
 
-def _build_call(call: InspectedCall) -> dict[str, Any]:
+def _build_call(call: InspectedCall) -> JsonObject:
     need_json(call)
     body = {"name": call.tool_name, "args": encode_object(call.payload)}
     return {"functionCall": {**with_id("id", call.call_id), **body}}
 
 
-def _tidy_call(call: InspectedCall) -> Mapping[str, Any]:
+def _tidy_call(call: InspectedCall) -> Mapping[str, object]:
     raw: Mapping[str, Any] = call.raw
     bare = _is_bare_call(raw)
     inner = raw if bare else raw["functionCall"]
@@ -72,7 +121,7 @@ def _tidy_call(call: InspectedCall) -> Mapping[str, Any]:
     return {**({} if bare else raw), "functionCall": {**inner, **built}}
 
 
-def _is_declaration(value: Any) -> bool:
+def _is_declaration(value: object) -> bool:
     return isinstance(value, Mapping) and "name" in value and not (_FOREIGN_FIELDS & value.keys())
 
 
@@ -86,22 +135,22 @@ def _inspect_declaration(declaration: Any) -> InspectedSchema:
     )
 
 
-def _parameters(declaration: Mapping[str, Any]) -> Any:
+def _parameters(declaration: Mapping[str, object]) -> object:
     for field in _JSON_SCHEMA_FIELDS:
         if declaration.get(field) is not None:
             return declaration[field]
     return as_json_schema(declaration.get("parameters"))
 
 
-def _build_declaration(schema: InspectedSchema) -> dict[str, Any]:
+def _build_declaration(schema: InspectedSchema) -> JsonObject:
     need_json(schema)
-    built: dict[str, Any] = {"name": schema.name}
+    built: JsonObject = {"name": schema.name}
     if schema.description:
         built["description"] = schema.description
     return {**built, "parametersJsonSchema": schema.parameters}
 
 
-def _is_response(value: Any) -> bool:
+def _is_response(value: object) -> bool:
     return isinstance(value, Mapping) and isinstance(value.get("functionResponse"), Mapping)
 
 
@@ -121,7 +170,7 @@ def _inspect_response(value: Any) -> InspectedResult:
     )
 
 
-def _build_response(result: InspectedResult, target: ToolInteropTarget) -> dict[str, Any]:
+def _build_response(result: InspectedResult, target: ToolInteropTarget) -> JsonObject:
     if target.call is None:
         raise ToolError(None, "a functionResponse needs the name of its tool: give the target a call")
     body = {
@@ -136,12 +185,12 @@ def _build_response(result: InspectedResult, target: ToolInteropTarget) -> dict[
 
 
 def _write_part(part: Part) -> Part | None:
-    if "url" in part:  # the API takes bytes here, and no addresses
+    if "url" in part:  # the API takes bytes here, not addresses
         return None
     return {"inlineData": {"mimeType": part["mime_type"], "data": part["data"]}}
 
 
-def _tidy_response(result: InspectedResult) -> Mapping[str, Any]:
+def _tidy_response(result: InspectedResult) -> Mapping[str, object]:
     raw: Mapping[str, Any] = result.raw
     body = raw["functionResponse"]
     if not lacks_id(body, "id", result.call_id):

@@ -8,23 +8,44 @@ A custom call may be flat, as the platform keeps it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import ToolError
-from agent_core.interop.arguments import decode, encode
-from agent_core.interop.fields import has_type, id_in, lacks_id, leftovers, name_in, with_id
-from agent_core.interop.formats import ToolCallFormat, ToolResultFormat, ToolSchemaFormat
-from agent_core.interop.ids import (
+from agent_core.interop.formats import (
     OPENAI_CHAT_CUSTOM_FORMAT_ID,
     OPENAI_CHAT_FUNCTION_FORMAT_ID,
     OPENAI_CHAT_TOOL_RESULT_FORMAT_ID,
+    InspectedCall,
+    InspectedResult,
+    InspectedSchema,
+    ToolCallFormat,
+    ToolInteropTarget,
+    ToolResultFormat,
+    ToolSchemaFormat,
 )
 from agent_core.interop.parts import read_content
-from agent_core.interop.reading import json_call, json_schema, need_json, need_text, text_call, text_schema
-from agent_core.interop.values import InspectedCall, InspectedResult, InspectedSchema, ToolInteropTarget
+from agent_core.interop.wire import (
+    decode,
+    encode,
+    has_type,
+    id_in,
+    json_call,
+    json_schema,
+    lacks_id,
+    leftovers,
+    name_in,
+    need_json,
+    need_text,
+    text_call,
+    text_schema,
+    with_id,
+)
+
+if TYPE_CHECKING:
+    from agent_core.frozen import JsonObject
 
 
-def _is_function(value: Any) -> bool:
+def _is_function(value: object) -> bool:
     return (
         isinstance(value, Mapping)
         and value.get("type") in (None, "function")
@@ -44,13 +65,13 @@ def _inspect_function(call: Any) -> InspectedCall:
     )
 
 
-def _build_function(call: InspectedCall) -> dict[str, Any]:
+def _build_function(call: InspectedCall) -> JsonObject:
     need_json(call)
     function = {"name": call.tool_name, "arguments": encode(call.payload)}
     return {**with_id("id", call.call_id), "type": "function", "function": function}
 
 
-def _tidy_function(call: InspectedCall) -> Mapping[str, Any]:
+def _tidy_function(call: InspectedCall) -> Mapping[str, object]:
     raw: Mapping[str, Any] = call.raw
     function = raw["function"]
     is_loose = not raw.get("type") or not isinstance(function.get("arguments"), str)
@@ -75,13 +96,13 @@ def _inspect_custom(call: Any) -> InspectedCall:
     return text_call(OPENAI_CHAT_CUSTOM_FORMAT_ID, call, body=body, call_id=id_in(call, "id"), extra=extra)
 
 
-def _build_custom(call: InspectedCall) -> dict[str, Any]:
+def _build_custom(call: InspectedCall) -> JsonObject:
     need_text(call)
     custom = {"name": call.tool_name, "input": call.payload}
     return {**with_id("id", call.call_id), "type": "custom", "custom": custom}
 
 
-def _tidy_custom(call: InspectedCall) -> Mapping[str, Any]:
+def _tidy_custom(call: InspectedCall) -> Mapping[str, object]:
     raw: Mapping[str, Any] = call.raw
     nested = raw["custom"] if isinstance(raw.get("custom"), Mapping) else {}
     if "input" in nested and not lacks_id(raw, "id", call.call_id):
@@ -103,9 +124,9 @@ def _inspect_function_schema(schema: Any) -> InspectedSchema:
     )
 
 
-def _build_function_schema(schema: InspectedSchema) -> dict[str, Any]:
+def _build_function_schema(schema: InspectedSchema) -> JsonObject:
     need_json(schema)
-    function: dict[str, Any] = {"name": schema.name}
+    function: JsonObject = {"name": schema.name}
     if schema.description:
         function["description"] = schema.description
     function["parameters"] = schema.parameters
@@ -114,7 +135,7 @@ def _build_function_schema(schema: InspectedSchema) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _tidy_function_schema(schema: InspectedSchema) -> Mapping[str, Any]:
+def _tidy_function_schema(schema: InspectedSchema) -> Mapping[str, object]:
     raw: Mapping[str, Any] = schema.raw
     return raw if raw.get("type") else {**raw, "type": "function"}
 
@@ -134,9 +155,9 @@ def _inspect_custom_schema(schema: Any) -> InspectedSchema:
     )
 
 
-def _build_custom_schema(schema: InspectedSchema) -> dict[str, Any]:
+def _build_custom_schema(schema: InspectedSchema) -> JsonObject:
     need_text(schema)
-    custom: dict[str, Any] = {"name": schema.name}
+    custom: JsonObject = {"name": schema.name}
     if schema.description:
         custom["description"] = schema.description
     if (grammar := schema.payload_metadata.get("format")) is not None:
@@ -144,13 +165,13 @@ def _build_custom_schema(schema: InspectedSchema) -> dict[str, Any]:
     return {"type": "custom", "custom": custom}
 
 
-def _nested_grammar(text_format: Mapping[str, Any]) -> dict[str, Any]:
+def _nested_grammar(text_format: Mapping[str, object]) -> JsonObject:
     if text_format.get("type") != "grammar":
         return dict(text_format)
     return {"type": "grammar", "grammar": leftovers(text_format, "type")}
 
 
-def _is_tool_message(value: Any) -> bool:
+def _is_tool_message(value: object) -> bool:
     return isinstance(value, Mapping) and value.get("role") == "tool" and "content" in value
 
 
@@ -165,7 +186,7 @@ def _inspect_tool_message(message: Any) -> InspectedResult:
     )
 
 
-def _build_tool_message(result: InspectedResult, _target: ToolInteropTarget) -> dict[str, Any]:
+def _build_tool_message(result: InspectedResult, _target: ToolInteropTarget) -> JsonObject:
     if result.parts:
         raise ToolError(None, "a tool message carries text alone")
     if result.call_id is None:
@@ -173,7 +194,7 @@ def _build_tool_message(result: InspectedResult, _target: ToolInteropTarget) -> 
     return {"role": "tool", "tool_call_id": result.call_id, "content": result.text}
 
 
-def _tidy_tool_message(result: InspectedResult) -> Mapping[str, Any]:
+def _tidy_tool_message(result: InspectedResult) -> Mapping[str, object]:
     raw: Mapping[str, Any] = result.raw
     missing = lacks_id(raw, "tool_call_id", result.call_id)
     return {**raw, "tool_call_id": result.call_id} if missing else raw

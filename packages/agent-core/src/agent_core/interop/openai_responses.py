@@ -6,24 +6,44 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import ToolError
-from agent_core.interop.arguments import decode, encode
-from agent_core.interop.fields import has_type, id_in, lacks_id, leftovers, name_in, with_id
-from agent_core.interop.formats import ToolCallFormat, ToolResultFormat, ToolSchemaFormat
-from agent_core.interop.ids import (
+from agent_core.interop.formats import (
     OPENAI_RESPONSES_CUSTOM_FORMAT_ID,
     OPENAI_RESPONSES_CUSTOM_OUTPUT_FORMAT_ID,
     OPENAI_RESPONSES_FUNCTION_FORMAT_ID,
     OPENAI_RESPONSES_FUNCTION_OUTPUT_FORMAT_ID,
+    InspectedCall,
+    InspectedResult,
+    InspectedSchema,
+    ToolCallFormat,
+    ToolInteropTarget,
+    ToolResultFormat,
+    ToolSchemaFormat,
 )
 from agent_core.interop.parts import Part, data_url, read_content, write_parts
-from agent_core.interop.reading import json_call, json_schema, need_json, need_text, text_call, text_schema
-from agent_core.interop.values import InspectedCall, InspectedResult, InspectedSchema, ToolInteropTarget
+from agent_core.interop.wire import (
+    decode,
+    encode,
+    has_type,
+    id_in,
+    json_call,
+    json_schema,
+    lacks_id,
+    leftovers,
+    name_in,
+    need_json,
+    need_text,
+    text_call,
+    text_schema,
+    with_id,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from agent_core.frozen import JsonObject
 
-def _has_type(name: str) -> Callable[[Any], bool]:
+
+def _has_type(name: str) -> Callable[[object], bool]:
     return partial(has_type, name=name)
 
 
@@ -38,13 +58,13 @@ def _inspect_function(item: Any) -> InspectedCall:
     )
 
 
-def _build_function(call: InspectedCall) -> dict[str, Any]:
+def _build_function(call: InspectedCall) -> JsonObject:
     need_json(call)
     body = {"name": call.tool_name, "arguments": encode(call.payload)}
     return {"type": "function_call", **with_id("call_id", call.call_id), **body}
 
 
-def _tidy_function(call: InspectedCall) -> Mapping[str, Any]:
+def _tidy_function(call: InspectedCall) -> Mapping[str, object]:
     raw: Mapping[str, Any] = call.raw
     if isinstance(raw.get("arguments"), str) and not lacks_id(raw, "call_id", call.call_id):
         return raw
@@ -61,13 +81,13 @@ def _inspect_custom(item: Any) -> InspectedCall:
     )
 
 
-def _build_custom(call: InspectedCall) -> dict[str, Any]:
+def _build_custom(call: InspectedCall) -> JsonObject:
     need_text(call)
     body = {"name": call.tool_name, "input": call.payload}
     return {"type": "custom_tool_call", **with_id("call_id", call.call_id), **body}
 
 
-def _tidy_custom(call: InspectedCall) -> Mapping[str, Any]:
+def _tidy_custom(call: InspectedCall) -> Mapping[str, object]:
     raw: Mapping[str, Any] = call.raw
     if "input" in raw and not lacks_id(raw, "call_id", call.call_id):
         return raw
@@ -89,12 +109,12 @@ def _inspect_function_schema(schema: Any) -> InspectedSchema:
     )
 
 
-def _build_function_schema(schema: InspectedSchema) -> dict[str, Any]:
+def _build_function_schema(schema: InspectedSchema) -> JsonObject:
     need_json(schema)
-    built: dict[str, Any] = {"type": "function", "name": schema.name}
+    built: JsonObject = {"type": "function", "name": schema.name}
     if schema.description:
         built["description"] = schema.description
-    # Unlike the other APIs, this one takes a tool for strict unless it is told.
+    # Unlike the other APIs, this one treats a tool as strict unless the field says otherwise.
     strict = bool(schema.payload_metadata.get("strict"))
     return {**built, "parameters": schema.parameters, "strict": strict}
 
@@ -111,9 +131,9 @@ def _inspect_custom_schema(schema: Any) -> InspectedSchema:
     return text_schema(OPENAI_RESPONSES_CUSTOM_FORMAT_ID, schema, body=schema, extra=extra)
 
 
-def _build_custom_schema(schema: InspectedSchema) -> dict[str, Any]:
+def _build_custom_schema(schema: InspectedSchema) -> JsonObject:
     need_text(schema)
-    built: dict[str, Any] = {"type": "custom", "name": schema.name}
+    built: JsonObject = {"type": "custom", "name": schema.name}
     if schema.description:
         built["description"] = schema.description
     if (grammar := schema.payload_metadata.get("format")) is not None:
@@ -136,7 +156,7 @@ def _inspect_output(format_id: str, item: Any) -> InspectedResult:
 
 def _build_output(
     format_id: str, item_type: str, result: InspectedResult, _target: ToolInteropTarget
-) -> dict[str, Any]:
+) -> JsonObject:
     if result.call_id is None:
         raise ToolError(None, "an output item needs the id of its call: give the target a call")
     output: Any = result.text
@@ -145,7 +165,7 @@ def _build_output(
     return {"type": item_type, "call_id": result.call_id, "output": output}
 
 
-def _tidy_output(result: InspectedResult) -> Mapping[str, Any]:
+def _tidy_output(result: InspectedResult) -> Mapping[str, object]:
     raw: Mapping[str, Any] = result.raw
     return {**raw, "call_id": result.call_id} if lacks_id(raw, "call_id", result.call_id) else raw
 

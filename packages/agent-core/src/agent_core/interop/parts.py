@@ -12,23 +12,21 @@ formats refuse it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from agent_core.encoding import canonical, readable
 from agent_core.errors import ToolError
-from agent_core.frozen import thaw
+from agent_core.frozen import JsonObject, thaw
 
-Part = dict[str, Any]
+Part = JsonObject
 WritePart = Callable[[Part], Part | None]
 _TEXT_TYPES = ("text", "input_text", "output_text")
 
 
 def text_part(text: str) -> Part:
-    """Return *text* as a part."""
     return {"type": "text", "text": text}
 
 
-def read_content(content: Any) -> tuple[str, tuple[Part, ...]]:
+def read_content(content: object) -> tuple[str, tuple[Part, ...]]:
     """Read a content field: its text, and its parts when there is more than text."""
     if not isinstance(content, (list, tuple)):
         return ("" if content is None else as_text(content)), ()
@@ -42,15 +40,15 @@ def summary(parts: Iterable[Part]) -> tuple[str, tuple[Part, ...]]:
     return "\n".join(texts), (() if len(texts) == len(kept) else kept)
 
 
-def beside_text(text: str, items: Any) -> tuple[Part, ...]:
-    """Return the whole content where a format keeps its text beside the other parts."""
+def beside_text(text: str, items: object) -> tuple[Part, ...]:
+    """Return the whole content where a format keeps its text apart from the other parts."""
     items = items if isinstance(items, (list, tuple)) else ()
     own_text, parts = summary([read_part(item) for item in items])
     return (text_part(text), *parts) if parts and text and text != own_text else parts
 
 
-def read_part(item: Any) -> Part:
-    """Read one part in any dialect; what is no part at all becomes text."""
+def read_part(item: object) -> Part:
+    """Read one part in any dialect; anything that is not a part becomes text."""
     if not isinstance(item, Mapping):
         return text_part(as_text(item))
     if item.get("type") in _TEXT_TYPES and isinstance(item.get("text"), str):
@@ -60,11 +58,10 @@ def read_part(item: Any) -> Part:
 
 
 def is_text(part: Part) -> bool:
-    """Whether *part* is one of text."""
     return part.get("type") == "text" and isinstance(part.get("text"), str)
 
 
-def is_known(item: Any) -> bool:
+def is_known(item: object) -> bool:
     """Whether *item* is clearly a part of content and not some other object."""
     return isinstance(item, Mapping) and (is_text(part := read_part(item)) or _is_image(part))
 
@@ -91,7 +88,7 @@ def write_parts(parts: Iterable[Part], write: WritePart, *, keep_unknown: bool) 
 
 
 def text_only(parts: Iterable[Part]) -> str:
-    """Return *parts* as text, with a note in the place of each part that is none."""
+    """Return *parts* as text, with a note instead of each part that is not text."""
     return "\n".join(part["text"] if is_text(part) else f"[{_label(part)} left out]" for part in parts)
 
 
@@ -100,7 +97,7 @@ def data_url(part: Part) -> str:
     return part["url"] if "url" in part else f"data:{part['mime_type']};base64,{part['data']}"
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     """Return text as it is and any other value as JSON that reads the same for equal values."""
     if isinstance(value, str):
         return value
@@ -110,13 +107,13 @@ def as_text(value: Any) -> str:
         return canonical(value).decode()
 
 
-def _ordered(value: Any) -> Any:
+def _ordered(value: object) -> object:
     if isinstance(value, dict):
         return {key: _ordered(value[key]) for key in sorted(value)}
     return [_ordered(item) for item in value] if isinstance(value, list) else value
 
 
-def _read_image(item: Mapping[str, Any]) -> Part | None:
+def _read_image(item: Mapping[str, object]) -> Part | None:
     source = item.get("source")
     if isinstance(source, Mapping) and item.get("type") == "image":  # Anthropic
         return _image(source.get("media_type"), source.get("data"), source.get("url"))
@@ -130,7 +127,7 @@ def _read_image(item: Mapping[str, Any]) -> Part | None:
     return None
 
 
-def _image(mime_type: Any, data: Any, url: Any) -> Part | None:
+def _image(mime_type: object, data: object, url: object) -> Part | None:
     if isinstance(url, str):
         head, comma, body = url.partition(";base64,")
         if not (comma and head.startswith("data:image/")):

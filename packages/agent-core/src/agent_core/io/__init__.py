@@ -8,8 +8,6 @@ awaitable form nothing stands between the socket and the caller of an async stre
 
 from __future__ import annotations
 
-from agent_core.io.awaiting import AsyncIO
-from agent_core.io.background import run_awaitable
-from agent_core.io.waiting import SyncIO
+from agent_core.io.sync_io import SyncIO, run_awaitable
 
-__all__ = ["AsyncIO", "SyncIO", "run_awaitable"]
+__all__ = ["SyncIO", "run_awaitable"]

@@ -1,39 +1,26 @@
-"""The event loop on which callers without one of their own run awaitable work."""
+"""The event loop on which callers without one run awaitable work; loaded by the first that does."""
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import threading
+from concurrent.futures import CancelledError
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from agent_core.errors import RequestCancelled
-from agent_core.io.items import PATIENCE
-from agent_core.steps import Work
+from agent_core.io.items import CANCELLED, PATIENCE, close_async, next_item, not_closed, start_async
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Callable
 
-T = TypeVar("T")
-
-
-def run_awaitable(start: Callable[[], Awaitable[T]]) -> T:
-    """Run awaitable work from a thread that has no loop of its own, and wait for its result.
-
-    For plugins whose hook is synchronous and whose client is not.
-    """
-    return cast("T", run(Work(awaitable=start)))
+    from agent_core.steps import Work
 
 
-def run(work: Work[Any]) -> Any:
-    """Do the work and return its result, waiting for it in this thread."""
-    if work.blocking is not None:
-        return work.blocking()
-    import asyncio
-    from concurrent.futures import CancelledError
-
-    loop = background.get()
+def run_in_background(work: Work[Any]) -> Any:
+    """Do awaitable work on the background loop and return its result, waiting for it in this thread."""
+    loop = background.get()  # first: it may refuse, and a coroutine that is made must be awaited
     future = asyncio.run_coroutine_threadsafe(_await(work), loop)
     try:
         return future.result()
@@ -55,8 +42,6 @@ class _BackgroundLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def get(self) -> asyncio.AbstractEventLoop:
-        import asyncio
-
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -82,8 +67,6 @@ def _live(loop: asyncio.AbstractEventLoop) -> None:
 
 def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     """Close what lives on the loop, such as pools of connections, and the loop, before the process ends."""
-    import asyncio
-
     closing = asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop)
     with suppress(Exception):
         closing.result(PATIENCE)
@@ -92,3 +75,57 @@ def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
 
 
 background = _BackgroundLoop()
+
+
+class LoopPump:
+    """Advances an async iterator in one task on the background loop."""
+
+    def __init__(self, work: Work[Any], deliver: Callable[[Any], None]) -> None:
+        self._started_by = work
+        self._deliver = deliver
+        self._wanted = asyncio.Semaphore(0)
+        self._stopped = False
+        self._ended = threading.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._loop = background.get()
+        self._loop.call_soon_threadsafe(self._begin)
+
+    def want(self) -> None:
+        """Ask for one item more."""
+        self._loop.call_soon_threadsafe(self._wanted.release)
+
+    def stop(self) -> None:
+        """Ask for no more, and wait a moment for the iterator to close."""
+        self._stopped = True
+        self._loop.call_soon_threadsafe(self._cancel)
+        self._ended.wait(PATIENCE)
+
+    def _begin(self) -> None:
+        self._task = self._loop.create_task(self._work())
+        self._task.add_done_callback(self._end)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            not_closed(error)
+        self._ended.set()
+
+    async def _work(self) -> None:
+        iterator: AsyncIterator[Any] | None = None
+        try:
+            while not self._stopped:
+                await self._wanted.acquire()
+                try:
+                    if iterator is None:
+                        iterator = start_async(self._started_by)
+                    self._deliver((await next_item(iterator),))
+                except asyncio.CancelledError:  # ours if we stop; otherwise the stream cancelled itself
+                    self._deliver(CANCELLED)
+                except BaseException as error:  # noqa: BLE001 - raised again where it is read
+                    self._deliver(error)
+        finally:
+            await close_async(iterator)

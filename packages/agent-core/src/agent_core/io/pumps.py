@@ -7,22 +7,15 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from agent_core.io.background import background
 from agent_core.io.items import (
-    CANCELLED,
     ENDED,
-    PATIENCE,
-    close_async,
     close_iterator,
-    next_item,
     not_closed,
-    start_async,
 )
 from agent_core.io.workers import run_in_worker
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import Callable, Iterator
 
     from agent_core.steps import Work
 
@@ -39,7 +32,11 @@ class Pump(Protocol):
 
 def make_pump(work: Work[Any], deliver: Callable[[Any], None]) -> Pump:
     """Return the pump that suits the work; it calls *deliver* with each item or exception."""
-    return LoopPump(work, deliver) if work.blocking is None else ThreadPump(work.blocking, deliver)
+    if work.blocking is not None:
+        return ThreadPump(work.blocking, deliver)
+    from agent_core.io.background import LoopPump  # an event loop takes a while to load
+
+    return LoopPump(work, deliver)
 
 
 class ThreadPump:
@@ -75,61 +72,3 @@ class ThreadPump:
             close_iterator(iterator)
         except Exception as error:  # noqa: BLE001 - nobody reads it any more
             not_closed(error)
-
-
-class LoopPump:
-    """Advances an async iterator in one task on the background loop."""
-
-    def __init__(self, work: Work[Any], deliver: Callable[[Any], None]) -> None:
-        import asyncio
-
-        self._started_by = work
-        self._deliver = deliver
-        self._wanted = asyncio.Semaphore(0)
-        self._stopped = False
-        self._ended = threading.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._loop = background.get()
-        self._loop.call_soon_threadsafe(self._begin)
-
-    def want(self) -> None:
-        """Ask for one item more."""
-        self._loop.call_soon_threadsafe(self._wanted.release)
-
-    def stop(self) -> None:
-        """Ask for no more, and wait a moment for the iterator to close."""
-        self._stopped = True
-        self._loop.call_soon_threadsafe(self._cancel)
-        self._ended.wait(PATIENCE)
-
-    def _begin(self) -> None:
-        self._task = self._loop.create_task(self._work())
-        self._task.add_done_callback(self._end)
-
-    def _cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    def _end(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            not_closed(error)
-        self._ended.set()
-
-    async def _work(self) -> None:
-        import asyncio
-
-        iterator: AsyncIterator[Any] | None = None
-        try:
-            while not self._stopped:
-                await self._wanted.acquire()
-                try:
-                    if iterator is None:
-                        iterator = start_async(self._started_by)
-                    self._deliver((await next_item(iterator),))
-                except asyncio.CancelledError:  # ours if we stop; otherwise the stream cancelled itself
-                    self._deliver(CANCELLED)
-                except BaseException as error:  # noqa: BLE001 - raised again where it is read
-                    self._deliver(error)
-        finally:
-            await close_async(iterator)

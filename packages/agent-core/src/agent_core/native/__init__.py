@@ -1,6 +1,5 @@
 """Provider-native history, kept in step with the readable messages."""
 
-from agent_core.native.archive import Restored, restore, set_aside, without
 from agent_core.native.indices import (
     Composed,
     NewItems,
@@ -10,7 +9,6 @@ from agent_core.native.indices import (
     owners,
     patch_internal_metadata,
 )
-from agent_core.native.links import Seal, message_digest
 from agent_core.native.record import (
     ARCHIVE,
     INTEGRITY,
@@ -20,13 +18,19 @@ from agent_core.native.record import (
     REBUILT,
     ModelRuns,
     NativeHistory,
+    Restored,
+    Seal,
     add_run,
     item_models,
+    message_digest,
     model_runs,
     new_native,
     read_native,
     renew_native,
+    restore,
+    set_aside,
     share_beginning,
+    without,
     write_native,
 )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agent_core.frozen import FrozenDict
+from agent_core.frozen import Dicts, FrozenDict, JsonObject
 from agent_core.history import History
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def compose(
     """Put kept and new items in order and point each message at its own.
 
     Args:
-        messages: The messages as they shall be; those without an entry in *new* still carry
+        messages: The messages of the new session; those without an entry in *new* still carry
             their old indices.
         items: The old items.
         keep: Which old items stay.
@@ -95,26 +95,28 @@ def owners(messages: Iterable[Message], count: int) -> dict[int, list[int]] | No
     return owned
 
 
-def carry_internal_metadata(old: Sequence[Mapping[str, Any]], new: Sequence[FrozenDict]) -> list[FrozenDict]:
+def carry_internal_metadata(
+    old: Sequence[Mapping[str, object]], new: Sequence[FrozenDict]
+) -> list[FrozenDict]:
     """Return the new items with the `_metadata` of those they replace.
 
     Item by item where there are as many; otherwise the first new item inherits it all.
     """
     if len(old) == len(new):
         return [_with_internal(made, _internal(was)) for was, made in zip(old, new, strict=True)]
-    merged: dict[str, Any] = {}
+    merged: JsonObject = {}
     for was in old:
         merged.update(_internal(was))
     return [_with_internal(made, merged if place == 0 else None) for place, made in enumerate(new)]
 
 
-def _with_internal(item: FrozenDict, inherited: Mapping[str, Any] | None) -> FrozenDict:
+def _with_internal(item: FrozenDict, inherited: Mapping[str, object] | None) -> FrozenDict:
     if not inherited:
         return item
     return FrozenDict({**item, INTERNAL_METADATA: FrozenDict({**inherited, **_internal(item)})})
 
 
-def _internal(item: Mapping[str, Any]) -> dict[str, Any]:
+def _internal(item: Mapping[str, object]) -> JsonObject:
     found = item.get(INTERNAL_METADATA)
     return found if isinstance(found, dict) else {}
 
@@ -125,7 +127,7 @@ def inherit_internal_metadata(
     items: Sequence[FrozenDict],
     groups: Iterable[Sequence[int] | None],
 ) -> list[FrozenDict]:
-    """Return items made anew with the `_metadata` of the old items of the same messages.
+    """Return rebuilt items with the `_metadata` of the old items of the same messages.
 
     Args:
         old: The native history that is replaced; it need not be trusted, or even be a list.
@@ -145,9 +147,7 @@ def inherit_internal_metadata(
     return made
 
 
-def patch_internal_metadata(
-    items: list[dict[str, Any]], indices: Collection[int], patch: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def patch_internal_metadata(items: Dicts, indices: Collection[int], patch: Mapping[str, object]) -> Dicts:
     """Return the items with *patch* merged into the `_metadata` of those selected.
 
     Indices that are out of range are skipped; the same list comes back when nothing changes.

@@ -1,18 +1,97 @@
-"""A session's native history: read from its metadata, checked, extended, written back."""
+"""Native history as a session stores it: sealed against changes, set aside when the provider changes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any, TypeVar
 
-from agent_core.frozen import FrozenDict, FrozenList
+from agent_core.encoding import canonical
+from agent_core.frozen import FrozenDict, FrozenList, JsonObject, freeze
 from agent_core.history import History
-from agent_core.native.links import Seal, covered_messages
+from agent_core.messages import NATIVE_INDICES, Message
 from agent_core.session import Session
 
-if TYPE_CHECKING:
-    from agent_core.messages import Message
+# Integrity of a session as a hash chain.
+#
+# Each message and each native item has a link: a hash of the link before it and of itself. The last
+# links are stored with the session, so a change anywhere before them shows. Appending costs one link,
+# and since links are kept in memory for sessions that we made ourselves, so does checking.
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The links of a session: one per message that native history covers, one per native item."""
+
+    messages: History[bytes] = field(default_factory=History)
+    native: History[bytes] = field(default_factory=History)
+
+    def extend(self, messages: Iterable[Message], items: Iterable[Mapping[str, object]]) -> Seal:
+        """Return the seal after *messages* and native *items* were appended."""
+        parts = (_part(message_digest(m), m.metadata.get(NATIVE_INDICES)) for m in messages)
+        return Seal(_extend(self.messages, parts), _extend(self.native, map(canonical, items)))
+
+    @classmethod
+    def of_digests(
+        cls, digests: Iterable[tuple[bytes, object]], items: Iterable[Mapping[str, object]]
+    ) -> Seal:
+        """Return the seal of messages of which only digests and native indices are at hand."""
+        parts = (_part(digest, indices) for digest, indices in digests)
+        return cls(_extend(History(), parts), _extend(History(), map(canonical, items)))
+
+    def prefix(self, messages: int, native: int) -> Seal:
+        """Return the seal of the first messages and items."""
+        return Seal(self.messages.prefix(messages), self.native.prefix(native))
+
+    def to_dict(self) -> JsonObject:
+        """Return what is stored as ``native_messages_integrity``."""
+        return {
+            "version": _VERSION,
+            "messages": len(self.messages),
+            "head": _head(self.messages),
+            "native": len(self.native),
+            "native_head": _head(self.native),
+        }
+
+
+def message_digest(message: Message) -> bytes:
+    """Hash what a message says, wherever it stands in native history."""
+    fields = dict(message.frozen_dict())
+    if NATIVE_INDICES in message.metadata:
+        metadata = {key: value for key, value in message.metadata.items() if key != NATIVE_INDICES}
+        fields["metadata"] = metadata
+    return sha256(canonical(fields)).digest()
+
+
+def covered_messages(integrity: object, limit: int) -> int | None:
+    """Return how many messages a stored integrity value speaks of, or None if it makes no sense."""
+    if not isinstance(integrity, Mapping) or integrity.get("version") != _VERSION:
+        return None
+    count = integrity.get("messages")
+    return count if isinstance(count, int) and 0 <= count <= limit else None
+
+
+def _part(digest: bytes, indices: object) -> bytes:
+    return digest + canonical(indices)
+
+
+def _extend(links: History[bytes], parts: Iterable[bytes]) -> History[bytes]:
+    last = links[-1] if links else b""
+    added = []
+    for part in parts:
+        last = sha256(last + part).digest()
+        added.append(last)
+    return links.extend(added)
+
+
+def _head(links: History[bytes]) -> str:
+    return links[-1].hex() if links else ""
+
+
+# A session's native history: read from its metadata, checked, extended, written back.
 
 NATIVE_MESSAGES = "native_messages"
 INTEGRITY = "native_messages_integrity"
@@ -61,7 +140,7 @@ class NativeHistory:
 def new_native(
     messages: Iterable[Message], items: Iterable[FrozenDict], provider: str | None, models: ModelRuns
 ) -> NativeHistory:
-    """Return a native history whose links are all made anew."""
+    """Return a native history with all of its links computed."""
     kept = History.of(items)
     return NativeHistory(items=kept, provider=provider, models=models, seal=Seal().extend(messages, kept))
 
@@ -112,8 +191,8 @@ def write_native(
     messages: Iterable[Message],
     native: NativeHistory | None,
     *,
-    report: Mapping[str, Any] | None = None,
-    metadata: Mapping[str, Any] | None = None,
+    report: Mapping[str, object] | None = None,
+    metadata: Mapping[str, object] | None = None,
 ) -> Session:
     """Return *session* with other messages and the native history that goes with them.
 
@@ -144,7 +223,6 @@ def add_run(models: ModelRuns, model: str | None, count: int) -> ModelRuns:
 
 
 def item_models(models: ModelRuns) -> list[str | None]:
-    """Return the model of each item."""
     return [model for model, count in models for _ in range(count)]
 
 
@@ -179,7 +257,7 @@ def read_runs(stored: Any, count: int) -> ModelRuns:
     return runs if known == count else unknown
 
 
-def _read_provenance(stored: Any, count: int) -> tuple[str | None, ModelRuns]:
+def _read_provenance(stored: object, count: int) -> tuple[str | None, ModelRuns]:
     if not isinstance(stored, Mapping):
         return None, read_runs(None, count)
     return stored.get("provider"), read_runs(stored.get("models"), count)
@@ -188,3 +266,103 @@ def _read_provenance(stored: Any, count: int) -> tuple[str | None, ModelRuns]:
 def _write_provenance(native: NativeHistory) -> FrozenDict:
     runs = FrozenList([FrozenList(run) for run in native.models])
     return FrozenDict(provider=native.provider, models=runs)
+
+
+# Native history of the providers that a session is not talking to right now.
+#
+# When a request goes to another provider, the form that the first one made is set aside, together
+# with a digest of each message that it covers. Coming back, as much of it is used as the conversation
+# still begins with the same messages; what came later is converted like any new message.
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What could be used again: the first messages, pointing at these items."""
+
+    messages: list[Message]
+    items: Sequence[FrozenDict]
+    models: ModelRuns
+
+
+def set_aside(session: Session, native: NativeHistory) -> Session:
+    """Return the session with *native* kept under its provider's name."""
+    found = session.metadata.get(ARCHIVE)
+    archive = dict(found) if isinstance(found, Mapping) else {}
+    archive[str(native.provider)] = _entry(session.history.prefix(native.covered), native)
+    return session.with_metadata({ARCHIVE: freeze(archive)})
+
+
+def restore(session: Session, provider: str) -> tuple[Restored | None, str | None]:
+    """Return what *provider* had made of the messages with which the session still begins.
+
+    The second value says why what was set aside cannot be used, if something was and it cannot.
+    """
+    archive = session.metadata.get(ARCHIVE)
+    entry = archive.get(provider) if isinstance(archive, Mapping) else None
+    if entry is None:
+        return None, None
+    if not _is_intact(entry):
+        return None, f"what provider {provider!r} had made was changed outside of the core"
+    same = _same_beginning(session.messages, entry["digests"])
+    same, cut = _reusable(entry["indices"], same, len(entry[_ITEMS]))
+    if same == 0:
+        return None, None
+    messages = [
+        message.with_native_indices(None if indices is None else tuple(indices))
+        for message, indices in zip(session.history.prefix(same), entry["indices"], strict=False)
+    ]
+    models = model_runs(item_models(read_runs(entry.get("models"), len(entry[_ITEMS])))[:cut])
+    return Restored(messages, entry[_ITEMS][:cut], models), None
+
+
+def without(session: Session, provider: str) -> Session:
+    """Return the session without what was set aside for *provider*."""
+    archive = session.metadata.get(ARCHIVE) or {}
+    return session.with_metadata({ARCHIVE: freeze({k: v for k, v in archive.items() if k != provider})})
+
+
+_ITEMS = "native_messages"
+
+
+def _entry(messages: History[Message], native: NativeHistory) -> FrozenDict:
+    return FrozenDict(
+        native_messages=FrozenList(native.items),
+        models=FrozenList([FrozenList(run) for run in native.models]),
+        indices=FrozenList([message.metadata.get(NATIVE_INDICES) for message in messages]),
+        digests=FrozenList([message_digest(message).hex() for message in messages]),
+        integrity=FrozenDict(native.seal.to_dict()),
+    )
+
+
+def _is_intact(entry: Any) -> bool:
+    """Say whether an entry is still as it was written; anything may stand there."""
+    try:
+        digests = map(bytes.fromhex, entry["digests"])
+        seal = Seal.of_digests(zip(digests, entry["indices"], strict=True), entry[_ITEMS])
+        return bool(seal.to_dict() == entry["integrity"])
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
+def _same_beginning(messages: Sequence[Message], digests: Sequence[str]) -> int:
+    same = 0
+    for message, digest in zip(messages, digests, strict=False):
+        if message_digest(message).hex() != digest:
+            break
+        same += 1
+    return same
+
+
+def _reusable(indices: Sequence[Any], same: int, count: int) -> tuple[int, int]:
+    """Return how many of the *same* first messages can be used again, and how many items are theirs."""
+    if same == len(indices):
+        return same, count
+    if any(owned is None for owned in indices):
+        return 0, 0  # nobody knows where the items of the messages that changed are
+    while same:
+        before = max((index for owned in indices[:same] for index in owned), default=-1)
+        after: int = min((index for owned in indices[same:] for index in owned), default=count)
+        if before < after:
+            return same, after
+        same -= 1  # it shares an item with a message that changed
+    return 0, 0

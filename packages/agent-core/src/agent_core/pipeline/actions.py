@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING, Any
 from agent_core.actions import RESPONSE_FINALIZE, Action, check_inputs, match_triggers
 from agent_core.context import Context, build_context
 from agent_core.errors import AgentError, PluginError, SessionFormatError, UnknownActionError
-from agent_core.frozen import EMPTY, FrozenDict, FrozenList, freeze, thaw
+from agent_core.frozen import EMPTY, FrozenDict, FrozenList, JsonObject, State, freeze, thaw
 from agent_core.log import get_logger
 from agent_core.messages import check_message_dict, fold_foreign_fields
 from agent_core.native import OWNED_METADATA
 from agent_core.pipeline import chain
-from agent_core.pipeline.native_view import NativeView, native_view
-from agent_core.pipeline.rebuild import readable_messages, write_items
+from agent_core.pipeline.native_view import NativeView, native_view, readable_messages, write_items
 from agent_core.resolve.tools import gather_tools, provider_schemas
 from agent_core.steps import Flow, run_blocking
 
 if TYPE_CHECKING:
     from agent_core.pipeline.prepare import Draft
     from agent_core.pipeline.request import Request
-    from agent_core.plugin.feature import FeatureWrapper
-    from agent_core.plugin.native_side import NativeSideWrapper
+    from agent_core.plugin.feature import FeatureWrapper, NativeSideWrapper
     from agent_core.plugin.provider import BoundProvider
     from agent_core.resolve import Resolution
     from agent_core.session import Session
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 _log = get_logger("actions")
 _APPLIED = ("native_messages", "session_metadata", "final_messages")
 
-ActionRecord = dict[str, Any]
+ActionRecord = JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class ActionHost:
 
     provider: BoundProvider
     features: tuple[FeatureWrapper, ...]
-    state: dict[str, Any]
+    state: State
     context: Any
 
     def actions(self) -> list[Action]:
@@ -51,7 +49,6 @@ class ActionHost:
         return [action for plugin in plugins for action in plugin.get_actions(self.state, self.context)]
 
     def plugin(self, action: Action) -> NativeSideWrapper:
-        """Return the plugin that offers *action*."""
         plugins = (*self.provider.extensions, *self.features)
         return next(plugin for plugin in plugins if plugin.name == action.plugin)
 
@@ -70,7 +67,7 @@ class ResponseOutcome:
 
     finals: list[FrozenDict]
     native: FrozenList
-    metadata: dict[str, Any]
+    metadata: JsonObject
     results: list[ActionRecord]
 
 
@@ -95,8 +92,8 @@ def _ask_for_context(resolution: Resolution) -> bool:
 
 
 def session_action(
-    request: Request, plugin: str, action_id: str, params: Mapping[str, Any]
-) -> Flow[tuple[Session, dict[str, Any]]]:
+    request: Request, plugin: str, action_id: str, params: Mapping[str, object]
+) -> Flow[tuple[Session, JsonObject]]:
     """Run one action that somebody asked for."""
     host = open_host(request)
     actions = host.actions()
@@ -108,7 +105,7 @@ def session_action(
 
 
 def lifecycle_actions(
-    request: Request, triggers: Sequence[str], describe: Callable[[AgentError], Any] | None = None
+    request: Request, triggers: Sequence[str], describe: Callable[[AgentError], object] | None = None
 ) -> Flow[tuple[Session, list[ActionRecord]]]:
     """Run every action that waits for one of *triggers*; each sees what those before it changed.
 
@@ -170,8 +167,8 @@ def response_actions(
     trigger: str,
     outcome: ResponseOutcome,
     *,
-    extra: Mapping[str, Any] | None,
-    **described: Any,
+    extra: Mapping[str, object] | None,
+    **described: object,
 ) -> Flow[ResponseOutcome]:
     """Run the actions that wait for *trigger* and may still change a turn's final messages."""
     actions = host.actions()
@@ -195,10 +192,10 @@ def _run(
     request: Request,
     host: ActionHost,
     action: Action,
-    inputs: Mapping[str, Any],
-    owned: Mapping[str, Any],
+    inputs: Mapping[str, object],
+    owned: Mapping[str, object],
     actions: Sequence[Action],
-) -> Flow[tuple[Session, dict[str, Any]]]:
+) -> Flow[tuple[Session, JsonObject]]:
     view = native_view(request, host.state, host.context)
     context = build_context({**_layer_one(host, request.session), **owned}, request.extra)
     native = FrozenList(view.native.items.to_list())
@@ -211,17 +208,17 @@ def _execute(
     action: Action,
     session: Session,
     native: FrozenList,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, object],
     context: Context,
-) -> Flow[dict[str, Any]]:
+) -> Flow[JsonObject]:
     plugin = host.plugin(action)
-    run: Callable[[], dict[str, Any]] = partial(
+    run: Callable[[], JsonObject] = partial(
         plugin.execute_action, action.id, session, native, freeze(inputs), context, host.state
     )
     return (yield from run_blocking(run))
 
 
-def _layer_one(host: ActionHost, session: Session) -> dict[str, Any]:
+def _layer_one(host: ActionHost, session: Session) -> JsonObject:
     frozen, context = session.frozen_dict(), host.context
     return {
         "core": context["core"],
@@ -234,7 +231,7 @@ def _layer_one(host: ActionHost, session: Session) -> dict[str, Any]:
 
 
 def _apply(
-    request: Request, host: ActionHost, view: NativeView, action: Action, result: Mapping[str, Any]
+    request: Request, host: ActionHost, view: NativeView, action: Action, result: Mapping[str, object]
 ) -> Session:
     """Return the session after an action: its native messages, its metadata, or neither, replaced."""
     session = request.session
@@ -258,7 +255,7 @@ def _recognise(items: FrozenList, before: Sequence[FrozenDict]) -> FrozenList:
     known = list(before)
     originals = {id(item) for item in known}
 
-    def count_stayed(now: Sequence[Any], was: Sequence[Any]) -> int:
+    def count_stayed(now: Sequence[object], was: Sequence[object]) -> int:
         pairs = zip(now, was, strict=False)
         same = (n is w or (id(n) not in originals and n == w) for n, w in pairs)
         return sum(1 for _ in takewhile(bool, same))
@@ -272,7 +269,7 @@ def _apply_to_turn(
     session: Session,
     action: Action,
     outcome: ResponseOutcome,
-    result: Mapping[str, Any],
+    result: Mapping[str, object],
     actions: Sequence[Action],
 ) -> ResponseOutcome:
     finals = _messages(action, result)
@@ -287,7 +284,7 @@ def _apply_to_turn(
     )
 
 
-def metadata_patch(action: Action, result: Mapping[str, Any]) -> dict[str, Any]:
+def metadata_patch(action: Action, result: Mapping[str, object]) -> JsonObject:
     """Return what an action wants in the session's metadata, without the keys that are the core's."""
     patch = result.get("session_metadata")
     if patch is None:
@@ -302,7 +299,7 @@ def metadata_patch(action: Action, result: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in patch.items() if key not in refused}
 
 
-def merge_metadata(metadata: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+def merge_metadata(metadata: Mapping[str, object], patch: Mapping[str, object]) -> JsonObject:
     """Return the patch with its `overrides` laid over those that are there; other keys replace."""
     merged = dict(patch)
     old, new = metadata.get("overrides"), patch.get("overrides")
@@ -311,17 +308,17 @@ def merge_metadata(metadata: Mapping[str, Any], patch: Mapping[str, Any]) -> dic
     return merged
 
 
-def _messages(action: Action, result: Mapping[str, Any]) -> FrozenList | None:
+def _messages(action: Action, result: Mapping[str, object]) -> FrozenList | None:
     finals = _dicts(action, result, "final_messages")
     for message in finals or ():
         try:
             check_message_dict(fold_foreign_fields(message))
         except SessionFormatError as error:
-            raise _bad_result(action, f"final_messages has one that is no message: {error}") from error
+            raise _bad_result(action, f"final_messages has an item that is not a message: {error}") from error
     return finals
 
 
-def _dicts(action: Action, result: Mapping[str, Any], key: str) -> FrozenList | None:
+def _dicts(action: Action, result: Mapping[str, object], key: str) -> FrozenList | None:
     if key not in result:
         return None
     value = result[key]
@@ -330,7 +327,7 @@ def _dicts(action: Action, result: Mapping[str, Any], key: str) -> FrozenList | 
     return FrozenList(map(freeze, value))
 
 
-def _public(action: Action, result: Mapping[str, Any], actions: Sequence[Action]) -> dict[str, Any]:
+def _public(action: Action, result: Mapping[str, object], actions: Sequence[Action]) -> JsonObject:
     """Return what the caller sees of a result; a `display` passes the validator first."""
     public = {key: thaw(value) for key, value in result.items() if key not in _APPLIED}
     if "display" not in public:
@@ -351,7 +348,7 @@ def _is_runnable(actions: Sequence[Action], plugin: str, action_id: str) -> bool
     return not known or any(action.id == action_id and action.is_manual for action in known)
 
 
-def _record(action: Action, public: dict[str, Any]) -> ActionRecord:
+def _record(action: Action, public: JsonObject) -> ActionRecord:
     return {**_about(action), "result": public}
 
 

@@ -6,15 +6,16 @@ A chain is a loop in which each plugin receives what the one before it returned.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_core.errors import PluginError, SessionFormatError
-from agent_core.frozen import FrozenDict, FrozenList
+from agent_core.frozen import FrozenDict, FrozenList, JsonObject, State
 from agent_core.messages import NATIVE_INDICES, Message, check_message_dict, fold_foreign_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from agent_core.pipeline.ledger import Ledger
     from agent_core.plugin.base import PluginWrapper
     from agent_core.resolve import Resolution
 
@@ -27,14 +28,14 @@ class Converted:
 
     Attributes:
         items: The result of the whole chain.
-        groups: For each message, the indices of its items; None where that cannot be told.
+        groups: For each message, the indices of its items; None where that is unknown.
     """
 
     items: FrozenList
     groups: Groups
 
 
-def init_state(resolution: Resolution, config: FrozenDict, context: Any) -> dict[str, Any]:
+def init_state(resolution: Resolution, config: FrozenDict, context: object) -> JsonObject:
     """Return the state that all plugins of a request share."""
     state = resolution.provider.init(config, context)
     for feature in resolution.features:
@@ -43,9 +44,8 @@ def init_state(resolution: Resolution, config: FrozenDict, context: Any) -> dict
 
 
 def to_native(
-    resolution: Resolution, messages: Sequence[Message], state: dict[str, Any], context: Any
+    resolution: Resolution, messages: Sequence[Message], state: State, context: object
 ) -> Converted:
-    """Return the native form of *messages*."""
     dicts = FrozenList([message.frozen_dict() for message in messages])
     made = resolution.provider.provider.to_native(dicts, state, context)
     items = made
@@ -57,19 +57,31 @@ def to_native(
     return Converted(items, _follow(groups, made, items))
 
 
-def from_native(resolution: Resolution, native: FrozenList, state: dict[str, Any], context: Any) -> Converted:
-    """Return the readable form of *native*; the groups say which native items each message is of."""
+def from_native(
+    resolution: Resolution,
+    native: FrozenList,
+    state: State,
+    context: object,
+    keep: Callable[[str, FrozenList, FrozenList], FrozenList] | None = None,
+) -> Converted:
+    """Return the readable form of *native*; the groups say which native items each message is of.
+
+    Args:
+        keep: Returns what to take over of a plugin's messages, by its name and what it was given.
+    """
     provider = resolution.provider
     messages = _checked(provider.provider, provider.provider.from_native(native, state, context))
     for plugin in (*provider.extensions, *resolution.features):
         made = plugin.from_native(native, messages, state, context)
-        messages = made if made is messages else _checked(plugin, made)
+        if made is not messages:
+            made = _checked(plugin, made)
+            messages = made if keep is None else keep(plugin.name, messages, made)
     return Converted(messages, _groups_of_messages(resolution, native, messages, state, context))
 
 
 def initialize(
-    resolution: Resolution, native: FrozenList, state: dict[str, Any], context: Any
-) -> tuple[FrozenList, dict[str, Any]]:
+    resolution: Resolution, native: FrozenList, state: State, context: object
+) -> tuple[FrozenList, State]:
     """Let every plugin prepare the request."""
     native, state = resolution.provider.initialize_request(native, state, context)
     for feature in resolution.features:
@@ -78,13 +90,23 @@ def initialize(
 
 
 def finalize(
-    resolution: Resolution, finals: FrozenList, native: FrozenList, state: dict[str, Any], context: Any
-) -> tuple[FrozenList, FrozenList, dict[str, Any]]:
+    resolution: Resolution,
+    finals: FrozenList,
+    native: FrozenList,
+    state: State,
+    context: object,
+    ledger: Ledger,
+) -> tuple[FrozenList, FrozenList, State]:
     """Let every plugin have its last word on the turn's native messages."""
-    finals, native, state = resolution.provider.finalize(finals, native, state, context)
-    for feature in resolution.features:
-        finals, native, state = feature.finalize(finals, native, state, context)
-    return finals, native, state
+    provider = resolution.provider.provider
+    last, items, state = provider.finalize(native, state, context)
+    native = ledger.take_native(provider.name, "finalize", native, items, finals)
+    finals, native = ledger.settle(provider.name, "finalize", finals, last, native)
+    for plugin in (*resolution.provider.extensions, *resolution.features):
+        changed, items, state = plugin.finalize(finals, native, state, context)
+        native = ledger.take_adjusted(plugin.name, "finalize", native, items, finals)
+        finals = ledger.take_finals(plugin.name, "finalize", finals, changed)
+    return finals, ledger.cover(finals, native), state
 
 
 def _checked(plugin: PluginWrapper, messages: FrozenList) -> FrozenList:
@@ -98,7 +120,7 @@ def _checked(plugin: PluginWrapper, messages: FrozenList) -> FrozenList:
 
 
 def _groups_of_provider(
-    resolution: Resolution, dicts: FrozenList, made: FrozenList, state: dict[str, Any], context: Any
+    resolution: Resolution, dicts: FrozenList, made: FrozenList, state: State, context: object
 ) -> Groups:
     """Ask again message by message, and believe it if the sum is the same.
 
@@ -116,7 +138,7 @@ def _groups_of_provider(
 
 
 def _groups_of_messages(
-    resolution: Resolution, native: FrozenList, messages: FrozenList, state: dict[str, Any], context: Any
+    resolution: Resolution, native: FrozenList, messages: FrozenList, state: State, context: object
 ) -> Groups:
     declared = [_declared(message, len(native)) for message in messages]
     if messages and all(indices is not None for indices in declared):

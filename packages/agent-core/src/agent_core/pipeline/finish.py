@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import AgentError, RequestCancelled
 from agent_core.events import FinalEvent
-from agent_core.frozen import FrozenDict, FrozenList, freeze, thaw
+from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, freeze, thaw
 from agent_core.log import get_logger
 from agent_core.messages import NATIVE_INDICES, Message
 from agent_core.native import write_native
 from agent_core.pipeline import chain
 from agent_core.pipeline.actions import ResponseOutcome, merge_metadata, run_response_actions
-from agent_core.pipeline.native_view import rebuilt
-from agent_core.pipeline.rebuild import read_message, readable_messages, write_items
+from agent_core.pipeline.native_view import read_message, readable_messages, rebuilt, write_items
 
 if TYPE_CHECKING:
     from agent_core.pipeline.prepare import Draft
@@ -37,7 +37,7 @@ class TurnResult:
     """
 
     session: Session
-    messages: list[dict[str, Any]]
+    messages: Dicts
     interrupted: bool = False
     left: bool = False
 
@@ -69,19 +69,18 @@ def finish(request: Request, draft: Draft) -> Flow[TurnResult]:
 
 
 def _finalize(request: Request, draft: Draft) -> Draft:
+    provider, ledger = request.resolution.provider.name, draft.ledger
     try:
         finals, native, state = chain.finalize(
-            request.resolution, draft.finals, draft.native, draft.state, draft.context
+            request.resolution, draft.finals, draft.native, draft.state, draft.context, ledger
         )
     except AgentError as error:
         if draft.interrupted is None:
             raise
         # A plugin may have nothing to finalize yet when the turn is stopped early.
         _log.warning("interrupted_turn_not_finalized", error=str(error))
-        finals, native, state = draft.finals, draft.native, draft.state
-    if finals and len(native) == draft.baseline:
-        # A provider that leaves its finals out of the history still wants them back next time.
-        native = FrozenList([*native, *finals])
+        finals, native = ledger.settle(provider, "finalize", draft.finals, (), draft.native)
+        native, state = ledger.cover(finals, native), draft.state
     return replace(draft, finals=finals, native=native, state=state)
 
 
@@ -96,7 +95,8 @@ def _behind_what_is_kept(draft: Draft) -> Draft:
 
 def _readable_finals(request: Request, draft: Draft) -> list[FrozenDict]:
     """Return the turn's messages in readable form, each knowing its native items."""
-    converted = chain.from_native(request.resolution, draft.finals, draft.state, draft.context)
+    keep = partial(_keep_readable, draft)
+    converted = chain.from_native(request.resolution, draft.finals, draft.state, draft.context, keep)
     places = _places(draft)
     located = [
         None if group is None else [places[index] for index in group if index in places]
@@ -109,13 +109,17 @@ def _readable_finals(request: Request, draft: Draft) -> list[FrozenDict]:
     ]
 
 
+def _keep_readable(draft: Draft, plugin: str, before: FrozenList, made: FrozenList) -> FrozenList:
+    return draft.ledger.take_readable(plugin, "from_native_messages", before, made, draft.session.history)
+
+
 def _places(draft: Draft) -> dict[int, int]:
     """Return where each of the finals stands in native history."""
     found = _match(draft.finals, draft.native[draft.baseline :])
     return {index: draft.baseline + place for index, place in found.items()}
 
 
-def _match(items: Sequence[Any], among: list[Any]) -> dict[int, int]:
+def _match(items: Sequence[object], among: list[Any]) -> dict[int, int]:
     """Return for each of *items* its place *among* others, in order; some may have none."""
     found: dict[int, int] = {}
     at = 0
@@ -157,12 +161,14 @@ def _commit(request: Request, draft: Draft, outcome: ResponseOutcome) -> TurnRes
     """Put the turn's messages and native history into a new session."""
     pointed = _point(draft, outcome)
     finals = [read_message(request, message) for message in pointed]
-    draft = replace(draft, native=outcome.native)
     metadata = _merged(draft.session.metadata, _state_patch(draft), outcome.metadata)
-    if draft.restructured:
-        session = _restructure(request, draft, finals, metadata)
+    before = draft.native[: draft.baseline]
+    if outcome.native is not draft.native and outcome.native[: draft.baseline] != before:
+        session = _restructure(request, draft, outcome.native, finals, metadata)
+    elif draft.restructured or (draft.ledger.revisions and not draft.chosen):
+        session = _revise(request, draft, outcome.native, finals, metadata)
     else:
-        session = _append(request, draft, finals, metadata)
+        session = _append(request, draft, outcome.native, finals, metadata)
     messages = [thaw(message) for message in pointed]
     return TurnResult(session, messages, interrupted=draft.interrupted is not None)
 
@@ -182,29 +188,71 @@ def _point(draft: Draft, outcome: ResponseOutcome) -> list[FrozenDict]:
     return [_annotate(message, indices) for message, indices in zip(outcome.finals, located, strict=True)]
 
 
-def _relocate(indices: Any, places: Mapping[int, int]) -> list[int] | None:
+def _relocate(indices: object, places: Mapping[int, int]) -> list[int] | None:
     return [places[index] for index in indices if index in places] if isinstance(indices, list) else None
 
 
-def _append(request: Request, draft: Draft, finals: list[Message], metadata: Mapping[str, Any]) -> Session:
-    added = draft.native[draft.baseline :]
-    native = draft.before.extend(finals, added, request.resolution.model)
+def _append(
+    request: Request, draft: Draft, native: FrozenList, finals: list[Message], metadata: Mapping[str, object]
+) -> Session:
+    added = native[draft.baseline :]
+    extended = draft.before.extend(finals, added, request.resolution.model)
     messages = draft.session.history.extend(finals)
-    return write_native(draft.session, messages, native, report=draft.report, metadata=metadata)
+    report = _report(request, draft, draft.report, len(messages))
+    return write_native(draft.session, messages, extended, report=report, metadata=metadata)
+
+
+def _revise(
+    request: Request, draft: Draft, native: FrozenList, finals: list[Message], metadata: Mapping[str, object]
+) -> Session:
+    """Earlier history was changed before the model was asked, or its items after: add the turn to that."""
+    messages = list(draft.session.messages)
+    detail = "; ".join(map(_describe_revision, draft.ledger.revisions))
+    if draft.restructured:
+        detail = "a plugin changed earlier history"
+        messages = readable_messages(
+            request, draft.ledger.asked, messages, draft.before.items, draft.state, draft.context
+        )
+    messages += finals
+    changed = draft.report or rebuilt(request, "plugin", detail, len(messages))
+    report = _report(request, draft, changed, len(messages))
+    return write_items(
+        request, draft.session, draft.before, messages, native, report=report, metadata=metadata
+    )
 
 
 def _restructure(
-    request: Request, draft: Draft, finals: list[Message], metadata: Mapping[str, Any]
+    request: Request, draft: Draft, native: FrozenList, finals: list[Message], metadata: Mapping[str, object]
 ) -> Session:
-    """A plugin changed what came before: read the transcript anew from native history."""
+    """An action changed what came before: read the transcript again from native history."""
     known, items = draft.session.messages, draft.before.items
-    messages = readable_messages(request, draft.native, known, items, draft.state, draft.context)
+    messages = readable_messages(request, native, known, items, draft.state, draft.context)
     if finals and len(finals) <= len(messages):
         messages[-len(finals) :] = _with_turn(messages[-len(finals) :], finals)
-    report = draft.report or rebuilt(request, "plugin", "a plugin changed earlier history", len(messages))
+    changed = draft.report or rebuilt(request, "plugin", "a plugin changed earlier history", len(messages))
+    report = _report(request, draft, changed, len(messages))
     return write_items(
-        request, draft.session, draft.before, messages, draft.native, report=report, metadata=metadata
+        request, draft.session, draft.before, messages, native, report=report, metadata=metadata
     )
+
+
+def _report(request: Request, draft: Draft, report: FrozenDict | None, count: int) -> FrozenDict | None:
+    """Return the report with what hooks returned that was not taken over."""
+    problems = draft.ledger.problems
+    if not problems:
+        return report
+    for problem in problems:
+        _log.warning("hook_not_followed", **problem)
+    detail = "; ".join(map(_describe_revision, problems))
+    if report is None:
+        report = rebuilt(request, "mended", detail, count)
+    else:
+        report = FrozenDict({**report, "detail": f"{report['detail']}; {detail}"})
+    return FrozenDict({**report, "problems": FrozenList(problems)})
+
+
+def _describe_revision(entry: FrozenDict) -> str:
+    return f"plugin {entry['plugin']!r}, hook {entry['hook']!r}, {entry['problem']}"
 
 
 def _with_turn(read: Sequence[Message], finals: Sequence[Message]) -> list[Message]:
@@ -214,13 +262,13 @@ def _with_turn(read: Sequence[Message], finals: Sequence[Message]) -> list[Messa
     ]
 
 
-def _merged(metadata: Mapping[str, Any], *patches: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(metadata: Mapping[str, object], *patches: Mapping[str, object]) -> JsonObject:
     merged = dict(metadata)
     for patch in patches:
         merged |= merge_metadata(merged, patch)
     return merged
 
 
-def _state_patch(draft: Draft) -> dict[str, Any]:
+def _state_patch(draft: Draft) -> JsonObject:
     patch = draft.state.get("session_metadata_patch")
     return dict(patch) if isinstance(patch, Mapping) else {}

@@ -9,27 +9,109 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from agent_core.frozen import FrozenDict
+from agent_core.errors import PluginError, SessionFormatError
+from agent_core.frozen import FrozenDict, State
 from agent_core.history import History
+from agent_core.messages import Message, fold_foreign_fields
 from agent_core.native import (
     NATIVE_MESSAGES,
     NativeHistory,
     Seal,
     inherit_internal_metadata,
+    item_models,
+    model_runs,
     new_native,
     read_native,
+    renew_native,
     restore,
     set_aside,
     without,
     write_native,
 )
+from agent_core.pipeline import chain
 from agent_core.pipeline.chain import Groups, to_native
 
 if TYPE_CHECKING:
-    from agent_core.messages import Message
+    from collections.abc import Mapping, Sequence
+
+    from agent_core.frozen import FrozenList
     from agent_core.pipeline.request import Request
     from agent_core.resolve import Resolution
     from agent_core.session import Session
+
+
+# The transcript, read again from native history.
+
+
+def readable_messages(
+    request: Request,
+    native: FrozenList,
+    known: Sequence[Message],
+    known_items: Sequence[FrozenDict],
+    state: State,
+    context: object,
+) -> list[Message]:
+    """Return the messages that *native* stands for.
+
+    A message of *known* whose native items are all still there is kept as it is, with its metadata;
+    the others are made by the provider, extensions and features. One that never had an item, such as a
+    system message which the provider sends elsewhere, stays behind the message before it.
+    """
+    converted = chain.from_native(request.resolution, native, state, context)
+    familiar = _by_items(known, known_items)
+    followers = _itemless(known)
+    messages = list(followers.pop(None, ()))
+    for message, group in zip(converted.items, converted.groups, strict=True):
+        found = None if group is None else familiar.get(tuple(id(native[index]) for index in group))
+        made = read_message(request, message) if found is None else found
+        messages.append(made.with_native_indices(group))
+        if found is not None:
+            messages += followers.pop(id(found), ())
+    return messages
+
+
+def write_items(
+    request: Request,
+    session: Session,
+    before: NativeHistory,
+    messages: Sequence[Message],
+    items: FrozenList,
+    **written: Any,
+) -> Session:
+    """Return the session with changed native history; items that were there keep their model."""
+    origin = {id(item): name for item, name in zip(before.items, item_models(before.models), strict=True)}
+    models = model_runs(origin.get(id(item), request.resolution.model) for item in items)
+    history, native = renew_native(before, session.history, messages, items, models)
+    return write_native(session, history, native, **written)
+
+
+def _by_items(messages: Sequence[Message], items: Sequence[FrozenDict]) -> dict[tuple[int, ...], Message]:
+    listed = list(items)
+    return {
+        tuple(id(listed[index]) for index in message.native_indices): message
+        for message in messages
+        if message.native_indices and max(message.native_indices) < len(listed)
+    }
+
+
+def _itemless(messages: Sequence[Message]) -> dict[int | None, list[Message]]:
+    """Return the messages without native items, by the identity of the one before them, or None."""
+    found: dict[int | None, list[Message]] = {}
+    before = None
+    for message in messages:
+        if message.native_indices == ():
+            found.setdefault(before, []).append(message)
+        else:
+            before = id(message)
+    return found
+
+
+def read_message(request: Request, message: Mapping[str, object]) -> Message:
+    """Return a plugin's readable message as a `Message`; fields that it lacks go into its metadata."""
+    try:
+        return Message.from_dict(fold_foreign_fields(message))
+    except SessionFormatError as error:
+        raise PluginError(request.resolution.provider.name, "from_native_messages", str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +119,7 @@ class NativeView:
     """A session whose native history covers all of its messages.
 
     Attributes:
-        report: What had to be made anew, and why; None if nothing had to.
+        report: What had to be rebuilt, and why; None if nothing had to.
     """
 
     session: Session
@@ -45,7 +127,7 @@ class NativeView:
     report: FrozenDict | None = None
 
 
-def native_view(request: Request, state: dict[str, Any], context: Any) -> NativeView:
+def native_view(request: Request, state: State, context: object) -> NativeView:
     """Return the request's session with native history for its provider, covering every message."""
     view = _trusted_part(request)
     pending = view.session.history[view.native.covered :]
@@ -72,7 +154,7 @@ def _inherit(
 
 
 def convert(
-    resolution: Resolution, messages: list[Message], start: int, state: dict[str, Any], context: Any
+    resolution: Resolution, messages: list[Message], start: int, state: State, context: object
 ) -> tuple[list[Message], list[FrozenDict]]:
     """Return messages pointing at their native items, and the items, which will stand at *start*."""
     converted = to_native(resolution, messages, state, context)

@@ -3,18 +3,93 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agent_core.frozen import FrozenDict, FrozenList
+from agent_core.errors import ArgumentTypeError
+from agent_core.frozen import FrozenDict, FrozenList, State
+from agent_core.messages import Message
 from agent_core.pipeline import chain
+from agent_core.pipeline.chain import to_native
+from agent_core.pipeline.ledger import Ledger
 from agent_core.pipeline.native_view import native_view, rebuilt
-from agent_core.pipeline.sending import chosen_items
 from agent_core.resolve.tools import gather_tools, provider_schemas
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agent_core.native import NativeHistory
+    from agent_core.pipeline.native_view import NativeView
     from agent_core.pipeline.request import Request
+    from agent_core.resolve import Resolution
     from agent_core.session import Session
+
+
+# What of a conversation is sent, where a caller chooses: the session keeps everything all the same.
+#
+# The caller sees the session's messages and returns those to send, in its order and with others among
+# them. A message of the session is sent in the provider's own form, which the session has already; any
+# other is converted for this request alone.
+
+
+def chosen_items(request: Request, view: NativeView, state: State, context: object) -> FrozenList:
+    """Return the native items of the messages that the request's `transform` chose."""
+    assert request.transform is not None
+    messages = view.session.history.to_list()
+    chosen = _checked(request.transform(tuple(messages)))
+    own = _own_items(messages, view.native.items.to_list())
+    if own is None:
+        return to_native(request.resolution, chosen, state, context).items
+    front, items_of = own
+    items = list(front)
+    added: list[Message] = []
+    for message in chosen:
+        known = items_of.pop(id(message), None)
+        if known is None:
+            added.append(message)
+            continue
+        items += _converted(request, added, state, context)
+        added = []
+        items += known
+    items += _converted(request, added, state, context)
+    return FrozenList(items)
+
+
+def _checked(chosen: Any) -> list[Message]:
+    messages = list(chosen)
+    for message in messages:
+        if not isinstance(message, Message):
+            raise ArgumentTypeError(f"transform must return messages, not {type(message).__name__}")
+    return messages
+
+
+def _own_items(
+    messages: Sequence[Message], items: Sequence[FrozenDict]
+) -> tuple[list[FrozenDict], dict[int, list[FrozenDict]]] | None:
+    """Return the items in front of all messages, and those of each message by its identity.
+
+    An item that several messages share goes with the first, one that belongs to nobody with the item
+    before it. None if the items of some message are not known.
+    """
+    owner: dict[int, int] = {}
+    for message in messages:
+        if message.native_indices is None:
+            return None
+        for index in message.native_indices:
+            owner.setdefault(index, id(message))
+    front: list[FrozenDict] = []
+    items_of: dict[int, list[FrozenDict]] = {id(message): [] for message in messages}
+    current = None
+    for index, item in enumerate(items):
+        current = owner.get(index, current)
+        (front if current is None else items_of[current]).append(item)
+    return front, items_of
+
+
+def _converted(
+    request: Request, messages: list[Message], state: State, context: object
+) -> FrozenList | list[FrozenDict]:
+    return to_native(request.resolution, messages, state, context).items if messages else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +103,7 @@ class Draft:
         baseline: How many of them were there before the model was asked.
         state: What the plugins share during this request.
         finals: The native messages that this turn has brought so far.
+        ledger: What hooks did to that since the model was asked.
         report: What had to be rebuilt on the way.
         chosen: True if what is sent was chosen for this request, so that only what the turn adds is kept.
         interrupted: Why the turn ended early, or None.
@@ -37,20 +113,18 @@ class Draft:
     before: NativeHistory
     native: FrozenList
     baseline: int
-    state: dict[str, Any]
+    state: State
     context: Any
     finals: FrozenList
+    ledger: Ledger
     report: FrozenDict | None
     chosen: bool = False
     interrupted: str | None = None
 
     @property
     def restructured(self) -> bool:
-        """True if a plugin changed native history itself, not only added to its end."""
-        kept = len(self.before.items)
-        if self.chosen:
-            return False
-        return self.baseline != kept or self.native[:kept] != self.before.items
+        """True if a plugin changed the conversation before the model was asked."""
+        return not self.chosen and self.ledger.asked != self.before.items
 
 
 def prepare(request: Request) -> Draft:
@@ -77,9 +151,23 @@ def prepare(request: Request) -> Draft:
         state=state,
         context=context,
         finals=FrozenList(),
+        ledger=Ledger(native, partial(_read, resolution, state, context), partial(_roles, view, native)),
         chosen=request.transform is not None,
         report=_repaired(request, repairs) if repairs else view.report,
     )
+
+
+def _read(resolution: Resolution, state: State, context: object, items: Sequence[FrozenDict]) -> FrozenList:
+    return resolution.provider.provider.from_native(FrozenList(items), state, context)
+
+
+def _roles(view: NativeView, sent: FrozenList) -> dict[int, str]:
+    """Return whose words the items are that were sent, if that is all of native history as it was."""
+    if view.native.items != sent:
+        return {}
+    return {
+        index: message.role for message in view.session.messages for index in message.native_indices or ()
+    }
 
 
 def _repaired(request: Request, repairs: list[str]) -> FrozenDict:

@@ -1,4 +1,4 @@
-"""One request: who takes part, for whom, and what plugins are told about it."""
+"""One request: who takes part, for whom, and what plugins learn about it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_core.context import Context, build_context
-from agent_core.frozen import FrozenDict, FrozenList
+from agent_core.frozen import FrozenDict, FrozenList, JsonObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from agent_core.cancellation import CancellationToken
     from agent_core.messages import Message
     from agent_core.resolve import Resolution
     from agent_core.resolve.tools import ToolTable
@@ -28,14 +29,14 @@ class Request:
         transform: Chooses what of the conversation is sent; None sends all of it.
     """
 
-    core: Any
+    core: object
     resolution: Resolution
     session: Session
     operation: str
     request_id: str | None = None
     stream: bool = False
-    cancellation: Any = None
-    extra: Mapping[str, Any] | None = None
+    cancellation: CancellationToken | None = None
+    extra: Mapping[str, object] | None = None
     transform: Callable[[Sequence[Message]], Sequence[Message]] | None = None
 
     def needs_context(self) -> bool:
@@ -47,7 +48,7 @@ class Request:
         )
 
     def context(self, tools: ToolTable | None = None) -> Context:
-        """Return what this request's plugins are told."""
+        """Return the context of this request's plugins."""
         owned = {**self._about(tools), "session": self.session.frozen_dict()}
         return build_context(owned, self.extra)
 
@@ -55,7 +56,7 @@ class Request:
         """Return the same without the conversation, which is the part that can be long."""
         return build_context(self._about(tools), self.extra)
 
-    def _about(self, tools: ToolTable | None) -> dict[str, Any]:
+    def _about(self, tools: ToolTable | None) -> JsonObject:
         return {
             **plugin_context(self.core, self.resolution, tools),
             "request_id": self.request_id,
@@ -63,9 +64,9 @@ class Request:
         }
 
 
-def plugin_context(core: Any, resolution: Resolution, tools: ToolTable | None = None) -> dict[str, Any]:
+def plugin_context(core: object, resolution: Resolution, tools: ToolTable | None = None) -> JsonObject:
     """Return the part of the context that depends only on the configuration."""
-    described: dict[str, Any] = {}
+    described: JsonObject = {}
     if tools is not None:
         described = {"available_tools": FrozenList(tools.available), "tools": FrozenList(tools.effective)}
     return {

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from agent_core.context import complete_context
 from agent_core.display import clean_tool_display
 from agent_core.display.text import clean
-from agent_core.errors import AgentError, ToolError
-from agent_core.frozen import freeze, thaw
+from agent_core.errors import AgentError, ToolError, closest
+from agent_core.frozen import JsonObject, freeze, thaw
 from agent_core.interop import InspectedCall, unwrap_call
 from agent_core.log import get_logger
-from agent_core.pipeline.arguments import argument_problem
-from agent_core.pipeline.tool_messages import error_message
+from agent_core.pipeline.tool_messages import argument_problem, error_message
 from agent_core.plugin.tool import ToolInvocation, default_preview
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agent_core.cancellation import CancellationToken
     from agent_core.resolve import Resolution
     from agent_core.resolve.tools import ToolBinding, ToolTable
 
@@ -34,9 +34,9 @@ class ToolHost:
 
     resolution: Resolution
     table: ToolTable
-    core: Any
-    cancellation: Any = None
-    extra: Mapping[str, Any] | None = None
+    core: object
+    cancellation: CancellationToken | None = None
+    extra: Mapping[str, object] | None = None
 
     @property
     def is_cancelled(self) -> bool:
@@ -44,7 +44,7 @@ class ToolHost:
         return self.cancellation is not None and self.cancellation.cancelled
 
     def context(self) -> Mapping[str, Any]:
-        """Return what tools are told; layers above may have said more already."""
+        """Return the context of tools; layers above may have added to it already."""
         owned = {"core": self.core, "config": self.resolution.config, "trigger_source": "core"}
         return complete_context(owned, self.extra)
 
@@ -57,7 +57,7 @@ class ReadyCall:
     binding: ToolBinding
 
     @property
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> JsonObject:
         """What the tool message says about where it comes from."""
         return {
             **call_metadata(self.call),
@@ -66,15 +66,15 @@ class ReadyCall:
         }
 
 
-class CallRefused(Exception):  # noqa: N818  # not an error of ours: the model reads the message
+class CallRefused(Exception):  # not an error of ours: the model reads the message
     """A call that is answered without running anything."""
 
-    def __init__(self, message: dict[str, Any]) -> None:
+    def __init__(self, message: JsonObject) -> None:
         super().__init__(message["content"])
         self.message = message
 
 
-def ready_call(host: ToolHost, call: Any) -> ReadyCall:
+def ready_call(host: ToolHost, call: object) -> ReadyCall:
     """Find the tool and check the arguments.
 
     Raises:
@@ -93,7 +93,7 @@ def ready_call(host: ToolHost, call: Any) -> ReadyCall:
     return ReadyCall(inspected, binding)
 
 
-def inspect_call(host: ToolHost, call: Any) -> InspectedCall:
+def inspect_call(host: ToolHost, call: object) -> InspectedCall:
     """Read a call in whatever format it came.
 
     Raises:
@@ -106,8 +106,8 @@ def inspect_call(host: ToolHost, call: Any) -> InspectedCall:
         raise CallRefused(error_message(metadata, "unreadable_call", str(error))) from error
 
 
-def invocation(host: ToolHost, ready: ReadyCall, cancellation: Any = None) -> ToolInvocation:
-    """Return everything that the tool is told about the call."""
+def invocation(host: ToolHost, ready: ReadyCall, cancellation: object = None) -> ToolInvocation:
+    """Return everything that the tool gets to know about the call."""
     call, binding = ready.call, ready.binding
     return ToolInvocation(
         tool_name=call.tool_name,
@@ -123,12 +123,12 @@ def invocation(host: ToolHost, ready: ReadyCall, cancellation: Any = None) -> To
     )
 
 
-def call_metadata(call: InspectedCall) -> dict[str, Any]:
+def call_metadata(call: InspectedCall) -> JsonObject:
     """Return the ids that tie a tool message to its call."""
     return {"tool_call_id": call.call_id, "tool_name": call.tool_name}
 
 
-def preview_call(host: ToolHost, call: Any) -> dict[str, Any]:
+def preview_call(host: ToolHost, call: object) -> JsonObject:
     """Return the call's id and one line about it; a call that nobody can run has an empty one."""
     try:
         inspected = inspect_call(host, call)
@@ -143,11 +143,11 @@ def preview_call(host: ToolHost, call: Any) -> dict[str, Any]:
 
 def preview_ready(host: ToolHost, ready: ReadyCall) -> str:
     """Return one line about a call whose tool is known."""
-    told = invocation(host, ready)
+    call = invocation(host, ready)
     try:
         # A hook expects arguments; a text that is none is better shown than explained.
         broken = ready.call.problem is not None
-        line = default_preview(told) if broken else ready.binding.plugin.format_tool_call_preview(told)
+        line = default_preview(call) if broken else ready.binding.plugin.format_tool_call_preview(call)
     except AgentError as error:
         _log.warning("preview_failed", tool=ready.call.tool_name, error=str(error))
         line = ""
@@ -155,8 +155,8 @@ def preview_ready(host: ToolHost, ready: ReadyCall) -> str:
     return clean(line)
 
 
-def display_ready(host: ToolHost, ready: ReadyCall) -> dict[str, Any] | None:
-    """Return what a person shall see of a call before it runs, beside its line; the tool may read files."""
+def display_ready(host: ToolHost, ready: ReadyCall) -> JsonObject | None:
+    """Return what a person sees of a call before it runs, apart from its line; the tool may read files."""
     if ready.call.problem is not None:
         return None
     try:
@@ -175,7 +175,7 @@ def _as_the_tool_wants(host: ToolHost, call: InspectedCall, binding: ToolBinding
     return call
 
 
-def _id_of(call: Any) -> str | None:
+def _id_of(call: object) -> str | None:
     """Return the id of a call of which nothing else can be read: its provider waits for an answer."""
     if not isinstance(call, dict):
         return None
@@ -184,10 +184,8 @@ def _id_of(call: Any) -> str | None:
 
 
 def _no_such_tool(name: str, table: ToolTable) -> str:
-    from difflib import get_close_matches
 
     names = list(table.bindings)
-    close = get_close_matches(name, names, n=1)
-    if close:
-        return f"there is no such tool, did you mean {close[0]!r}?"
-    return f"there is no such tool, there are {', '.join(names) or 'none'}"
+    if (close := closest(name, names)) is not None:
+        return f"there is no such tool; did you mean {close!r}?"
+    return f"there is no such tool; known are {', '.join(names) or 'none'}"

@@ -2,50 +2,143 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from agent_core.display import clean_tool_display
+from agent_core.encoding import canonical, parse
 from agent_core.errors import AgentError
 from agent_core.interop import CORE_TEXT_TOOL_RESULT_FORMAT_ID, TOOL_RESULT_FIELD, ToolInteropTarget
 from agent_core.log import get_logger
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent_core.frozen import JsonObject
+    from agent_core.interop import InspectedCall, ToolInteropRegistry
     from agent_core.pipeline.tool_calls import ReadyCall, ToolHost
+
+
+# Whether a call's arguments fit the tool's schema.
+#
+# Both come from outside. A schema is read alone: what it refers to elsewhere is not fetched, neither
+# from the network nor from a file.
+
+
+_SHOWN = 5
+_SHOWN_LENGTH = 300  # a message quotes the value that it complains of, and that may be a whole file
+
+
+class Problem(NamedTuple):
+    """Why a call cannot be run: a word for programs and a sentence for the model."""
+
+    kind: str
+    text: str
+
+
+def argument_problem(
+    interop: ToolInteropRegistry, call: InspectedCall, schema: Mapping[str, object]
+) -> Problem | None:
+    """Return what is wrong with the arguments, in words that help the model, or None."""
+    if call.problem is not None:
+        return _unfit(call.problem)
+    inspected = interop.inspect_schema(schema)
+    if inspected.payload_kind != call.payload_kind:
+        return _unfit(_MISMATCHES[inspected.payload_kind])
+    return None if call.payload_kind == "text" else _schema_problem(inspected.parameters, call.payload)
+
+
+def _schema_problem(schema: Mapping[str, object], payload: object) -> Problem | None:
+    try:
+        validator = _validator(canonical(schema))
+        if isinstance(validator, Problem):
+            return validator
+        if validator.is_valid(payload):
+            return None
+        return _unfit("; ".join(_explain(validator, schema, payload)))
+    except (ValueError, TypeError, RecursionError) as error:  # half a surrogate pair, an object
+        return _unfit(f"they cannot be checked: {_cut(str(error))}")
+
+
+def _explain(validator: Any, schema: Mapping[str, Any], payload: Any) -> list[str]:
+    """Return what is wrong, in detail where that is cheap.
+
+    Where a schema has both references and alternatives, listing every way in which a value fails can
+    take for ever, while saying that it does is quick.
+    """
+    encoded = canonical(schema)
+    if b'"$ref"' in encoded and any(word in encoded for word in (b'"anyOf"', b'"oneOf"', b'"allOf"')):
+        names = ", ".join(sorted(str(name) for name in payload)) or "nothing"
+        return [f"the schema does not allow these values of {names} together"]
+    return [_describe(error) for error in islice(validator.iter_errors(payload), _SHOWN)]
+
+
+_MISMATCHES = {
+    "json": "the tool takes a JSON object, not plain text",
+    "text": 'the tool takes plain text, as text or as {"input": "…"}, and nothing else',
+}
+
+
+@lru_cache(maxsize=1024)
+def _validator(schema: bytes) -> Any:
+    """Return a validator, or a problem if the schema itself is broken; made once per schema."""
+    import jsonschema_rs
+
+    try:
+        return jsonschema_rs.validator_for(parse(schema), retriever=_fetch_nothing)
+    except (ValueError, RecursionError) as error:  # its ValidationError is a ValueError, too
+        reason = _cut(getattr(error, "message", None) or str(error))
+        return Problem("invalid_schema", f"the tool's own schema is not valid: {reason}")
+
+
+def _fetch_nothing(_uri: str) -> NoReturn:
+    raise ValueError("schemas elsewhere are not fetched")
+
+
+def _unfit(text: str) -> Problem:
+    return Problem("invalid_arguments", f"its arguments do not fit: {text}")
+
+
+def _describe(error: Any) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
+    return f"{path.lstrip('.') or 'arguments'}: {_cut(error.message)}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…"
+
 
 _log = get_logger("tools")
 
 
-def result_message(
-    host: ToolHost, ready: ReadyCall, metadata: dict[str, Any], result: dict[str, Any]
-) -> dict[str, Any]:
+def result_message(host: ToolHost, ready: ReadyCall, metadata: JsonObject, result: JsonObject) -> JsonObject:
     """Return the tool message for a call that gave one."""
     try:
         return _formatted(host, ready, metadata, result)
-    except Exception as error:  # noqa: BLE001  # hooks, and data that says it is a dict, are a stranger's
+    except Exception as error:  # noqa: BLE001  # hooks, and data that says it is a dict, may raise anything
         text = f"the tool ran, but its result cannot be read: {said(error)}"
         return error_message(metadata, "unreadable_result", text)
 
 
-def _formatted(
-    host: ToolHost, ready: ReadyCall, metadata: dict[str, Any], result: dict[str, Any]
-) -> dict[str, Any]:
+def _formatted(host: ToolHost, ready: ReadyCall, metadata: JsonObject, result: JsonObject) -> JsonObject:
     interop = host.table.interop
     formatted = ready.binding.plugin.format_tool_result(result, ready.binding.state)
     inspected = interop.inspect_result(formatted)
     failed = result.get("success") is False or inspected.is_error
     structured = _structured(host, ready, formatted, inspected.format_id, failed=failed)
-    told = interop.inspect_result(structured)
-    display = _display(ready, inspected.text, result) or told.display
+    shown = interop.inspect_result(structured)
+    display = _display(ready, inspected.text, result) or shown.display
     if display is not None:
         metadata["display"] = display
     if failed:
         metadata["error"] = {"type": "tool_failed"}
-    return {"role": "tool", "content": told.text, "metadata": metadata, TOOL_RESULT_FIELD: structured}
+    return {"role": "tool", "content": shown.text, "metadata": metadata, TOOL_RESULT_FIELD: structured}
 
 
 def _structured(
-    host: ToolHost, ready: ReadyCall, formatted: Any, format_id: str, *, failed: bool
-) -> dict[str, Any]:
+    host: ToolHost, ready: ReadyCall, formatted: object, format_id: str, *, failed: bool
+) -> JsonObject:
     """Return the result in the format in which the tool gave it, or else as the core's text."""
     if isinstance(formatted, dict) and format_id not in ("", CORE_TEXT_TOOL_RESULT_FORMAT_ID):
         return formatted
@@ -53,11 +146,11 @@ def _structured(
     structured = host.table.interop.convert_tool_result(
         formatted, target=target, target_formats=[CORE_TEXT_TOOL_RESULT_FORMAT_ID]
     )
-    # A hook that makes text of a failure has lost the mark, and providers are told by it.
+    # A hook that turns a failure into text loses this mark, which providers pass on to the model.
     return {**structured, "is_error": True} if failed else structured
 
 
-def _display(ready: ReadyCall, text: str, result: dict[str, Any]) -> dict[str, Any] | None:
+def _display(ready: ReadyCall, text: str, result: JsonObject) -> JsonObject | None:
     try:
         shown = ready.binding.plugin.to_display_format(text, result, ready.binding.state)
         return None if shown is None else clean_tool_display(shown)
@@ -67,7 +160,7 @@ def _display(ready: ReadyCall, text: str, result: dict[str, Any]) -> dict[str, A
         return None
 
 
-def error_message(metadata: dict[str, Any], kind: str, text: str) -> dict[str, Any]:
+def error_message(metadata: JsonObject, kind: str, text: str) -> JsonObject:
     """Return the tool message for a call that gave no result; *kind* is a word for programs."""
     content = f"Error: {text}"
     return {
@@ -79,7 +172,7 @@ def error_message(metadata: dict[str, Any], kind: str, text: str) -> dict[str, A
 
 
 def said(error: BaseException) -> str:
-    """Return an error in words; it is a stranger's, so even that may fail."""
+    """Return an error in words; it comes from a plugin, so even that may fail."""
     name = type(error).__name__
     try:
         text = str(error)

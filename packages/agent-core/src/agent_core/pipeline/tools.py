@@ -1,18 +1,17 @@
 """One tool call as a flow: partial output while it runs, one tool message at its end.
 
-Whatever goes wrong is told to the model as the result of that call; it never stops the request, and
+Whatever goes wrong becomes the result of that call, for the model to read; it never stops the request, and
 arguments that do not fit are never repaired and run.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_core.cancellation import Cancellation
 from agent_core.errors import RequestCancelled, ToolError, ToolSuspended
 from agent_core.log import get_logger
-from agent_core.pipeline.arguments import Problem
 from agent_core.pipeline.tool_calls import (
     CallRefused,
     ReadyCall,
@@ -22,25 +21,27 @@ from agent_core.pipeline.tool_calls import (
     invocation,
     ready_call,
 )
-from agent_core.pipeline.tool_messages import error_message, result_message, said
+from agent_core.pipeline.tool_messages import Problem, error_message, result_message, said
 from agent_core.plugin.tool import ToolRaised
 from agent_core.steps import CloseStream, Emit, Flow, OpenStream, Read, Reader, ask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from agent_core.frozen import Dicts, JsonObject
+
 INTERRUPTED = "interrupted"
 SUSPENDED = "suspended"
 _log = get_logger("tools")
 
 
-def run_tool_calls(host: ToolHost, calls: Sequence[Any]) -> Flow[list[dict[str, Any]]]:
+def run_tool_calls(host: ToolHost, calls: Sequence[object]) -> Flow[Dicts]:
     """Run the calls one after the other; emit and return one tool message each.
 
     When the caller has lost interest, nothing more is run: the remaining calls are answered as such,
     since a call without an answer is a history that no provider takes.
     """
-    messages: list[dict[str, Any]] = []
+    messages: Dicts = []
     left = False
     for call in calls:
         message = _not_run(host, call) if left else (yield from run_tool_call(host, call))
@@ -53,7 +54,7 @@ def run_tool_calls(host: ToolHost, calls: Sequence[Any]) -> Flow[list[dict[str, 
     return messages
 
 
-def run_tool_call(host: ToolHost, call: Any) -> Flow[dict[str, Any]]:
+def run_tool_call(host: ToolHost, call: object) -> Flow[JsonObject]:
     """Run one call: emit its partial output, and return its tool message."""
     if host.is_cancelled:
         return _not_run(host, call)
@@ -64,14 +65,14 @@ def run_tool_call(host: ToolHost, call: Any) -> Flow[dict[str, Any]]:
     return (yield from _run(host, ready))
 
 
-def run_ready_call(host: ToolHost, ready: ReadyCall) -> Flow[dict[str, Any]]:
+def run_ready_call(host: ToolHost, ready: ReadyCall) -> Flow[JsonObject]:
     """Do what `run_tool_call` does, with a call that was looked at before."""
     if host.is_cancelled:
         return _not_run(host, ready.call.raw)
     return (yield from _run(host, ready))
 
 
-def stream_tool_items(host: ToolHost, call: Any) -> Flow[None]:
+def stream_tool_items(host: ToolHost, call: object) -> Flow[None]:
     """Emit what the tool itself yields, without making a message of it.
 
     Raises:
@@ -94,11 +95,11 @@ class _Collected:
 
     def __init__(self, *, raw: bool = False) -> None:
         self.raw = raw
-        self.result: dict[str, Any] | None = None
+        self.result: JsonObject | None = None
         self.junk = 0
 
-    def take(self, items: Sequence[Any]) -> list[dict[str, Any]]:
-        """Remember results, count what is no dict, and return what can be shown."""
+    def take(self, items: Sequence[object]) -> Dicts:
+        """Remember results, count what is not a dict, and return what can be shown."""
         shown = []
         for item in items:
             if not isinstance(item, dict):
@@ -111,7 +112,7 @@ class _Collected:
         return shown
 
 
-def _run(host: ToolHost, ready: ReadyCall) -> Flow[dict[str, Any]]:
+def _run(host: ToolHost, ready: ReadyCall) -> Flow[JsonObject]:
     collected = _Collected()
     metadata = ready.metadata
     failure: Problem | None = None
@@ -122,7 +123,7 @@ def _run(host: ToolHost, ready: ReadyCall) -> Flow[dict[str, Any]]:
         failure = Problem("cancelled", "it was cancelled; it may have run in part")
     except TimeoutError:
         failure = Problem("timeout", _too_late(host, ready))
-    except Exception as error:  # noqa: BLE001  # a stranger's tool may raise anything; the model is told
+    except Exception as error:  # noqa: BLE001  # a tool may raise anything; the model reads it
         raised = error.error if isinstance(error, ToolRaised) else error
         if isinstance(raised, ToolSuspended):
             return error_message({**metadata, SUSPENDED: raised.suspension}, SUSPENDED, said(raised))
@@ -140,24 +141,25 @@ def _read_items(host: ToolHost, ready: ReadyCall, collected: _Collected) -> Flow
     """Run the tool to its end; give it up when its time is over or the caller leaves."""
     plugin = ready.binding.plugin
     timeout = plugin.timeout(ready.call.tool_name, host.resolution.config)
-    # The tool gets a token of its own, so that it is also told when only its time is over.
+    # The tool gets a token of its own, so that it also learns when only its time is over.
     own = Cancellation()
-    watched = own if host.cancellation is not None else None
+    outer = host.cancellation
+    watched = None if outer is None else own
     reader = yield from ask(OpenStream(plugin.work(invocation(host, ready, own)), timeout, watched))
-    passing_on = None if watched is None else host.cancellation.add_callback(partial(_tell, own))
+    passing_on = None if outer is None else outer.add_callback(partial(_tell, own))
     try:
         while (items := (yield from ask(Read(reader)))) is not None:
             if shown := collected.take(items):
                 yield Emit(shown)
-            if own.cancelled:  # meanwhile, by whom the part was shown to
+            if own.cancelled:  # by the receiver of the part
                 raise RequestCancelled  # noqa: TRY301 - to be tidied up like one thrown in
     except (RequestCancelled, TimeoutError):
         _tell(own)
         yield from _let_go(reader)
         raise
     finally:
-        if passing_on is not None:
-            host.cancellation.remove_callback(passing_on)
+        if outer is not None and passing_on is not None:
+            outer.remove_callback(passing_on)
     yield from _let_go(reader)
 
 
@@ -173,11 +175,11 @@ def _let_go(reader: Reader) -> Flow[None]:
     """Close what a tool came from; how it takes that is of no interest any more."""
     try:
         yield CloseStream(reader)
-    except Exception as error:  # noqa: BLE001  # a stranger's `finally` may raise anything
+    except Exception as error:  # noqa: BLE001  # a tool's `finally` may raise anything
         _log.warning("tool_not_closed", error=said(error))
 
 
-def _not_run(host: ToolHost, call: Any) -> dict[str, Any]:
+def _not_run(host: ToolHost, call: object) -> JsonObject:
     """Answer a call to which it never came."""
     try:
         inspected = inspect_call(host, call)

@@ -104,6 +104,7 @@ def call_api(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draft]:
             return stopped
         raise _named(provider.name, hook, error, ProviderError) from error
     partials, finals, native, state = expect_tuple(provider.name, hook, answer, _KINDS, _ANSWER)
+    native = draft.ledger.take_native(provider.name, hook, draft.native, native)
     stopped = _progress(stopped, (provider.name, hook), finals, native, state, "cancelled")
     try:
         if request.stream and partials:
@@ -133,7 +134,7 @@ def _call(work: Work[Any], watch: CancelWatch) -> Flow[Any]:
     return answers[0] if answers else None
 
 
-def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draft]:  # noqa: C901 - hot path
+def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draft]:  # noqa: C901, PLR0912, PLR0915 - hot path
     """Ask for the answer in chunks and let provider and extensions look at each.
 
     Features have no part in this: it is the hot path, written out in one loop for that reason.
@@ -142,7 +143,9 @@ def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draf
     hot = provider.chunk_hooks()
     process, extensions = _checking(provider.name, *hot)
     watched = request.cancellation is not None
+    ledger = draft.ledger
     native: Any = draft.native
+    kept = draft.native
     state = draft.state
     collected: list[Any] = []
     show = request.stream
@@ -159,8 +162,15 @@ def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draf
             hook = "process_chunk"
             for chunk in batch:
                 partials, finals, native, state = process(chunk, native, state)
-                for who, extend in extensions:  # noqa: B007 - names the culprit if it raises
+                if native is not kept:
+                    native = kept = ledger.take_native(name, hook, kept, native)
+                for who, extend in extensions:
+                    given = finals
                     partials, finals, native, state = extend(chunk, partials, finals, native, state)
+                    if native is not kept:
+                        native = kept = ledger.take_adjusted(who, hook, kept, native, given)
+                    if finals is not given:
+                        finals = ledger.take_finals(who, hook, given, finals)
                 who = name
                 if finals:
                     collected += finals
@@ -226,7 +236,7 @@ def _checking(provider: str, process: Hook, extensions: Extenders) -> tuple[Hook
 
 
 def _checked(plugin: str, hook: Hook) -> Hook:
-    def checked(*given: Any) -> Any:
+    def checked(*given: object) -> Any:
         answer = expect_tuple(plugin, "process_chunk", hook(*given), _KINDS, _ANSWER)
         _partials, finals, native, _state = answer
         expect_dicts(plugin, "process_chunk", finals)

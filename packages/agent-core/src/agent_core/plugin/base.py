@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from agent_core.errors import RegistrationError
-from agent_core.frozen import FrozenDict, FrozenList, freeze
+from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, State, freeze
 from agent_core.plugin.hooks import (
     Adapter,
     HookSpec,
@@ -44,7 +44,7 @@ class PluginWrapper:
     kind: ClassVar[str]
     hooks: ClassVar[tuple[HookSpec, ...]] = COMMON_HOOKS
 
-    def __init__(self, plugin: Any) -> None:
+    def __init__(self, plugin: object) -> None:
         self.registered = plugin
         self.plugin_class = plugin if isinstance(plugin, type) else type(plugin)
         self.plugin = _instantiate(plugin, self.plugin_class)
@@ -60,7 +60,6 @@ class PluginWrapper:
         return f"<{self.kind} {self.name!r}>"
 
     def has(self, hook: str) -> bool:
-        """Say whether the plugin wrote that hook."""
         return hook in self._plans
 
     def hook(self, name: str) -> Adapter | None:
@@ -83,17 +82,17 @@ class PluginWrapper:
             )
         return known
 
-    def get_config_schema(self) -> dict[str, Any]:
+    def get_config_schema(self) -> JsonObject:
         """Return the plugin's configuration keys and what it says of each."""
         return self._mapping("get_config_schema")
 
     def get_ui_elements(
-        self, config: FrozenDict, tags: Sequence[str], models: Sequence[Any], context: Any
-    ) -> list[dict[str, Any]]:
+        self, config: FrozenDict, tags: Sequence[str], models: Sequence[object], context: object
+    ) -> Dicts:
         """Return what the plugin wants shown for this configuration."""
         return self._dicts("get_ui_elements", config, tags, models, context)
 
-    def get_tags(self, config: FrozenDict, models: Sequence[Any], context: Any) -> list[str]:
+    def get_tags(self, config: FrozenDict, models: Sequence[object], context: object) -> list[str]:
         """Return the capability tags that the plugin contributes while it is on."""
         return self._strings("get_tags", config, models, context)
 
@@ -106,7 +105,7 @@ class PluginWrapper:
         return self._strings("forbidden_tags")
 
     def is_enabled(
-        self, config: FrozenDict, tags: Sequence[str], models: Sequence[Any], context: Any
+        self, config: FrozenDict, tags: Sequence[str], models: Sequence[object], context: object
     ) -> bool | None:
         """Return the plugin's own opinion, or None to let its tags decide."""
         answer = self._call("is_enabled", None, config, tags, models, context)
@@ -114,31 +113,32 @@ class PluginWrapper:
             raise wrong_answer(self.name, "is_enabled", "True, False or None", answer)
         return answer
 
-    def _call(self, hook: str, default: Any, *arguments: Any) -> Any:
+    def _call(self, hook: str, default: object, *arguments: object) -> Any:
         function = self.hook(hook)
         if function is None:
             return default
         with calling(self.name, hook):
             return function(*arguments)
 
-    def _mapping(self, hook: str, *arguments: Any) -> dict[str, Any]:
+    def _mapping(self, hook: str, *arguments: object) -> JsonObject:
         answer = self._call(hook, {}, *arguments)
-        return dict(expect(self.name, hook, answer, Mapping, "a dict"))
+        if not isinstance(answer, Mapping):
+            raise wrong_answer(self.name, hook, "a dict", answer)
+        return dict(answer)
 
-    def _state(self, hook: str, default: dict[str, Any], *arguments: Any) -> dict[str, Any]:
+    def _state(self, hook: str, default: JsonObject, *arguments: object) -> JsonObject:
         answer = self._call(hook, default, *arguments)
-        state: dict[str, Any] = expect(self.name, hook, answer, dict, "the state, a dict")
-        return state
+        return expect(self.name, hook, answer, dict, "the state, a dict")
 
-    def _strings(self, hook: str, *arguments: Any) -> list[str]:
+    def _strings(self, hook: str, *arguments: object) -> list[str]:
         return expect_strings(self.name, hook, self._call(hook, (), *arguments))
 
-    def _dicts(self, hook: str, *arguments: Any) -> list[dict[str, Any]]:
+    def _dicts(self, hook: str, *arguments: object) -> Dicts:
         return expect_dicts(self.name, hook, self._call(hook, [], *arguments))
 
     def _native_and_state(
-        self, hook: str, native: FrozenList, state: dict[str, Any], *extras: Any
-    ) -> tuple[FrozenList, dict[str, Any]]:
+        self, hook: str, native: FrozenList, state: State, *extras: object
+    ) -> tuple[FrozenList, State]:
         answer = self._call(hook, (native, state), native, state, *extras)
         items, state = expect_tuple(self.name, hook, answer, (list, dict), "(native_messages, state)")
         return self._native(hook, items, native), state
@@ -147,7 +147,7 @@ class PluginWrapper:
         """Freeze what came back; only what is not known to be frozen already is looked at."""
         if answer is before:  # nothing changed, and it is frozen
             return before
-        items: list[Any] = expect(self.name, hook, answer, list, "a list of dicts")
+        items = expect(self.name, hook, answer, list, "a list of dicts")
         kept = len(before)
         if items[:kept] == before:
             added = expect_dicts(self.name, hook, items[kept:])
@@ -155,9 +155,11 @@ class PluginWrapper:
         return FrozenList(map(freeze, expect_dicts(self.name, hook, items)))
 
 
-def _instantiate(plugin: Any, plugin_class: type) -> Any:
+def _instantiate(plugin: object, plugin_class: type) -> Any:
     if plugin_class.__module__ == "builtins":
-        raise RegistrationError(plugin_class.__name__, "a plugin is a class of one's own, or an object of it")
+        raise RegistrationError(
+            plugin_class.__name__, "a plugin must be a class, or an object of a class, that is not built in"
+        )
     if not isinstance(plugin, type):
         return plugin
     name = getattr(plugin, "name", None)
@@ -165,7 +167,7 @@ def _instantiate(plugin: Any, plugin_class: type) -> Any:
         return plugin()
 
 
-def _read_name(plugin: Any, plugin_class: type) -> str:
+def _read_name(plugin: object, plugin_class: type) -> str:
     name = getattr(plugin, "name", None) or plugin_class.__name__
     if not isinstance(name, str):
         raise RegistrationError(
@@ -174,7 +176,7 @@ def _read_name(plugin: Any, plugin_class: type) -> str:
     return name
 
 
-def _read_priority(name: str, plugin: Any) -> int:
+def _read_priority(name: str, plugin: object) -> int:
     priority = getattr(plugin, "priority", 100)
     if not isinstance(priority, int) or isinstance(priority, bool):
         raise RegistrationError(name, f"its priority must be an integer, not {priority!r}")

@@ -111,7 +111,7 @@ def _load(kind: str, entry: Any) -> InstalledPlugin:
     distribution = entry.dist.name if entry.dist is not None else "unknown"
     try:
         plugin = entry.load()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a stranger's module may do anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's module may do anything
         problem = f"{type(error).__name__}: {error}"
         return InstalledPlugin(kind=kind, name=entry.name, distribution=distribution, problem=problem)
     return InstalledPlugin(kind=kind, name=entry.name, distribution=distribution, plugin=plugin)

@@ -1,17 +1,112 @@
-"""A feature as the pipeline sees it."""
+"""Features and provider extensions as the pipeline sees them.
+
+Both follow the provider in every chain except that of single chunks, which only extensions see.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from agent_core.actions import Action, Owner
+from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, State, freeze
 from agent_core.models import ToolDescriptor
-from agent_core.plugin.hooks import HookSpec, expect, wrong_answer
-from agent_core.plugin.native_side import NATIVE_SIDE_HOOKS, NativeSideWrapper
+from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
+from agent_core.plugin.hooks import HookSpec, expect, expect_tuple, wrong_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from agent_core.frozen import FrozenDict
+    from agent_core.session import Session
+
+
+NATIVE_SIDE_HOOKS: tuple[HookSpec, ...] = (
+    *COMMON_HOOKS,
+    HookSpec("init", ("config", "state", "context"), 2),
+    HookSpec("get_models", ("config", "models", "context"), 2),
+    HookSpec("initialize_request", ("native_messages", "state", "context"), 2),
+    HookSpec("to_native_messages", ("messages", "native_messages", "state", "context"), 2),
+    HookSpec("from_native_messages", ("native_messages", "messages", "state", "context"), 2),
+    HookSpec("finalize", ("final_messages", "native_messages", "state", "context"), 3),
+    HookSpec("get_actions", ("state", "context"), 0),
+    HookSpec("execute_action", ("action_id", "session", "native_messages", "params", "context", "state"), 4),
+)
+
+
+class NativeSideWrapper(PluginWrapper):
+    """A plugin that sees what the provider made and may hand on something else."""
+
+    hooks: ClassVar[tuple[HookSpec, ...]] = NATIVE_SIDE_HOOKS
+    owner: Owner
+
+    def init(self, config: FrozenDict, state: State, context: object = None) -> JsonObject:
+        """Return the request's state after the plugin added its own."""
+        return self._state("init", state, config, state, context)
+
+    def get_models(self, config: FrozenDict, models: FrozenList, context: object = None) -> Dicts:
+        """Return the models after the plugin added, changed or removed some."""
+        if not self.has("get_models"):
+            return models
+        return self._dicts("get_models", config, models, context)
+
+    def initialize_request(
+        self, native_messages: Dicts, state: State, context: object = None
+    ) -> tuple[FrozenList, State]:
+        """Let the plugin prepare the native messages and the state of a new request."""
+        return self._native_and_state("initialize_request", freeze(native_messages), state, context)
+
+    def to_native(
+        self, messages: FrozenList, native: FrozenList, state: State, context: object
+    ) -> FrozenList:
+        """Let the plugin adjust what the provider made of *messages*."""
+        answer = self._call("to_native_messages", native, messages, native, state, context)
+        return self._native("to_native_messages", answer, native)
+
+    def from_native(
+        self, native: FrozenList, messages: FrozenList, state: State, context: object
+    ) -> FrozenList:
+        """Let the plugin adjust the readable messages made of *native*."""
+        answer = self._call("from_native_messages", messages, native, messages, state, context)
+        return self._native("from_native_messages", answer, messages)
+
+    def finalize(
+        self, finals: FrozenList, native: FrozenList, state: State, context: object
+    ) -> tuple[FrozenList, FrozenList, State]:
+        """Let the plugin adjust the turn's native messages once the provider is done."""
+        answer = self._call("finalize", (finals, native, state), finals, native, state, context)
+        expected = "(final_messages, native_messages, state)"
+        new_finals, items, state = expect_tuple(self.name, "finalize", answer, (list, list, dict), expected)
+        return self._native("finalize", new_finals, finals), self._native("finalize", items, native), state
+
+    def get_actions(self, state: State, context: object = None) -> list[Action]:
+        """Return the actions that the plugin offers for a session."""
+        found = self._dicts("get_actions", state, context)
+        return [Action.from_dict(definition, plugin=self.name, owner=self.owner) for definition in found]
+
+    def execute_action(
+        self,
+        action_id: str,
+        session: Session,
+        native_messages: Sequence[JsonObject],
+        params: Mapping[str, object],
+        context: Mapping[str, object] | None,
+        state: State,
+    ) -> JsonObject:
+        """Run one of the plugin's actions and return its result, not yet applied."""
+        answer = self._call(
+            "execute_action", None, action_id, session, native_messages, params, context, state
+        )
+        return expect(self.name, "execute_action", answer, dict, "a dict")
+
+
+class ExtensionWrapper(NativeSideWrapper):
+    """A plugin that belongs to one provider and sees every chunk of its answers."""
+
+    kind = "extension"
+    owner = "provider_extension"
+    hooks: ClassVar[tuple[HookSpec, ...]] = (
+        *NATIVE_SIDE_HOOKS,
+        HookSpec("process_chunk", ("chunk", "partials", "finals", "native_messages", "state"), 5),
+    )
 
 
 class FeatureWrapper(NativeSideWrapper):
@@ -28,9 +123,9 @@ class FeatureWrapper(NativeSideWrapper):
     )
 
     def prepare_tools(
-        self, tools: Sequence[ToolDescriptor], config: FrozenDict, context: Any = None
+        self, tools: Sequence[ToolDescriptor], config: FrozenDict, context: object = None
     ) -> list[ToolDescriptor]:
-        """Return the tools that the model shall see, filtered and ordered by the feature."""
+        """Return the tools for the model, filtered and ordered by the feature."""
         answer = self._call("prepare_tools", tools, list(tools), config, context)
         if not isinstance(answer, (list, tuple)) or not all(isinstance(t, ToolDescriptor) for t in answer):
             raise wrong_answer(self.name, "prepare_tools", "a list of ToolDescriptor", answer)
@@ -38,18 +133,16 @@ class FeatureWrapper(NativeSideWrapper):
 
     def get_template(self, config: FrozenDict) -> str:
         """Return the feature's template text for applications, or an empty string."""
-        template: str = expect(
-            self.name, "get_template", self._call("get_template", "", config), str, "a string"
-        )
-        return template
+        answer = self._call("get_template", "", config)
+        return expect(self.name, "get_template", answer, str, "a string")
 
-    def get_completions(self, config: FrozenDict, text: str) -> list[dict[str, Any]]:
-        """Return the feature's suggestions for the text before the cursor; what is no dict is left out."""
+    def get_completions(self, config: FrozenDict, text: str) -> Dicts:
+        """Return the feature's suggestions for the text before the cursor; what is not a dict is dropped."""
         answer = self._call("get_completions", [], config, text)
-        found: list[Any] = expect(self.name, "get_completions", answer, list, "a list of dicts")
+        found = expect(self.name, "get_completions", answer, list, "a list of dicts")
         return [item for item in found if isinstance(item, dict)]
 
-    def apply_completion(self, config: FrozenDict, text: str, completion: dict[str, Any]) -> str:
-        """Return what an accepted completion shall become, or an empty string."""
+    def apply_completion(self, config: FrozenDict, text: str, completion: JsonObject) -> str:
+        """Return what an accepted completion becomes, or an empty string."""
         answer = self._call("apply_completion", "", config, text, completion)
         return answer if isinstance(answer, str) else ""

@@ -1,4 +1,4 @@
-"""Calling a stranger's method: every documented form of its signature, every error with a name.
+"""Calling the hooks of plugins: every documented form of a signature, every error with the plugin's name.
 
 A plugin writes only the hooks that it needs, and of each only the arguments that it cares for. The
 signature is looked at once, when the plugin is registered; afterwards a hook is called with all the
@@ -7,18 +7,19 @@ documented arguments and an adapter leaves out what this one does not take.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from agent_core.errors import AgentError, PluginError, PluginMutationError, RegistrationError
-from agent_core.frozen import FrozenValueError
+from agent_core.frozen import Dicts, FrozenValueError
 
 if TYPE_CHECKING:
-    import inspect
     from types import TracebackType
 
+T = TypeVar("T")
 Adapter = Callable[..., Any]
 
 
@@ -53,7 +54,7 @@ class Plan(NamedTuple):
 _known: WeakKeyDictionary[FunctionType, dict[HookSpec, Plan]] = WeakKeyDictionary()
 
 
-def read_hooks(plugin: str, target: Any, specs: tuple[HookSpec, ...]) -> dict[str, Plan]:
+def read_hooks(plugin: str, target: object, specs: tuple[HookSpec, ...]) -> dict[str, Plan]:
     """Return how to call each hook that the plugin wrote.
 
     Raises:
@@ -70,12 +71,12 @@ def read_hooks(plugin: str, target: Any, specs: tuple[HookSpec, ...]) -> dict[st
     return plans
 
 
-def _is_inherited_contract(function: Any) -> bool:
+def _is_inherited_contract(function: object) -> bool:
     """Say whether this is a protocol's empty method: its plugin inherits from it and wrote none."""
     return getattr(function, "__module__", None) == "agent_core.types"
 
 
-def _plan_once(plugin: str, function: Callable[..., Any], spec: HookSpec) -> Plan:
+def _plan_once(plugin: str, function: Callable[..., object], spec: HookSpec) -> Plan:
     """Read a method's signature once for all objects of its class: every core makes one of its own."""
     behind = getattr(function, "__func__", None)
     if not isinstance(function, MethodType) or not isinstance(behind, FunctionType):
@@ -86,7 +87,7 @@ def _plan_once(plugin: str, function: Callable[..., Any], spec: HookSpec) -> Pla
     return plans[spec]
 
 
-def adapt(function: Callable[..., Any], plan: Plan) -> Adapter:
+def adapt(function: Callable[..., object], plan: Plan) -> Adapter:
     """Return the hook as a function of all documented arguments."""
     positions, keywords, documented = plan
     leading = positions == tuple(range(len(positions)))
@@ -100,9 +101,7 @@ def adapt(function: Callable[..., Any], plan: Plan) -> Adapter:
     )
 
 
-def _plan(plugin: str, function: Callable[..., Any], spec: HookSpec) -> Plan:
-    import inspect
-
+def _plan(plugin: str, function: Callable[..., object], spec: HookSpec) -> Plan:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError) as error:
@@ -235,14 +234,14 @@ def wrong_answer(plugin: str, hook: str, expected: str, answer: object) -> Plugi
     return PluginError(plugin, hook, f"must return {expected}, returned {got}")
 
 
-def expect(plugin: str, hook: str, answer: Any, kind: type, expected: str) -> Any:
+def expect(plugin: str, hook: str, answer: object, kind: type[T], expected: str) -> T:
     """Return *answer* if it is of that kind, otherwise raise with names."""
     if not isinstance(answer, kind):
         raise wrong_answer(plugin, hook, expected, answer)
     return answer
 
 
-def expect_tuple(plugin: str, hook: str, answer: Any, kinds: tuple[type, ...], expected: str) -> Any:
+def expect_tuple(plugin: str, hook: str, answer: object, kinds: tuple[type, ...], expected: str) -> Any:
     """Return *answer* if it is a tuple of those kinds, otherwise raise with names."""
     if not isinstance(answer, tuple) or len(answer) != len(kinds):
         raise wrong_answer(plugin, hook, expected, answer)
@@ -252,7 +251,7 @@ def expect_tuple(plugin: str, hook: str, answer: Any, kinds: tuple[type, ...], e
     return answer
 
 
-def expect_dicts(plugin: str, hook: str, answer: Any) -> list[dict[str, Any]]:
+def expect_dicts(plugin: str, hook: str, answer: object) -> Dicts:
     """Return *answer* if it is a list of dicts, otherwise raise with names."""
     if not isinstance(answer, (list, tuple)):
         raise wrong_answer(plugin, hook, "a list of dicts", answer)
@@ -262,7 +261,7 @@ def expect_dicts(plugin: str, hook: str, answer: Any) -> list[dict[str, Any]]:
     return list(answer)
 
 
-def expect_strings(plugin: str, hook: str, answer: Any) -> list[str]:
+def expect_strings(plugin: str, hook: str, answer: object) -> list[str]:
     """Return *answer* if it is a collection of strings, otherwise raise with names."""
     if isinstance(answer, str) or not isinstance(answer, (list, tuple, set, frozenset)):
         raise wrong_answer(plugin, hook, "a list of strings", answer)

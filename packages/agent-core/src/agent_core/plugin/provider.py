@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent_core.errors import RegistrationError
-from agent_core.frozen import FrozenDict, FrozenList, freeze
+from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, State, freeze
 from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
-from agent_core.plugin.extension import ExtensionWrapper
+from agent_core.plugin.feature import ExtensionWrapper
 from agent_core.plugin.hooks import Adapter, HookSpec, expect_strings, expect_tuple
 from agent_core.steps import Work
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 API_HOOKS = ("call_api", "stream_api", "call_api_async", "stream_api_async")
 
-ApiAnswer = tuple[list[Any], FrozenList, FrozenList, dict[str, Any]]
+ApiAnswer = tuple[list[Any], FrozenList, FrozenList, State]
 
 
 class ProviderWrapper(PluginWrapper):
@@ -40,7 +40,7 @@ class ProviderWrapper(PluginWrapper):
         HookSpec("register_tool_formats", ("registry",), 1),
     )
 
-    def __init__(self, plugin: Any, extensions: Sequence[Any] = ()) -> None:
+    def __init__(self, plugin: object, extensions: Sequence[object] = ()) -> None:
         super().__init__(plugin)
         self.extensions = tuple(ExtensionWrapper(extension) for extension in extensions)
         self.accepts_unlisted_models = getattr(self.plugin, "accepts_unlisted_models", False) is True
@@ -51,7 +51,7 @@ class ProviderWrapper(PluginWrapper):
             raise RegistrationError(self.name, "a provider that streams needs process_chunk")
 
     def with_extension(self, extension: ExtensionWrapper) -> ProviderWrapper:
-        """Return the provider with one more extension beside it."""
+        """Return the provider with one more extension."""
         provider = copy(self)
         provider.extensions = (*self.extensions, extension)
         return provider
@@ -66,41 +66,41 @@ class ProviderWrapper(PluginWrapper):
         """True if it can give its answer in one piece."""
         return self.has("call_api") or self.has("call_api_async")
 
-    def init(self, config: FrozenDict, context: Any = None) -> dict[str, Any]:
+    def init(self, config: FrozenDict, context: object = None) -> JsonObject:
         """Return the state of a new request."""
         return self._state("init", {"config": config}, config, context)
 
-    def get_models(self, config: FrozenDict, context: Any = None) -> list[dict[str, Any]]:
+    def get_models(self, config: FrozenDict, context: object = None) -> Dicts:
         """Return the models that the provider offers; it may ask its server."""
         return self._dicts("get_models", config, context)
 
     def initialize_request(
-        self, native: FrozenList, state: dict[str, Any], context: Any = None
-    ) -> tuple[FrozenList, dict[str, Any]]:
+        self, native: FrozenList, state: State, context: object = None
+    ) -> tuple[FrozenList, State]:
         """Let the provider prepare a new request."""
         return self._native_and_state("initialize_request", native, state, context)
 
-    def to_native(self, messages: FrozenList, state: dict[str, Any], context: Any) -> FrozenList:
+    def to_native(self, messages: FrozenList, state: State, context: object) -> FrozenList:
         """Return messages in the provider's own form; one without that hook takes them as they are."""
         default = FrozenList([_without_core_fields(message) for message in messages])
         answer = self._call("to_native_messages", default, messages, state, context)
         return self._native("to_native_messages", answer, FrozenList())
 
-    def from_native(self, native: FrozenList, state: dict[str, Any], context: Any) -> FrozenList:
+    def from_native(self, native: FrozenList, state: State, context: object) -> FrozenList:
         """Return readable messages made of the provider's own."""
         answer = self._call("from_native_messages", native, native, state, context)
         return self._native("from_native_messages", answer, FrozenList())
 
     def finalize(
-        self, native: FrozenList, state: dict[str, Any], context: Any
-    ) -> tuple[FrozenList, FrozenList, dict[str, Any]]:
+        self, native: FrozenList, state: State, context: object
+    ) -> tuple[FrozenList, FrozenList, State]:
         """Return the finals that are still due, all native messages, and the state."""
         answer = self._call("finalize", ([], native, state), native, state, context)
         expected = "(final_messages, native_messages, state)"
         finals, items, state = expect_tuple(self.name, "finalize", answer, (list, list, dict), expected)
         return self._native("finalize", finals, FrozenList()), self._native("finalize", items, native), state
 
-    def repair_native(self, native: FrozenList, context: Any) -> tuple[FrozenList, list[str]]:
+    def repair_native(self, native: FrozenList, context: object) -> tuple[FrozenList, list[str]]:
         """Return native messages that the provider's server accepts, and a line for each change."""
         answer = self._call("repair_native", (native, []), native, context)
         expected = "(native_messages, report)"
@@ -112,15 +112,15 @@ class ProviderWrapper(PluginWrapper):
         """Tell the provider to stop working on a request."""
         self._call("cancel_request", None, request_id)
 
-    def call_work(self, native: FrozenList, state: dict[str, Any], request_id: str | None) -> Work[Any]:
+    def call_work(self, native: FrozenList, state: State, request_id: str | None) -> Work[Any]:
         """Return the question to the model, to be answered in one piece."""
         return self._work("call_api", native, state, request_id)
 
-    def stream_work(self, native: FrozenList, state: dict[str, Any], request_id: str | None) -> Work[Any]:
+    def stream_work(self, native: FrozenList, state: State, request_id: str | None) -> Work[Any]:
         """Return the question to the model, to be answered in chunks."""
         return self._work("stream_api", native, state, request_id)
 
-    def read_answer(self, answer: Any, native: FrozenList) -> ApiAnswer:
+    def read_answer(self, answer: object, native: FrozenList) -> ApiAnswer:
         """Check what `call_api` returned."""
         expected = "(partials, final_messages, native_messages, state)"
         partials, finals, items, state = expect_tuple(
@@ -129,9 +129,7 @@ class ProviderWrapper(PluginWrapper):
         finals = self._native("call_api", finals, FrozenList())
         return partials, finals, self._native("call_api", items, native), state
 
-    def _work(
-        self, hook: str, native: FrozenList, state: dict[str, Any], request_id: str | None
-    ) -> Work[Any]:
+    def _work(self, hook: str, native: FrozenList, state: State, request_id: str | None) -> Work[Any]:
         def bound(name: str) -> Any:
             function = self.hook(name)
             return None if function is None else lambda: function(native, state, request_id)
@@ -151,24 +149,23 @@ class BoundProvider:
 
     @property
     def name(self) -> str:
-        """The provider's name."""
         return self.provider.name
 
-    def init(self, config: FrozenDict, context: Any = None) -> dict[str, Any]:
+    def init(self, config: FrozenDict, context: object = None) -> JsonObject:
         """Return the state of a new request, made by the provider and then by each extension."""
         state = self.provider.init(config, context)
         for extension in self.extensions:
             state = extension.init(config, state, context)
         return state
 
-    def to_native(self, messages: FrozenList, state: dict[str, Any], context: Any) -> FrozenList:
+    def to_native(self, messages: FrozenList, state: State, context: object) -> FrozenList:
         """Return messages in native form: the provider's, adjusted by each extension."""
         native = self.provider.to_native(messages, state, context)
         for extension in self.extensions:
             native = extension.to_native(messages, native, state, context)
         return native
 
-    def from_native(self, native: FrozenList, state: dict[str, Any], context: Any) -> FrozenList:
+    def from_native(self, native: FrozenList, state: State, context: object) -> FrozenList:
         """Return readable messages: the provider's, adjusted by each extension."""
         messages = self.provider.from_native(native, state, context)
         for extension in self.extensions:
@@ -176,8 +173,8 @@ class BoundProvider:
         return messages
 
     def initialize_request(
-        self, native_messages: list[dict[str, Any]], state: dict[str, Any], context: Any = None
-    ) -> tuple[FrozenList, dict[str, Any]]:
+        self, native_messages: Dicts, state: State, context: object = None
+    ) -> tuple[FrozenList, State]:
         """Prepare a new request: the provider first, then each extension."""
         native, state = self.provider.initialize_request(freeze(native_messages), state, context)
         for extension in self.extensions:
@@ -185,8 +182,8 @@ class BoundProvider:
         return native, state
 
     def finalize(
-        self, finals: FrozenList, native: FrozenList, state: dict[str, Any], context: Any
-    ) -> tuple[FrozenList, FrozenList, dict[str, Any]]:
+        self, finals: FrozenList, native: FrozenList, state: State, context: object
+    ) -> tuple[FrozenList, FrozenList, State]:
         """Add the provider's last finals to *finals*, then let each extension adjust."""
         last, native, state = self.provider.finalize(native, state, context)
         finals = FrozenList([*finals, *last])
@@ -202,7 +199,7 @@ class BoundProvider:
         return first, tuple((name, hook) for name, hook in found if hook is not None)
 
 
-def _read_formats(name: str, plugin: Any) -> tuple[str, ...]:
+def _read_formats(name: str, plugin: object) -> tuple[str, ...]:
     formats = getattr(plugin, "tool_schema_formats", ())
     if not isinstance(formats, (list, tuple)) or not all(isinstance(item, str) for item in formats):
         raise RegistrationError(name, f"its tool_schema_formats must be a list of strings, not {formats!r}")

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from agent_core.plugin.base import PluginWrapper
-    from agent_core.plugin.extension import ExtensionWrapper
-    from agent_core.plugin.feature import FeatureWrapper
+    from agent_core.plugin.feature import ExtensionWrapper, FeatureWrapper
     from agent_core.plugin.provider import ProviderWrapper
     from agent_core.plugin.tool import ToolWrapper
 
@@ -33,7 +32,7 @@ class Registry:
         return registry
 
     def with_extensions(self, placed: Iterable[tuple[str, ExtensionWrapper]]) -> Registry:
-        """Return the registry with an extension more beside each of the named providers."""
+        """Return the registry with one more extension for each of the named providers."""
         extensions = dict(placed)
         for extension in extensions.values():
             self._check_new(extension)

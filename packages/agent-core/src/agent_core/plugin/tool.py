@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent_core.errors import RegistrationError, RequestCancelled, ToolError
-from agent_core.frozen import EMPTY, FrozenDict
+from agent_core.frozen import EMPTY, Dicts, FrozenDict, JsonObject, State
 from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
 from agent_core.plugin.hooks import Adapter, HookSpec
 from agent_core.steps import Work
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from agent_core.models import ToolDescriptor
 
 _PAYLOAD = ("payload_kind", "payload_format", "payload_metadata", "tool_call")
 _RUN = ("tool_name", "arguments", "state", *_PAYLOAD, "cancellation", "context", "prepared")
@@ -25,20 +28,20 @@ RUN_HOOKS = ("execute_tool", "stream_tool", "execute_tool_async", "stream_tool_a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolInvocation:
-    """Everything that a tool is told when it is called."""
+    """Everything that a tool gets when it is called."""
 
     tool_name: str
-    payload: Any
-    state: dict[str, Any]
+    payload: object
+    state: State
     payload_kind: str = "json"
     payload_format: str = "json_object"
-    payload_metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-    tool_call: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-    cancellation: Any = None
-    context: Mapping[str, Any] | None = None
-    prepared: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    payload_metadata: Mapping[str, object] = field(default_factory=lambda: EMPTY)
+    tool_call: Mapping[str, object] = field(default_factory=lambda: EMPTY)
+    cancellation: object = None
+    context: Mapping[str, object] | None = None
+    prepared: Mapping[str, object] = field(default_factory=lambda: EMPTY)
 
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[object, ...]:
         """Return the values in the order in which the hooks document them."""
         payload = (self.payload_kind, self.payload_format, self.payload_metadata, self.tool_call)
         return (
@@ -52,6 +55,8 @@ class ToolWrapper(PluginWrapper):
 
     Attributes:
         stateless: True if it needs no state and always offers the same, so that it is asked only once.
+        offer: What a stateless one answered, with its state. It is kept here, and not in a table of all
+            plugins, so that it goes when the plugin does.
     """
 
     kind = "tool"
@@ -77,21 +82,21 @@ class ToolWrapper(PluginWrapper):
         HookSpec("register_tool_formats", ("registry",), 1),
     )
 
-    def __init__(self, plugin: Any) -> None:
+    def __init__(self, plugin: object) -> None:
         super().__init__(plugin)
         if not self.has("get_tool_schemas") or not any(self.has(name) for name in RUN_HOOKS):
             raise RegistrationError(self.name, "a tool plugin needs get_tool_schemas and execute_tool")
         self.stateless = getattr(self.plugin, "stateless", False) is True
+        self.offer: tuple[tuple[ToolDescriptor, ...], JsonObject] | None = None
         self._streams = getattr(self.plugin, "streams", True) is not False
         self._is_async = getattr(self.plugin, "is_async", False) is True or self._is_written_async()
         _check_timeout(self.name, getattr(self.plugin, "timeout", None))
 
-    def init(self, config: FrozenDict, context: Any = None) -> dict[str, Any]:
+    def init(self, config: FrozenDict, context: object = None) -> JsonObject:
         """Return the state with which the plugin's tools run."""
         return self._state("init", {"config": config}, config, context)
 
-    def get_tool_schemas(self, state: dict[str, Any], context: Any = None) -> list[dict[str, Any]]:
-        """Return the schemas of the plugin's tools."""
+    def get_tool_schemas(self, state: State, context: object = None) -> Dicts:
         return self._dicts("get_tool_schemas", state, context)
 
     def timeout(self, tool_name: str, config: Mapping[str, Any]) -> float | None:
@@ -115,7 +120,6 @@ class ToolWrapper(PluginWrapper):
         )
 
     def _is_written_async(self) -> bool:
-        import inspect
 
         chosen = "stream_tool" if self._streams and self.has("stream_tool") else "execute_tool"
         function = getattr(self.plugin, chosen, None)
@@ -127,14 +131,12 @@ class ToolWrapper(PluginWrapper):
             return self.hook(execute)
         return lambda *values: _as_stream(streaming(*values))
 
-    def format_tool_result(self, result: dict[str, Any], state: dict[str, Any]) -> Any:
-        """Return what the model shall read of a result: text, or a structured result."""
+    def format_tool_result(self, result: JsonObject, state: State) -> object:
+        """Return a result as the model reads it: text, or a structured result."""
         return self._call("format_tool_result", result, result, state)
 
-    def to_display_format(
-        self, text: str, result: dict[str, Any], state: dict[str, Any]
-    ) -> dict[str, Any] | None:
-        """Return what a person shall see of a result, or None to show the text."""
+    def to_display_format(self, text: str, result: JsonObject, state: State) -> JsonObject | None:
+        """Return a result as a person sees it, or None to show the text."""
         answer = self._call("to_display_format", None, text, result, state)
         return answer if isinstance(answer, dict) else None
 
@@ -146,8 +148,8 @@ class ToolWrapper(PluginWrapper):
         answer = self._call("format_tool_call_preview", "", *payload, prepared)
         return answer if isinstance(answer, str) else ""
 
-    def format_tool_call_display(self, call: ToolInvocation) -> dict[str, Any] | None:
-        """Return what a person shall see of a call before it runs, a diff for instance; None for nothing."""
+    def format_tool_call_display(self, call: ToolInvocation) -> JsonObject | None:
+        """Return what a person sees of a call before it runs, for instance a diff; None for nothing."""
         if not self.has("format_tool_call_display"):
             return None
         *payload, _cancellation, context, prepared = call.arguments()
@@ -162,7 +164,7 @@ def _check_timeout(name: str, timeout: Any) -> None:
             raise RegistrationError(name, f"its timeout must be seconds above 0, not {seconds!r}")
 
 
-def _items(function: Adapter, call: ToolInvocation) -> Iterator[Any]:
+def _items(function: Adapter, call: ToolInvocation) -> Iterator[object]:
     with _naming_the_tool(call):
         answer = function(*call.arguments())
         if hasattr(answer, "__await__") or hasattr(answer, "__aiter__"):
@@ -170,7 +172,7 @@ def _items(function: Adapter, call: ToolInvocation) -> Iterator[Any]:
         yield from _read(answer)
 
 
-async def _items_async(function: Adapter, call: ToolInvocation) -> AsyncIterator[Any]:
+async def _items_async(function: Adapter, call: ToolInvocation) -> AsyncIterator[object]:
     with _naming_the_tool(call):
         answer = function(*call.arguments())
         if hasattr(answer, "__await__"):
@@ -187,7 +189,7 @@ async def _items_async(function: Adapter, call: ToolInvocation) -> AsyncIterator
                 await answer.aclose()
 
 
-class ToolRaised(Exception):  # noqa: N818  # says what happened
+class ToolRaised(Exception):  # says what happened
     """A tool raised `error`: kept apart, since its `TimeoutError` or `SystemExit` is not the platform's."""
 
     def __init__(self, error: BaseException) -> None:
@@ -228,7 +230,7 @@ def _is_task_cancelled(error: BaseException) -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _not_awaited(call: ToolInvocation, answer: Any) -> ToolError:
+def _not_awaited(call: ToolInvocation, answer: object) -> ToolError:
     if hasattr(answer, "close"):
         answer.close()
     return ToolError(
@@ -236,7 +238,7 @@ def _not_awaited(call: ToolInvocation, answer: Any) -> ToolError:
     )
 
 
-def _as_stream(answer: Any) -> Any:
+def _as_stream(answer: Any) -> object:
     """Return what `stream_tool` returned as something to iterate, where it is not a result itself."""
     if answer is None:
         return iter(())
@@ -244,11 +246,11 @@ def _as_stream(answer: Any) -> Any:
     return iter(answer) if is_plural else answer
 
 
-def _read(answer: Any) -> Iterator[Any]:
+def _read(answer: Any) -> Iterator[object]:
     return answer if hasattr(answer, "__next__") else iter([_as_result(answer)])
 
 
-def _as_result(answer: Any) -> Any:
+def _as_result(answer: object) -> object:
     if isinstance(answer, dict) and "success" in answer:
         return answer
     return {"success": True, "result": answer}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agent_core.plugin.extension import ExtensionWrapper
-from agent_core.plugin.feature import FeatureWrapper
+from agent_core.plugin.feature import ExtensionWrapper, FeatureWrapper
 from agent_core.plugin.provider import BoundProvider
 from agent_core.plugin.tool import ToolWrapper
 from agent_core.resolve.enable import Decision, Settled, admit, settle
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from agent_core.frozen import FrozenDict, FrozenList
-    from agent_core.models import ModelSnapshot
-    from agent_core.plugin.model_cache import ModelDiscoveryCache
+    from agent_core.models import ModelDiscoveryCache, ModelSnapshot
     from agent_core.plugin.registry import Registry
 
 __all__ = ["Decision", "Resolution", "resolve"]
@@ -94,7 +92,7 @@ def _of_kind(settled: Settled, kind: type[Any]) -> tuple[Any, ...]:
     return tuple(plugin for plugin in settled.plugins if isinstance(plugin, kind))
 
 
-def _by_priority(plugins: tuple[Any, ...]) -> tuple[Any, ...]:
+def _by_priority(plugins: tuple[object, ...]) -> tuple[Any, ...]:
     return tuple(sorted(plugins, key=lambda plugin: plugin.priority))
 
 

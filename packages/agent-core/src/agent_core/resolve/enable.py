@@ -10,10 +10,10 @@ whose owner left in the same round, and plugins that keep only each other alive.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_core.config import names
-from agent_core.frozen import FrozenDict, FrozenList
+from agent_core.frozen import FrozenDict, FrozenList, JsonObject
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -40,7 +40,7 @@ class Decision:
     detail: str
     round: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return the fields as a dict."""
         return asdict(self)
 

@@ -11,17 +11,18 @@ from agent_core.errors import (
     PluginError,
     PluginNotFoundError,
     ProviderNotFoundError,
+    closest,
 )
-from agent_core.frozen import FrozenDict, FrozenList, freeze
+from agent_core.frozen import Dicts, FrozenDict, FrozenList, freeze
 from agent_core.models import ModelSnapshot
-from agent_core.plugin.native_side import NativeSideWrapper
+from agent_core.plugin.feature import NativeSideWrapper
 from agent_core.plugin.provider import ProviderWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from agent_core.models import ModelDiscoveryCache
     from agent_core.plugin.base import PluginWrapper
-    from agent_core.plugin.model_cache import ModelDiscoveryCache
     from agent_core.plugin.registry import Registry
 
 
@@ -30,7 +31,7 @@ class _AbsentProvider:
 
     name = "none"
 
-    def call_api(self, native_messages: Any, state: Any) -> Any:  # noqa: ARG002
+    def call_api(self, native_messages: object, state: object) -> Any:
         raise NoProviderError
 
 
@@ -78,12 +79,8 @@ def check_keys(registry: Registry, config: FrozenDict) -> list[str]:
     """
     known = {*CORE_KEYS, *(key for plugin in registry for key in plugin.get_config_schema())}
     unknown = [key for key in config if isinstance(key, str) and key not in known]
-    if not unknown:
-        return []
-    from difflib import get_close_matches
-
-    close = {key: get_close_matches(key, known, n=1, cutoff=0.8) for key in unknown}
-    return [f"config[{key!r}] is not known: did you mean {near[0]!r}?" for key, near in close.items() if near]
+    close = {key: closest(key, known, cutoff=0.8) for key in unknown}
+    return [f"config[{key!r}] is not known: did you mean {near!r}?" for key, near in close.items() if near]
 
 
 def discover_models(
@@ -107,7 +104,7 @@ def discover_models(
     return cache.get(key, discover)
 
 
-def _checked(plugin: PluginWrapper, models: list[dict[str, Any]]) -> FrozenList:
+def _checked(plugin: PluginWrapper, models: Dicts) -> FrozenList:
     for model in models:
         if not isinstance(model.get("id", model.get("name")), str):
             raise PluginError(plugin.name, "get_models", "must return models that have an id, a string")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
 
 from agent_core.config import names
 from agent_core.errors import AgentError, ArgumentError, PluginError, ToolIdConflictError
-from agent_core.frozen import EMPTY, FrozenDict, FrozenList, freeze
+from agent_core.frozen import EMPTY, Dicts, FrozenDict, FrozenList, JsonObject, State, freeze
 from agent_core.models import ToolDescriptor
 from agent_core.plugin.hooks import calling
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from agent_core.resolve import Resolution
 
 
-_REMEMBERED_SCHEMAS = 4096
+_REMEMBERED_SCHEMAS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class ToolBinding:
 
     descriptor: ToolDescriptor
     plugin: ToolWrapper
-    state: dict[str, Any]
+    state: State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +55,12 @@ class ToolTable:
         """What knows the formats of calls, schemas and results."""
         return self.own_interop or _standard_interop()
 
-    def schemas(self) -> list[dict[str, Any]]:
-        """Return the schemas of the effective tools."""
+    def schemas(self) -> Dicts:
         return [descriptor.schema for descriptor in self.effective]
 
 
-def gather_tools(resolution: Resolution, context: Any = None) -> ToolTable:
-    """Ask the tool plugins what they offer and the features what of it the model shall see."""
+def gather_tools(resolution: Resolution, context: object = None) -> ToolTable:
+    """Collect the tools that plugins offer, as the features filter and describe them for the model."""
     interop = _added_interop(resolution)
     bound: dict[str, ToolBinding] = {}
     for plugin in resolution.tools:
@@ -76,11 +74,11 @@ def gather_tools(resolution: Resolution, context: Any = None) -> ToolTable:
     return ToolTable(available=available, effective=effective, bindings=bindings, own_interop=interop)
 
 
-_converted: dict[tuple[int, tuple[str, ...]], tuple[dict[str, Any], FrozenDict]] = {}
+_converted: dict[tuple[int, tuple[str, ...]], tuple[JsonObject, FrozenDict]] = {}
 
 
 def _convert(
-    table: ToolTable, schema: dict[str, Any], target: ToolInteropTarget, formats: tuple[str, ...]
+    table: ToolTable, schema: JsonObject, target: ToolInteropTarget, formats: tuple[str, ...]
 ) -> FrozenDict:
     """Return a schema in one of the formats; a frozen one in the standard formats is converted once."""
     key = (id(schema), formats)
@@ -90,30 +88,27 @@ def _convert(
     made: FrozenDict = freeze(
         table.interop.convert_tool_schema(schema, target=target, target_formats=formats)
     )
-    if table.own_interop is None and isinstance(schema, FrozenDict) and len(_converted) < _REMEMBERED_SCHEMAS:
-        _converted[key] = (schema, made)  # beside its schema, so that nobody else gets its id
+    if table.own_interop is None and isinstance(schema, FrozenDict):
+        if len(_converted) >= _REMEMBERED_SCHEMAS:
+            _converted.clear()  # most are of tools that are gone; the others are soon converted again
+        _converted[key] = (schema, made)  # with its schema, so that no other object can get its id
     return made
 
 
-_offers: WeakKeyDictionary[ToolWrapper, tuple[ToolBinding, ...]] = WeakKeyDictionary()
-
-
 def _offered(
-    plugin: ToolWrapper, resolution: Resolution, context: Any, added: ToolInteropRegistry | None
+    plugin: ToolWrapper, resolution: Resolution, context: object, added: ToolInteropRegistry | None
 ) -> tuple[ToolBinding, ...]:
     """Return the plugin's tools; one without state that always offers the same is asked once."""
-    known = _offers.get(plugin) if added is None else None
-    if known is not None:
-        return known
-    state = plugin.init(resolution.config, context)
-    interop = added or _standard_interop()
-    offered = tuple(
-        ToolBinding(_describe(plugin, schema, interop), plugin, state)
-        for schema in plugin.get_tool_schemas(state, context)
-    )
-    if plugin.stateless and added is None:
-        _offers[plugin] = offered
-    return offered
+    offer = plugin.offer if added is None else None
+    if offer is None:
+        state = plugin.init(resolution.config, context)
+        interop = added or _standard_interop()
+        schemas = plugin.get_tool_schemas(state, context)
+        offer = tuple([_describe(plugin, schema, interop) for schema in schemas]), state
+        if plugin.stateless and added is None:
+            plugin.offer = offer
+    tools, state = offer
+    return tuple([ToolBinding(tool, plugin, state) for tool in tools])
 
 
 def provider_schemas(resolution: Resolution, table: ToolTable) -> FrozenList:
@@ -153,7 +148,7 @@ def _standard_interop() -> ToolInteropRegistry:
     return ToolInteropRegistry.default()
 
 
-def _describe(plugin: ToolWrapper, schema: dict[str, Any], interop: ToolInteropRegistry) -> ToolDescriptor:
+def _describe(plugin: ToolWrapper, schema: JsonObject, interop: ToolInteropRegistry) -> ToolDescriptor:
     try:
         inspected, frozen = interop.inspect_schema(schema), freeze(schema)
     except AgentError as error:
@@ -189,7 +184,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 def _apply_features(
     resolution: Resolution,
     tools: tuple[ToolDescriptor, ...],
-    context: Any,
+    context: object,
     interop: ToolInteropRegistry | None,
 ) -> tuple[ToolDescriptor, ...]:
     for feature in resolution.features:
@@ -233,7 +228,7 @@ def _agreeing(
     )
 
 
-def _redescribed(schema: FrozenDict, description: str) -> dict[str, Any]:
+def _redescribed(schema: FrozenDict, description: str) -> JsonObject:
     for inner in ("function", "custom"):
         if isinstance(schema.get(inner), dict):
             return {**schema, inner: {**schema[inner], "description": description}}

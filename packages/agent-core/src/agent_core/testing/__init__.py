@@ -1,9 +1,14 @@
-"""For plugin authors and applications: providers that need no model, and checks of one's own plugins."""
+"""For plugin authors and applications: providers that need no model, and an IO that needs no world."""
 
 from agent_core.testing.echo import EchoProvider
-from agent_core.testing.script import Reply, ToolCall
-from agent_core.testing.scripted import ScriptedProvider, ScriptEnded, SeenRequest
-from agent_core.testing.scripted_io import ScriptedIO
+from agent_core.testing.scripted import (
+    Reply,
+    ScriptedIO,
+    ScriptedProvider,
+    ScriptEnded,
+    SeenRequest,
+    ToolCall,
+)
 
 __all__ = [
     "EchoProvider",

@@ -1,15 +1,55 @@
-"""A provider that says back what it was told."""
+"""A provider that repeats the last user message, and the native format of providers that need no server."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_core.testing.chat_format import ChatFormat, Dicts
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-State = dict[str, Any]
+    from agent_core.frozen import Dicts, State
+    from agent_core.types import Config
+
+
+Item = dict[str, Any]
+
+_CALL_FIELDS = ("tool_calls", "tool_call_id")
+_ANSWER_FIELDS = ("usage", "finish_reason")
+
+
+class ChatFormat:
+    """Turns messages into ``{"role", "content"}`` items and back, one for one.
+
+    Tool calls, the structured results of tools and the parts of a message are kept as well.
+    """
+
+    def to_native_messages(self, messages: Dicts) -> Dicts:
+        return [_to_item(message) for message in messages]
+
+    def from_native_messages(self, native_messages: Dicts) -> Dicts:
+        return [_to_message(item) for item in native_messages]
+
+
+def _to_item(message: Item) -> Item:
+    metadata = message.get("metadata") or {}
+    item: Item = {"role": message["role"], "content": message["content"]}
+    item |= {key: metadata[key] for key in _CALL_FIELDS if metadata.get(key) is not None}
+    if message.get("multipartContent"):
+        item["parts"] = message["multipartContent"]
+    if message.get("tool_result") is not None:
+        item["tool_result"] = message["tool_result"]
+    return item
+
+
+def _to_message(item: Item) -> Item:
+    metadata = {key: item[key] for key in (*_CALL_FIELDS, *_ANSWER_FIELDS) if key in item}
+    metadata |= item.get("_metadata") or {}
+    message = {"role": item["role"], "content": item["content"], "metadata": metadata}
+    if "parts" in item:
+        message["multipartContent"] = item["parts"]
+    if "tool_result" in item:
+        message["tool_result"] = item["tool_result"]
+    return message
 
 
 class EchoProvider(ChatFormat):
@@ -18,24 +58,20 @@ class EchoProvider(ChatFormat):
     name = "echo"
     version = "1"
 
-    def init(self, config: dict[str, Any]) -> State:
-        """Return the state of a request."""
+    def init(self, config: Config) -> State:
         return {"config": config, "words": []}
 
-    def get_models(self, config: dict[str, Any]) -> Dicts:  # noqa: ARG002  # the same for everyone
-        """Return the one model there is."""
+    def get_models(self, config: Config) -> Dicts:  # the same for everyone
         return [{"id": "echo", "name": "Echo"}]
 
-    def get_tags(self, config: dict[str, Any]) -> list[str]:  # noqa: ARG002
-        """Say that it can stream."""
+    def get_tags(self, config: Config) -> list[str]:
         return ["streaming"]
 
-    def stream_api(self, native_messages: Dicts, state: State) -> Iterator[str]:  # noqa: ARG002
+    def stream_api(self, native_messages: Dicts, state: State) -> Iterator[str]:
         """Yield the last user message, word by word."""
         yield from _words(native_messages)
 
-    async def stream_api_async(self, native_messages: Dicts, state: State) -> AsyncIterator[str]:  # noqa: ARG002
-        """Yield the same on an event loop."""
+    async def stream_api_async(self, native_messages: Dicts, state: State) -> AsyncIterator[str]:
         for word in _words(native_messages):
             yield word
 

@@ -1,10 +1,9 @@
 """The format of Chat Completions, which more than one provider speaks."""
 
-from agent_provider_kit.chat.chunks import Chunk, decode_chunk
+from agent_provider_kit.chat.chunks import Chunk, decode_chunk, read_usage
 from agent_provider_kit.chat.messages import REASONING_FIELDS, to_item, to_message, without_internal
 from agent_provider_kit.chat.repair import repair_items, validate_items
 from agent_provider_kit.chat.reply import ChatReply
-from agent_provider_kit.chat.usage import read_usage
 
 __all__ = [
     "REASONING_FIELDS",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.interop import OPENAI_CHAT_FUNCTION_FORMAT_ID, ToolInteropRegistry, ToolInteropTarget
-from agent_provider_kit.chat.content import text_of, thinking_of
+
+if TYPE_CHECKING:
+    from agent_provider_kit.wire import JsonObject
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 _CALL_FORMATS = (OPENAI_CHAT_FUNCTION_FORMAT_ID, "openai.chat.custom")
@@ -13,10 +15,10 @@ _interop = ToolInteropRegistry.default()
 _TARGET = ToolInteropTarget("chat completions")
 
 
-def to_item(message: dict[str, Any]) -> dict[str, Any]:
+def to_item(message: JsonObject) -> JsonObject:
     """Return one message as Chat Completions takes it."""
     metadata = message.get("metadata") or {}
-    item: dict[str, Any] = {"role": message["role"], "content": _content(message)}
+    item: JsonObject = {"role": message["role"], "content": _content(message)}
     if message["role"] == "tool":
         item["tool_call_id"] = metadata.get("tool_call_id") or ""
     if message["role"] == "assistant" and metadata.get("tool_calls"):
@@ -25,10 +27,10 @@ def to_item(message: dict[str, Any]) -> dict[str, Any]:
     return item
 
 
-def to_message(item: dict[str, Any]) -> dict[str, Any]:
+def to_message(item: JsonObject) -> JsonObject:
     """Return one item in readable form; what only the provider understands stays in the item."""
     content = item.get("content")
-    message: dict[str, Any] = {
+    message: JsonObject = {
         "role": "system" if item["role"] == "developer" else item["role"],
         "content": _text(content),
         "metadata": _metadata(item),
@@ -38,12 +40,12 @@ def to_message(item: dict[str, Any]) -> dict[str, Any]:
     return message
 
 
-def without_internal(item: dict[str, Any]) -> dict[str, Any]:
+def without_internal(item: JsonObject) -> JsonObject:
     """Return an item as it is sent: `_metadata` is ours alone."""
     return item if "_metadata" not in item else {key: item[key] for key in item if key != "_metadata"}
 
 
-def reasoning_of(item: dict[str, Any]) -> str:
+def reasoning_of(item: JsonObject) -> str:
     """Return what the model thought, under whichever name the server sends it."""
     fields = (item[field] for field in REASONING_FIELDS if item.get(field))
     named = next((text for text in fields if isinstance(text, str)), "")
@@ -53,7 +55,21 @@ def reasoning_of(item: dict[str, Any]) -> str:
     return "".join(map(thinking_of, content))
 
 
-def _metadata(item: dict[str, Any]) -> dict[str, Any]:
+def text_of(part: Any) -> str:
+    """Return the words of a part, or nothing if it has none."""
+    text = part.get("text") if isinstance(part, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def thinking_of(part: Any) -> str:
+    """Return the words of a thinking part, or nothing if it is another."""
+    thinking = part.get("thinking") if isinstance(part, dict) and part.get("type") == "thinking" else None
+    if isinstance(thinking, list):
+        return "".join(map(text_of, thinking))
+    return thinking if isinstance(thinking, str) else ""
+
+
+def _metadata(item: JsonObject) -> JsonObject:
     metadata = {
         key: item[key] for key in ("tool_calls", "tool_call_id", "refusal", "annotations") if item.get(key)
     }
@@ -62,18 +78,18 @@ def _metadata(item: dict[str, Any]) -> dict[str, Any]:
     return {**metadata, **(item.get("_metadata") or {})}
 
 
-def _call(call: dict[str, Any]) -> dict[str, Any]:
+def _call(call: JsonObject) -> JsonObject:
     return _interop.convert_tool_call(call, target=_TARGET, target_formats=_CALL_FORMATS)
 
 
-def _content(message: dict[str, Any]) -> Any:
+def _content(message: JsonObject) -> Any:
     parts = message.get("multipartContent")
     if parts and message["role"] == "user":
         return [_part(part) for part in parts]
     return message["content"] if message["content"] is not None else ""
 
 
-def _part(part: dict[str, Any]) -> dict[str, Any]:
+def _part(part: JsonObject) -> JsonObject:
     """Return a part as Chat Completions takes it; parts in its own form pass unchanged."""
     kind = part.get("type")
     if kind == "image":
@@ -84,7 +100,7 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
     return part
 
 
-def _file(part: dict[str, Any]) -> dict[str, Any]:
+def _file(part: JsonObject) -> JsonObject:
     if part.get("file_id"):
         return {"file_id": part["file_id"]}
     data = f"data:{part.get('mime_type', 'application/octet-stream')};base64,{part.get('data', '')}"

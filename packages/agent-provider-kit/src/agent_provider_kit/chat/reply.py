@@ -1,45 +1,128 @@
-"""One answer of Chat Completions, as it arrives."""
+"""One answer of Chat Completions, as it arrives: words, thoughts, calls, and the message that they make."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_provider_kit.chat.chunks import DONE, Chunk, TextChunk
-from agent_provider_kit.chat.content import ContentPieces
-from agent_provider_kit.chat.endings import ending_of, is_broken_off
-from agent_provider_kit.chat.merging import merge
-from agent_provider_kit.chat.messages import REASONING_FIELDS
-from agent_provider_kit.chat.tool_calls import ToolCallPieces, shown, split_usable
-from agent_provider_kit.chat.usage import read_usage, usage_in
+from agent_provider_kit.chat.chunks import (
+    DONE,
+    Chunk,
+    TextChunk,
+    ending_of,
+    is_broken_off,
+    read_usage,
+    usage_in,
+)
+from agent_provider_kit.chat.messages import REASONING_FIELDS, text_of, thinking_of
+from agent_provider_kit.chat.tool_calls import ToolCallPieces, has_input, shown, split_usable
 from agent_provider_kit.failures import StreamCutOff, StreamMalformed, failure_in_reply
 
 if TYPE_CHECKING:
-    from agent_provider_kit.endings import Ending
     from agent_provider_kit.failures import Exchange
+    from agent_provider_kit.wire import Dicts, Ending, JsonObject
 
-Dicts = list[dict[str, Any]]
-
+_WHOLE = frozenset({"id", "type", "role", "name", "format", "index"})  # sent whole, however often
 _TEXTS = frozenset({"refusal", *REASONING_FIELDS})
 _MERGED_BY_HAND = frozenset({"role", "content", "tool_calls"})
-_TOLD = {"id": "response_id", "model": "model", "service_tier": "service_tier"}
-_OF_THE_CHUNK = frozenset({"object", "created", "choices", "usage", "error", "obfuscation", *_TOLD})
+_ABOUT_ANSWER = {"id": "response_id", "model": "model", "service_tier": "service_tier"}
+_OF_THE_CHUNK = frozenset({"object", "created", "choices", "usage", "error", "obfuscation", *_ABOUT_ANSWER})
 _CUT_SHORT = (None, "length", "filtered")
 
 
+def merge(into: JsonObject, piece: JsonObject) -> None:
+    """Add a piece of an object: texts and lists grow, objects merge, the rest is replaced.
+
+    Null adds nothing.
+    """
+    for key, value in piece.items():
+        before: Any = into.get(key)
+        if value is None:
+            continue
+        if isinstance(before, dict) and isinstance(value, dict):
+            merge(before, value)
+        elif key not in _WHOLE and type(before) in (str, list) and type(before) is type(value):
+            into[key] = before + value
+        else:
+            into[key] = dict(value) if isinstance(value, dict) else value
+
+
+class ContentPieces:
+    """Collects what an answer says.
+
+    Most servers send text. Some send parts, thinking among them; they are kept as they came, except
+    that texts which follow each other become one.
+    """
+
+    __slots__ = ("_parts", "_text", "add_text")
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._parts: Dicts = []
+        self.add_text = self._text.append
+
+    def __bool__(self) -> bool:
+        return bool(self._text or self._parts)
+
+    def add_parts(self, parts: Dicts) -> Dicts:
+        """Take parts and return what they show."""
+        self._close_text()
+        for part in parts:
+            last = self._parts[-1] if self._parts else {}
+            if _is_plain(last) and _is_plain(part):
+                self._parts[-1] = {**last, "text": last["text"] + part["text"]}
+            else:
+                self._parts.append(part)
+        return [shown for part in parts if (shown := _shown(part)) is not None]
+
+    def whole(self) -> str | Dicts:
+        """Return the text, or the parts if there are any."""
+        if not self._parts:
+            return "".join(self._text)
+        self._close_text()
+        return self._parts
+
+    def _close_text(self) -> None:
+        if self._text:
+            text = "".join(self._text)
+            self._text.clear()
+            self.add_parts([{"type": "text", "text": text}])
+
+
+def says_something(part: JsonObject) -> bool:
+    """Say whether a part brings anything: one of words without a word does not."""
+    return bool(text_of(part) or thinking_of(part)) or part.get("type") not in ("text", "thinking")
+
+
+def _is_plain(part: JsonObject) -> bool:
+    return part.keys() == {"type", "text"} and part["type"] == "text" and isinstance(part["text"], str)
+
+
+def _shown(part: JsonObject) -> JsonObject | None:
+    if text := text_of(part):
+        return {"role": "assistant", "content": text}
+    thought = thinking_of(part)
+    return {"role": "assistant", "content": "", "reasoning": thought} if thought else None
+
+
 class ChatReply:
-    """Collects the pieces of an answer and makes the assistant's message of them."""
+    """Collects the pieces of an answer and makes the assistant's message of them.
+
+    Attributes:
+        progress: Rises with every piece that brings something.
+    """
 
     def __init__(self, exchange: Exchange) -> None:
+        self.progress = 0
         self._exchange = exchange
         self._content = ContentPieces()
         self._add_text = self._content.add_text
         self._refusal: list[str] = []
         self._reasoning: dict[str, list[str]] = {}
         self._calls = ToolCallPieces()
-        self._extra: dict[str, Any] = {}
-        self._about: dict[str, Any] = {}
-        self._fields: dict[str, Any] = {}
-        self._logprobs: dict[str, Any] = {}
+        self._extra: JsonObject = {}
+        self._about: JsonObject = {}
+        self._fields: JsonObject = {}
+        self._logprobs: JsonObject = {}
         self._finish: str | None = None
         self._done = False
 
@@ -50,10 +133,11 @@ class ChatReply:
         text = event.choices[0].delta.content
         if not text:
             return []
+        self.progress += 1
         self._add_text(text)
         return [{"role": "assistant", "content": text}]
 
-    def take(self, body: dict[str, Any]) -> None:
+    def take(self, body: JsonObject) -> None:
         """Take an answer that came in one piece."""
         choices = body.get("choices")
         if not choices and not body.get("error"):
@@ -72,7 +156,7 @@ class ChatReply:
         ending = self._ending()
         calls, cut_off = split_usable(self._calls.calls(), finished=self._finish_of(ending))
         content = self._content.whole()
-        item: dict[str, Any] = {"role": "assistant", "content": content if content or not calls else None}
+        item: JsonObject = {"role": "assistant", "content": content if content or not calls else None}
         item |= {field: "".join(pieces) for field, pieces in self._reasoning.items()}
         if self._refusal:
             item["refusal"] = "".join(self._refusal)
@@ -88,7 +172,7 @@ class ChatReply:
         }
         return [{**item, **self._extra, "_metadata": {k: v for k, v in about.items() if v is not None}}]
 
-    def _as_delta(self, choice: Any) -> dict[str, Any]:
+    def _as_delta(self, choice: Any) -> JsonObject:
         """Return a whole choice as if it were the only piece of itself."""
         message = self._object(self._object(choice).get("message") or {})
         calls = [
@@ -96,8 +180,9 @@ class ChatReply:
         ]
         return {**choice, "delta": {**message, "tool_calls": calls}}
 
-    def _add_full(self, chunk: dict[str, Any]) -> Dicts:
+    def _add_full(self, chunk: JsonObject) -> Dicts:
         if chunk is DONE:
+            self.progress += not self._done
             self._done = True
             return []
         if chunk.get("error"):
@@ -109,7 +194,7 @@ class ChatReply:
                 partials += self._add_choice(choice)
         return partials
 
-    def _add_choice(self, choice: dict[str, Any]) -> Dicts:
+    def _add_choice(self, choice: JsonObject) -> Dicts:
         if choice.get("logprobs"):
             merge(self._logprobs, self._object(choice["logprobs"]))
         partials = self._add_delta(self._object(choice.get("delta") or {}))
@@ -117,50 +202,62 @@ class ChatReply:
         if finish:
             if is_broken_off(str(finish)):
                 raise StreamCutOff(self._exchange, f"{self._exchange.host} broke the answer off: {finish}")
+            self.progress += self._finish != finish
             self._finish = str(finish)
         return partials
 
-    def _add_delta(self, delta: dict[str, Any]) -> Dicts:
+    def _add_delta(self, delta: JsonObject) -> Dicts:
         partials = [*self._add_reasoning(delta), *self._add_content(delta.get("content"))]
         refusal = delta.get("refusal")
         if refusal and isinstance(refusal, str):
+            self.progress += 1
             self._refusal.append(refusal)
             partials.append({"role": "assistant", "content": "", "refusal": refusal})
-        calls = self._list(delta.get("tool_calls"))
-        for piece in calls:
+        for piece in self._list(delta.get("tool_calls")):
+            known = len(self._calls)
             number = self._calls.add(self._object(piece))
-            partials.append({"role": "assistant", "content": "", "tool_call": shown(piece, number)})
-        merge(self._extra, {key: value for key, value in delta.items() if _is_unknown(key, value)})
+            call = shown(piece, number)
+            self.progress += number == known or has_input(call)
+            partials.append({"role": "assistant", "content": "", "tool_call": call})
+        unknown = {key: value for key, value in delta.items() if _is_unknown(key, value)}
+        self.progress += any(value and self._extra.get(key) != value for key, value in unknown.items())
+        merge(self._extra, unknown)
         return partials
 
     def _add_content(self, content: Any) -> Dicts:
         if not content:
             return []
         if isinstance(content, str):
+            self.progress += 1
             self._add_text(content)
             return [{"role": "assistant", "content": content}]
-        return self._content.add_parts([self._object(part) for part in self._list(content)])
+        parts = [self._object(part) for part in self._list(content)]
+        self.progress += any(map(says_something, parts))
+        return self._content.add_parts(parts)
 
-    def _add_reasoning(self, delta: dict[str, Any]) -> Dicts:
+    def _add_reasoning(self, delta: JsonObject) -> Dicts:
         partials: Dicts = []
         for field in REASONING_FIELDS:
             thought = delta.get(field)
             if thought and isinstance(thought, str):
+                self.progress += 1
                 self._reasoning.setdefault(field, []).append(thought)
                 if not partials:  # some servers send the same under both names
                     partials.append({"role": "assistant", "content": "", "reasoning": thought})
         return partials
 
-    def _remember(self, chunk: dict[str, Any]) -> None:
+    def _remember(self, chunk: JsonObject) -> None:
         for key, value in chunk.items():
-            if key in _TOLD:
+            if key in _ABOUT_ANSWER:
                 if value:
-                    self._about.setdefault(_TOLD[key], value)
+                    self._about.setdefault(_ABOUT_ANSWER[key], value)
             elif key not in _OF_THE_CHUNK and value is not None:
                 self._fields[key] = value
         usage = usage_in(chunk)
         if usage is not None:
-            self._about["usage"] = read_usage(usage)
+            counts = read_usage(usage)
+            self.progress += self._about.get("usage") != counts
+            self._about["usage"] = counts
 
     def _has_anything(self) -> bool:
         return bool(self._content or self._calls or self._reasoning or self._refusal or self._extra)
@@ -173,7 +270,7 @@ class ChatReply:
     def _finish_of(self, ending: Ending | None) -> bool:
         return self._finish is not None and ending not in _CUT_SHORT
 
-    def _object(self, value: Any) -> dict[str, Any]:
+    def _object(self, value: Any) -> JsonObject:
         if not isinstance(value, dict):
             raise self._malformed("something else where an object belongs")
         return value

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import orjson
+
+if TYPE_CHECKING:
+    from agent_provider_kit.wire import Dicts, JsonObject
 
 _BODIES = ("function", "custom")
 _INPUTS = ("arguments", "input")
@@ -20,13 +23,13 @@ class ToolCallPieces:
     """
 
     def __init__(self) -> None:
-        self._calls: list[dict[str, Any]] = []
+        self._calls: Dicts = []
         self._by_index: dict[int, int] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._calls)
+    def __len__(self) -> int:
+        return len(self._calls)
 
-    def add(self, piece: dict[str, Any]) -> int:
+    def add(self, piece: JsonObject) -> int:
         """Add a piece and return the number of the call that it belongs to."""
         number = self._number(piece)
         call = self._calls[number]
@@ -39,7 +42,7 @@ class ToolCallPieces:
                 call[key] = value
         return number
 
-    def calls(self) -> list[dict[str, Any]]:
+    def calls(self) -> Dicts:
         """Return all calls, each with an id of its own, which stays the same."""
         seen: set[str] = set()
         for call in self._calls:
@@ -49,7 +52,7 @@ class ToolCallPieces:
             seen.add(own)
         return [_complete(call) for call in self._calls]
 
-    def _number(self, piece: dict[str, Any]) -> int:
+    def _number(self, piece: JsonObject) -> int:
         index = piece.get("index")
         known = self._by_index.get(index) if isinstance(index, int) else self._without_index(piece.get("id"))
         if known is None or _begins_another(self._calls[known], piece):
@@ -67,20 +70,23 @@ class ToolCallPieces:
         return next(same, None)
 
 
-def shown(piece: dict[str, Any], number: int) -> dict[str, Any]:
+def shown(piece: JsonObject, number: int) -> JsonObject:
     """Return a piece as partial messages carry it."""
     body = _body(piece)
-    told = {"index": number, "id": piece.get("id"), "name": _name(piece)}
-    told |= {field: _text(body[field]) for field in _INPUTS if body.get(field) is not None}
-    return {key: value for key, value in told.items() if value is not None}
+    partial = {"index": number, "id": piece.get("id"), "name": _name(piece)}
+    partial |= {field: _text(body[field]) for field in _INPUTS if body.get(field) is not None}
+    return {key: value for key, value in partial.items() if value is not None}
 
 
-def split_usable(
-    calls: list[dict[str, Any]], *, finished: bool
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def has_input(partial: JsonObject) -> bool:
+    """Say whether a piece, as `shown` returns it, brings more of a call's arguments."""
+    return any(partial.get(field) for field in _INPUTS)
+
+
+def split_usable(calls: Dicts, *, finished: bool) -> tuple[Dicts, Dicts]:
     """Return the calls that can be run, and those that were cut off.
 
-    Only an answer that did not finish can cut arguments off; what else is wrong with them is told to
+    Only an answer that did not finish can cut arguments off; what else is wrong with them is reported to
     the model when the call is run. A call of nothing cannot be run at all.
     """
     usable = [_name(call) is not None and (finished or _is_whole(call)) for call in calls]
@@ -90,7 +96,7 @@ def split_usable(
     )
 
 
-def _begins_another(call: dict[str, Any], piece: dict[str, Any]) -> bool:
+def _begins_another(call: JsonObject, piece: JsonObject) -> bool:
     """Say whether a piece that seems to go on with a call begins another: only one with a name can."""
     name, had = _name(piece), _name(call)
     if name is None or had is None:
@@ -101,17 +107,17 @@ def _begins_another(call: dict[str, Any], piece: dict[str, Any]) -> bool:
     return _is_whole(call) and any(_body(piece).get(field) for field in _INPUTS)
 
 
-def _body(call: dict[str, Any]) -> dict[str, Any]:
+def _body(call: JsonObject) -> JsonObject:
     found = (call[key] for key in _BODIES if isinstance(call.get(key), dict))
     return next(found, {})
 
 
-def _name(call: dict[str, Any]) -> str | None:
+def _name(call: JsonObject) -> str | None:
     name = _body(call).get("name")
     return name if name and isinstance(name, str) else None
 
 
-def _is_whole(call: dict[str, Any]) -> bool:
+def _is_whole(call: JsonObject) -> bool:
     function = call.get("function")
     if not isinstance(function, dict):
         return False  # freeform text has no end of its own
@@ -121,7 +127,7 @@ def _is_whole(call: dict[str, Any]) -> bool:
         return False
 
 
-def _merge(into: dict[str, Any], piece: dict[str, Any]) -> None:
+def _merge(into: JsonObject, piece: JsonObject) -> None:
     for key, value in piece.items():
         if key in _INPUTS and value is not None:
             into[key] = into.get(key, "") + _text(value)
@@ -133,7 +139,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _complete(call: dict[str, Any]) -> dict[str, Any]:
+def _complete(call: JsonObject) -> JsonObject:
     if isinstance(call.get("function"), dict):
         call = {**call, "function": {"arguments": "", **call["function"]}}
     kind = "custom" if "custom" in call and "function" not in call else "function"

@@ -1,10 +1,8 @@
-"""Keeping a conversation within a model's window: counting, summaries, leaving out."""
+"""The context window: what is sent of a conversation that grows, by summaries and truncation."""
 
 from agent_runtime.context.compaction import CompactionPlugin
-from agent_runtime.context.plugin import ContextTransformPlugin
-from agent_runtime.context.tokens import TokenCounter
-from agent_runtime.context.truncation import Truncated, truncate
-from agent_runtime.context.window import Limits, limits
+from agent_runtime.context.window import ContextTransformPlugin, Limits, Truncated, limits, truncate
+from agent_runtime.tokens import TokenCounter
 
 __all__ = [
     "CompactionPlugin",

@@ -3,7 +3,7 @@
 Before the model is asked, the prompt is estimated. Above the policy's share of the budget, the oldest
 groups are summarised by a model, an earlier summary included, and a record of it goes into the session's
 state; `ContextTransformPlugin` sends the summary from then on. A summary is taken only if it saves
-enough. One that does not, or a model that fails, is told as a warning and counts as a failed attempt,
+enough. One that does not, or a model that fails, is reported as a warning and counts as a failed attempt,
 of which a run makes at most two; truncation keeps the requests within the window all the same.
 
 The action `compact` with ``{"force": True}`` does it at once, whatever the estimate: the loop schedules
@@ -13,15 +13,14 @@ back.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from agent_core import Message
 from agent_core.steps import Emit, Flow
 from agent_runtime import fields
 from agent_runtime.commands import Command
-from agent_runtime.context.calibration import counter_for
-from agent_runtime.context.groups import groups, prefix_length, recent_start
 from agent_runtime.context.records import (
     COMPACTIONS,
     Record,
@@ -32,19 +31,28 @@ from agent_runtime.context.records import (
     undo,
     write_records,
 )
-from agent_runtime.context.summary import LEAST_SUMMARY, SCHEMA, CompactionSettings, summary_request
 from agent_runtime.context.window import limits
 from agent_runtime.engine import warn
+from agent_runtime.fields import Count, Name, Range
 from agent_runtime.phases import Phase
+from agent_runtime.schema import object_schema
 from agent_runtime.state import StateKey
+from agent_runtime.summary import (
+    PROMPT,
+    groups,
+    prefix_length,
+    quote_within,
+    recent_start,
+    summary_question,
+    summary_rules,
+)
+from agent_runtime.tokens import counter_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from agent_runtime.context.tokens import TokenCounter
+    from agent_runtime.env import PluginRegistrar
     from agent_runtime.phases import PhaseView
-    from agent_runtime.registrar import PluginRegistrar
-    from agent_runtime.specs import ContextPolicy, ModelSpec
+    from agent_runtime.specs import AgentSpec, ContextPolicy, ModelSpec
+    from agent_runtime.tokens import TokenCounter
 
 SECTION = "compaction"
 MOST_FAILURES = 2
@@ -55,8 +63,40 @@ FAILURES: StateKey[int] = StateKey(
 )
 """How many attempts of this run came to nothing."""
 
+LEAST_SUMMARY = 16
+"""Fewer tokens than this say nothing."""
+
 _PART_OF_WINDOW = 4  # a summary takes at most such a part of it
+_WORDS_PER_TOKEN = 0.75
+_LEAST_ROOM = 64
 _TOO_LONG = 2  # estimates are rough: a summary may be so many times as long as it was asked to be
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionSettings:
+    """The section `compaction` of an agent.
+
+    Attributes:
+        model: The id of the model that summarises; by default the agent's own.
+        prompt: Its instructions; rules about quoted text and length are added in any case.
+        max_summary_tokens: How long a summary should be, at most a quarter of the window; one of more
+            than twice that is not taken.
+        min_saving: Which share of the conversation a summary must save at least.
+        keep_recent: How many of the last messages are not summarised; by default as the policy says.
+    """
+
+    model: Name | None = None
+    prompt: Name = PROMPT
+    max_summary_tokens: Annotated[int, Range(LEAST_SUMMARY)] = 1024
+    min_saving: Annotated[float, Range(0, 0.95)] = 0.3
+    keep_recent: Count | None = None
+
+    def __post_init__(self) -> None:
+        fields.check(self)
+
+
+SCHEMA = object_schema(CompactionSettings)
+"""What the section may hold, as JSON Schema."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +105,7 @@ class _Plan:
 
     Attributes:
         messages: The session's.
-        upto: How many of them the summary shall stand for.
+        upto: How many of them the summary will stand for.
         covered: How many the record before stands for, or the number of leading system messages.
         earlier: The summary of that record.
         tokens: The estimate for the conversation as it is sent now.
@@ -106,7 +146,6 @@ class CompactionPlugin:
         self.model = model
 
     def config_schemas(self) -> list[tuple[str, dict[str, Any]]]:
-        """Claim the section `compaction`."""
         return [(SECTION, SCHEMA)]
 
     def register(self, registrar: PluginRegistrar) -> None:
@@ -129,18 +168,18 @@ class CompactionPlugin:
             command = yield from self._compact(view, records, command, forced=False)
         return command
 
-    def compact(self, payload: Any, view: PhaseView) -> Flow[Command | None]:
+    def compact(self, payload: object, view: PhaseView) -> Flow[Command | None]:
         """Make a summary now if the prompt is too long, or with ``{"force": True}`` in any case."""
         if self.policy.compact_at is None:
             yield from warn("old messages are not summarised: context_policy.compact_at is none", self.name)
             return None
-        forced = isinstance(payload, dict) and payload.get("force") is True
+        forced = isinstance(payload, Mapping) and payload.get("force") is True
         records, command = yield from self._true_records(view)
         if forced or self._is_due(view, current(records, view.session.messages)):
             command = yield from self._compact(view, records, command, forced=forced)
         return command
 
-    def undo(self, _payload: Any, view: PhaseView) -> Command | None:
+    def undo(self, _payload: object, view: PhaseView) -> Command | None:
         """Take the newest summary back: what it stood for is sent again."""
         records = read_records(view.state.read(COMPACTIONS))
         return Command().update(COMPACTIONS, write_records(undo(records))) if records else None
@@ -227,14 +266,35 @@ class CompactionPlugin:
 
 def _summarise(view: PhaseView, plan: _Plan) -> Flow[tuple[str, str]]:
     """Return a summary, and what is wrong with it if it cannot be used."""
-    settings, old = plan.settings, plan.messages[plan.covered : plan.upto]
-    request = summary_request(old, plan.earlier, settings, plan.counter, plan.room)
+    old = plan.messages[plan.covered : plan.upto]
+    request = summary_request(old, plan.earlier, plan.settings, plan.counter, plan.room)
     try:
-        text = yield from view.run.ask(request, model=settings.model, config={})
+        text = yield from view.run.ask(request, model=plan.settings.model, config={})
     except Exception as error:  # noqa: BLE001 - whatever it is, the run can go on without a summary
         return "", f"the model failed with {type(error).__name__}: {error}"
     summary = text.strip()
     return summary, _problem(plan, summary)
+
+
+def summary_request(
+    messages: Sequence[Message],
+    earlier: str | None,
+    settings: CompactionSettings,
+    counter: TokenCounter,
+    room: int,
+) -> list[Message]:
+    """Return the messages that ask for a summary, within *room* tokens.
+
+    Args:
+        messages: What is to be summarised. Long ones are shortened, and the oldest are left out, if there
+            is no room for them.
+        earlier: The summary of what came before, if there is one; the new one is to include it.
+    """
+    words = int(settings.max_summary_tokens * _WORDS_PER_TOKEN)
+    rules = Message("system", summary_rules(settings.prompt, words=words))
+    frame = counter.messages([rules, Message("user", summary_question([]))])
+    lines = quote_within(messages, earlier, counter.text, max(_LEAST_ROOM, room - frame))
+    return [rules, Message("user", summary_question(lines))]
 
 
 def _problem(plan: _Plan, summary: str) -> str:
@@ -275,10 +335,10 @@ def _as_sent(messages: Sequence[Message], record: Record | None) -> Sequence[Mes
 
 
 def _around(view: PhaseView, counter: TokenCounter) -> int:
-    """Return the tokens of what every request has beside the conversation."""
+    """Return the tokens of what every request has besides the conversation."""
     prompt = view.spec.system_prompt
     return (counter.message(Message("system", prompt)) if prompt else 0) + counter.tools(view.run.tools)
 
 
-def _settings(spec: Any) -> CompactionSettings:
+def _settings(spec: AgentSpec) -> CompactionSettings:
     return fields.read(CompactionSettings, dict(spec.section(SECTION)), where=SECTION)

@@ -1,19 +1,41 @@
-"""How much fits into a request: the window of the model and what an agent's policy says about it.
+"""What is sent of a conversation: as much as fits into the window, summaries in place of what they cover.
 
-The smaller of the two windows counts. If neither is known, no limit is guessed to be one: nothing is
-left out or summarised unasked, since that could take something from a model that had room for it. When
-the provider then says that a request is too long, old messages are summarised, for which a window of
-common size is assumed.
+The session is not touched. Messages that are sent as they are remain the same objects, so that the
+provider's own form of them is used.
+
+The window is the smaller of the model's and the policy's. If neither is known, no limit is guessed: nothing
+is left out or summarised unasked, since that could take something from a model that had room for it. When
+the provider then says that a request is too long, old messages are summarised, for which a window of common
+size is assumed.
+
+Truncation never leaves out the system messages at the front, the last messages, and the last thing that the
+user said, even where a long series of tool calls lies between that and the end. Everything else goes group
+by group, the oldest first, until the rest fits.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agent_core import Message
+from agent_runtime.commands import Command
+from agent_runtime.context.records import COMPACTIONS, compacted, current, find_cut, read_records
+from agent_runtime.env import Prompt
 from agent_runtime.errors import SpecError
+from agent_runtime.phases import Phase
+from agent_runtime.summary import groups, last_user_turn, prefix_length, recent_start
+from agent_runtime.tokens import CALIBRATION, counter_for
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_runtime.env import PluginRegistrar
+    from agent_runtime.phases import PhaseView
     from agent_runtime.specs import ContextPolicy, ModelSpec
+    from agent_runtime.tokens import TokenCounter
+
 
 ASSUMED_WINDOW = 128_000
 """The window of a model about which nothing is known."""
@@ -65,3 +87,171 @@ def _reserve(policy: ContextPolicy, model: ModelSpec, window: int) -> int:
         return min(policy.reserve_tokens, window - 1)
     # Nobody asked for this much: a model that could answer at length must not leave no room to ask.
     return min(model.max_output_tokens or window // 8, window // 2)
+
+
+class Truncated(NamedTuple):
+    """What is left of a conversation.
+
+    Attributes:
+        kept: The messages to send, each the same object as before.
+        dropped: Those that were left out.
+        tokens: The estimate for the kept ones; above the budget if even the least does not fit.
+    """
+
+    kept: tuple[Message, ...]
+    dropped: tuple[Message, ...]
+    tokens: int
+
+
+def truncate(
+    messages: Sequence[Message], budget: int, counter: TokenCounter, keep_recent: int, *, pinned: int = 0
+) -> Truncated:
+    """Leave out the oldest groups until the rest fits into *budget* tokens.
+
+    Args:
+        messages: The conversation.
+        budget: How many tokens the messages may have.
+        counter: Estimates them.
+        keep_recent: How many of the last messages stay in any case, with their whole groups.
+        pinned: How many of the first messages stay as well, besides leading system messages.
+    """
+    costs = [counter.message(message) for message in messages]
+    total, dropped = sum(costs), set[int]()
+    if total > budget:
+        for group in _droppable(messages, keep_recent, pinned):
+            dropped.update(group)
+            total -= sum(costs[place] for place in group)
+            if total <= budget:
+                break
+    return Truncated(
+        kept=tuple(message for place, message in enumerate(messages) if place not in dropped),
+        dropped=tuple(message for place, message in enumerate(messages) if place in dropped),
+        tokens=total,
+    )
+
+
+def _droppable(messages: Sequence[Message], keep_recent: int, pinned: int) -> list[range]:
+    """Return the groups that may be left out, the oldest first."""
+    found = groups(messages, max(pinned, prefix_length(messages)))
+    recent = recent_start(messages, found, keep_recent)
+    turn = last_user_turn(messages)
+    return [
+        group
+        for group in found
+        if group.stop <= recent and (group.stop <= turn.start or group.start >= turn.stop)
+    ]
+
+
+CACHE = "cache"
+"""The setting that asks a provider to mark what it should cache between requests."""
+CACHE_KEY = "prompt_cache_key"
+"""The setting that says which requests begin alike."""
+
+
+class ContextTransformPlugin:
+    """Keeps every request within the window, and learns how the model counts.
+
+    Attributes:
+        policy: What the agent says about its context.
+        model: The agent's own model; while a fallback answers, that one's window counts.
+    """
+
+    name = "context_transform"
+    version = "1"
+
+    def __init__(self, policy: ContextPolicy, model: ModelSpec) -> None:
+        self.policy = policy
+        self.model = model
+
+    def register(self, registrar: PluginRegistrar) -> None:
+        """Place the transform, and the hook that learns from the provider's own count.
+
+        Raises:
+            SpecError: If the policy leaves no room for a prompt.
+        """
+        check_limits(self.policy, self.model)
+        registrar.state_key(CALIBRATION)
+        registrar.request_transform(self.transform)
+        registrar.phase_hook(Phase.AFTER_INFERENCE, self._learn)
+
+    def transform(self, prompt: Prompt, view: PhaseView) -> Prompt:
+        """Return the prompt with what is to be sent of its messages."""
+        messages = self._sent(prompt, view.session.messages, view)
+        return replace(prompt, messages=messages, config=self._with_cache(prompt.config, view.run.model))
+
+    def _sent(self, prompt: Prompt, session: Sequence[Message], view: PhaseView) -> Sequence[Message]:
+        messages, pinned = _summarised(prompt.messages, session, view)
+        return self._fitting(messages, pinned, prompt, view) if self.policy.truncate else messages
+
+    def _fitting(
+        self, messages: Sequence[Message], pinned: int, prompt: Prompt, view: PhaseView
+    ) -> Sequence[Message]:
+        allowed = limits(self.policy, view.run.model)
+        counter = counter_for(view.state, view.run.model.id)
+        budget = allowed.budget - counter.tools(prompt.tools)
+        if not allowed.known or counter.messages(messages) <= budget:
+            return messages
+        budget -= counter.message(_note(len(messages)))
+        kept, dropped, _tokens = truncate(messages, budget, counter, self.policy.keep_recent, pinned=pinned)
+        if not dropped:
+            return messages
+        front = prefix_length(kept)
+        return (*kept[:front], _note(len(dropped)), *kept[front:])
+
+    def _with_cache(self, config: Mapping[str, Any], model: ModelSpec) -> Mapping[str, Any]:
+        if not self.policy.prompt_cache:
+            return {**config, CACHE: False, CACHE_KEY: None}
+        # A setting of one's own says more than the policy: how long to remember, or not at all.
+        return config if CACHE in config or CACHE in model.config else {**config, CACHE: True}
+
+    def _learn(self, view: PhaseView) -> Command | None:
+        counted = _counted_input(view)
+        if counted is None:
+            return None
+        model = view.run.model.id
+        counter = counter_for(view.state, model)
+        asked = _before_answer(view)
+        prompt = Prompt([*_system(view), *asked], view.run.tools, {})
+        estimated = counter.messages(self._sent(prompt, asked, view)) + counter.tools(prompt.tools)
+        ratio = round(counter.calibrated(estimated, counted).ratio, 4)
+        return None if ratio == counter.ratio else Command().update(CALIBRATION, {model: ratio})
+
+
+def _summarised(
+    messages: Sequence[Message], session: Sequence[Message], view: PhaseView
+) -> tuple[Sequence[Message], int]:
+    """Return the messages with the summary that counts, if one does, and how many of the first must stay."""
+    record = current(read_records(view.state.read(COMPACTIONS)), session)
+    cut = None if record is None else find_cut(messages, session, record.upto)
+    if record is None or cut is None:
+        return messages, 0
+    sent = compacted(messages, cut, record.summary)
+    return sent, min(cut, prefix_length(messages)) + 1
+
+
+def _counted_input(view: PhaseView) -> int | None:
+    """Return how many tokens the provider says that it was sent, if it says so."""
+    for message in reversed(view.messages):
+        usage = message.metadata.get("usage")
+        counted = usage.get("input_tokens") if isinstance(usage, Mapping) else None
+        if isinstance(counted, int):
+            return counted
+    return None
+
+
+def _before_answer(view: PhaseView) -> list[Message]:
+    """Return the conversation as it was when the model was asked for the answer that a view shows."""
+    messages = list(view.session.messages)
+    answer = [message.content for message in view.messages]
+    if answer and [message.content for message in messages[-len(answer) :]] == answer:
+        del messages[-len(answer) :]
+    return messages
+
+
+def _system(view: PhaseView) -> list[Message]:
+    return [Message("system", view.spec.system_prompt)] if view.spec.system_prompt else []
+
+
+def _note(count: int) -> Message:
+    what = "message of this conversation is" if count == 1 else "messages of this conversation are"
+    return Message("system", f"{count} earlier {what} left out here to save room.")

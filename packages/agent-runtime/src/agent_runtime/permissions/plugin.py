@@ -1,28 +1,45 @@
-"""The tool gate that asks the rules, and what it tells the model."""
+"""The tool gate that applies the rules, what a person is asked, and what could be granted.
+
+A question offers patterns that, once granted, let the call run without being asked again. The exact thing and
+the whole tool are always worth offering. What lies between them (every `git status`, everything in a folder)
+only the tool can cut well: a beginning of a text that looks harmless may not be. So a tool plugin may have a
+method `permission_suggestions(tool_name, arguments)`, which returns globs for what its `permission_subjects`
+returns.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent_core.frozen import thaw
+from agent_core import AgentError, Session
+from agent_core.clean_text import hides
+from agent_core.encoding import canonical
+from agent_core.frozen import freeze, thaw
+from agent_core.log import get_logger
 from agent_core.steps import run_blocking
 from agent_runtime.errors import InvalidPluginConfig, SpecError
 from agent_runtime.gates import Block, Suspend
-from agent_runtime.permissions.questions import OWNER, ask_about
-from agent_runtime.permissions.rules import EFFECTS, FLOOR, Permissions
+from agent_runtime.permissions.patterns import CallPattern
+from agent_runtime.permissions.rules import EFFECTS, FLOOR, Permissions, Rule, read_subjects
+from agent_runtime.phases import CallView
+from agent_runtime.suspension import read_saved_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from agent_core import Session
     from agent_core.steps import Flow
-    from agent_runtime.permissions.rules import Rule
-    from agent_runtime.phases import CallView, PhaseView
-    from agent_runtime.registrar import PluginRegistrar
+    from agent_runtime.env import PluginRegistrar
+    from agent_runtime.permissions.rules import Ruling, Subject
+    from agent_runtime.phases import PhaseView
     from agent_runtime.specs import AgentSpec
+    from agent_runtime.suspension import SavedRun, Suspension
+
 
 SECTION = "permissions"
+OWNER = "permissions"
+"""Who asks: the id of the plugin, as it stands in a suspension."""
 
 _PATTERNS = {"type": "array", "items": {"type": "string", "minLength": 1}}
 _SCHEMA: dict[str, Any] = {
@@ -50,6 +67,10 @@ _WRITE_OUT = (
     "If you mean something that the rule does not forbid, make a call in which every word is written out; "
     "else go on without it."
 )
+_PREVIEW = 300
+_LONGEST = 1000
+_MOST = 20
+_log = get_logger("permissions")
 
 Answer = Block | Suspend | None
 
@@ -62,7 +83,7 @@ class PermissionsPlugin:
 
     @staticmethod
     def config_schemas() -> list[tuple[str, dict[str, Any]]]:
-        """Return the section that the plugin claims, with its schema."""
+        """Claim the section `permissions`."""
         return [(SECTION, thaw(_SCHEMA))]
 
     def register(self, registrar: PluginRegistrar) -> None:
@@ -93,7 +114,7 @@ def permission_gate(
 ) -> Callable[[PhaseView], Answer | Flow[Answer]]:
     """Return a tool gate for these permissions; one that never *waits* refuses what it would ask.
 
-    What `RunRequest.granted` returns is asked for anew at every call, and counts beside the permissions.
+    What `RunRequest.granted` returns is called again for every call, and adds to the permissions.
     """
 
     def gate(view: PhaseView) -> Answer | Flow[Answer]:
@@ -132,3 +153,162 @@ def _refusal(reason: str) -> Block:
         f"{reason}. Do not make this call again, in other words either; go on without it, "
         "or say what you need it for."
     )
+
+
+class AskedCall(NamedTuple):
+    """The call that a question is about.
+
+    Attributes:
+        agent_id: The agent that made it; a delegate's own calls are the delegate's.
+        tool: The tool.
+        arguments: Its arguments.
+        suggestions: What was offered to be granted.
+    """
+
+    agent_id: str
+    tool: str
+    arguments: Any
+    suggestions: tuple[str, ...]
+
+    def view(self, tool: object = None) -> CallView:
+        """Return the call as rules look at it, with the tool plugin if there is one."""
+        return CallView(id="", name=self.tool, arguments=freeze(self.arguments), raw={}, tool=tool)
+
+
+def ask_about(permissions: Permissions, call: CallView, ruling: Ruling) -> Suspend:
+    """Return the question whether a call may run, with everything that a front end needs to ask it."""
+    called = f"{_printable(call.name)} with {_preview(call.arguments)}"
+    return Suspend(
+        f"Run {called}? You are asked because {ruling.reason}.",
+        action="approve",
+        parameters={
+            "tool": call.name,
+            "arguments": thaw(call.arguments),
+            "rule": None if ruling.rule is None else str(ruling.rule),
+            "reason": ruling.reason,
+            "suggestions": suggestions(permissions, call),
+            "together": together(permissions, call),
+        },
+        mode="replay",
+    )
+
+
+def asked_call(session: Session, suspension_id: str) -> AskedCall | None:
+    """Return the call that the permission gate asks about by a question that waits in a session.
+
+    None if nothing of that id waits, or somebody else asks it: a tool, or another plugin's gate.
+    """
+    run = read_saved_run(session)
+    found = _find(run, suspension_id)
+    while run is not None and found is not None and found.owner != OWNER:
+        run, target = _below(found)
+        found = _find(run, target)
+    return None if run is None or found is None else _read(run.agent_id, found)
+
+
+def _find(run: SavedRun | None, suspension_id: object) -> Suspension | None:
+    waiting = () if run is None else run.waiting
+    return next((one for one in waiting if one.id == suspension_id), None)
+
+
+def _below(suspension: Suspension) -> tuple[SavedRun | None, object]:
+    """Return the run of a delegate that waits, and what it waits for."""
+    data = suspension.data.get("session")
+    if not isinstance(data, Mapping):
+        return None, None
+    try:
+        session = Session.from_dict(thaw(freeze(data)))
+    except (AgentError, KeyError, TypeError, ValueError):
+        return None, None
+    return read_saved_run(session), suspension.data.get("target")
+
+
+def _read(agent_id: str, suspension: Suspension) -> AskedCall | None:
+    asked = suspension.parameters
+    # A tool that is called like the plugin can ask about itself at most.
+    if asked.get("tool") != suspension.tool or "arguments" not in asked:
+        return None
+    return AskedCall(agent_id, suspension.tool, asked["arguments"], tuple(asked.get("suggestions", ())))
+
+
+def _preview(arguments: object) -> str:
+    text = arguments if isinstance(arguments, str) else canonical(arguments).decode()
+    shown = _printable(text[:_PREVIEW])
+    return shown if len(text) <= _PREVIEW else f"{shown}… ({len(text) - _PREVIEW} characters more)"
+
+
+def _printable(text: str) -> str:
+    """Show what would move a cursor or turn a line around as the code that it is."""
+    return "".join(one if one.isprintable() and not hides(one) else f"\\u{ord(one):04x}" for one in text)
+
+
+def suggestions(permissions: Permissions, call: CallView) -> list[str]:
+    """Return patterns that, granted, would each let this very call run: the narrowest first."""
+    return [pattern.text for pattern in _narrowest_first(call) if _would_run(permissions, call, [pattern])]
+
+
+def together(permissions: Permissions, call: CallView) -> list[str]:
+    """Return patterns that would let a call about several things run once all of them are granted.
+
+    Each is the family of one thing, if the tool knows any, or that very thing. Empty if one is enough.
+    """
+    patterns = _narrowest_first(call)
+    chosen: dict[str, CallPattern] = {}
+    for subject in read_subjects(call).each:
+        best = _best_for(subject, patterns)
+        if best is None:
+            return []
+        chosen[best.text] = best
+    for pattern in list(chosen.values()):  # some of it may be allowed already
+        others = [one for one in chosen.values() if one is not pattern]
+        if _would_run(permissions, call, others):
+            del chosen[pattern.text]
+    enough = _would_run(permissions, call, list(chosen.values()))
+    return list(chosen) if enough and len(chosen) > 1 else []
+
+
+def _would_run(permissions: Permissions, call: CallView, granted: Sequence[CallPattern]) -> bool:
+    rules = [Rule("allow", pattern) for pattern in granted]
+    return permissions.with_granted(rules).decide(call).effect == "allow"
+
+
+def _best_for(subject: Subject, patterns: Sequence[CallPattern]) -> CallPattern | None:
+    fitting = [one for one in patterns if one.subject is not None and subject.surely(one.subject)]
+    families = [one for one in fitting if one.subject is not None and not one.subject.is_literal]
+    return next(iter([*families, *fitting]), None)
+
+
+def _narrowest_first(call: CallView) -> list[CallPattern]:
+    patterns = {pattern.text: pattern for pattern in _patterns(call)}
+    return sorted(patterns.values(), key=lambda pattern: pattern.specificity, reverse=True)
+
+
+def _patterns(call: CallView) -> Iterator[CallPattern]:
+    for subject in read_subjects(call).each[:_MOST]:
+        if 0 < len(subject.text) <= _LONGEST:
+            yield CallPattern.exact(call.name, subject.text)
+    for glob in _suggested_globs(call)[:_MOST]:
+        try:
+            pattern = CallPattern.about(call.name, glob)
+        except SpecError as error:
+            _log.warning("suggestion_ignored", tool=call.name, error=str(error))
+            continue
+        if pattern.subject is not None and pattern.subject.literal_length:  # else it is the whole tool
+            yield pattern
+    yield CallPattern.exact(call.name)
+
+
+def _suggested_globs(call: CallView) -> list[str]:
+    """Return the globs that the tool has for the call; none if it has no such method, or that fails."""
+    suggest = getattr(call.tool, "permission_suggestions", None)
+    if not callable(suggest):
+        return []
+    try:
+        globs = suggest(call.name, thaw(call.arguments))
+    except Exception as error:  # noqa: BLE001 - a plugin's code
+        _log.warning("suggestions_failed", tool=call.name, error=repr(error))
+        return []
+    if not isinstance(globs, (list, tuple)):
+        _log.warning("suggestions_failed", tool=call.name, error=f"a {type(globs).__name__}, not a list")
+        return []
+    return [glob for glob in globs if isinstance(glob, str) and 0 < len(glob) <= _LONGEST]

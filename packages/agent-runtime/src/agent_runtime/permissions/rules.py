@@ -1,35 +1,47 @@
-"""Which rule counts: a deny, else a floor, else the most specific of allow and ask, else the default.
+"""Which rule decides a call: a deny, else a floor, else the most specific of allow and ask, else the default.
 
 A rule comes from the agent's declaration, or a person granted it later. A grant answers a question in
-advance: it counts over an ask that says no more than it does, and it forbids. What the declaration denies,
-by a rule or by its default, and what it asks for always, no grant makes run.
+advance: it wins over an ask that says no more than it does, and it may forbid. What the declaration denies,
+by a rule or by its default, and what it always asks for, no grant makes run.
 
-Each thing that a call is about is ruled on by itself and the strictest ruling is the call's. So a call
-about several things runs by itself only if every one of them is allowed, by one rule or by several, and
-one thing that is denied denies the call.
+A call is about one or several *subjects*: texts that a rule's glob is compared with. Each subject is ruled
+on by itself and the strictest ruling is the call's. So a call about several things runs without a question
+only if every one of them is allowed, by one rule or by several, and one thing that is denied denies the
+call.
 
-What is only known when the call runs is ruled on before. So an allow counts if it fits whatever comes out,
-and an ask or a deny if it could fit. Of a thing that may be anything at all every rule could be: there a
-deny would deny everything, so it asks instead.
+A tool plugin knows its subjects best: its `permission_subjects(tool_name, arguments)` returns a list of
+texts, a shell the commands of a line, say; its `permission_watched` may name more that only asking and
+denying rules look at. If a text is not known before the call runs, a dictionary takes its place: `text`
+names this very thing, and the globs of `may_be` fit everything that it may turn out to be. An allow must
+then fit *surely*, whatever comes out; rules that ask or deny count if they fit *possibly*. If a thing may
+be anything at all, every rule could fit it: a deny would then deny everything, so it asks instead.
+
+For tools without that method the same care is taken. *What may be allowed* is the whole call: the one
+argument if it is a text and alone, else all arguments as canonical JSON. *What is watched for* is also
+every text anywhere in the arguments: a call does not slip past `deny shell(rm *)` by having one argument
+more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
+from agent_core.encoding import canonical
+from agent_core.errors import nearest
+from agent_core.frozen import thaw
 from agent_runtime import fields
-from agent_runtime.errors import SpecError, nearest
-from agent_runtime.permissions.call_patterns import CallPattern
-from agent_runtime.permissions.subjects import Subjects, read_subjects
+from agent_runtime.errors import SpecError
+from agent_runtime.patterns import Glob
+from agent_runtime.permissions.patterns import CallPattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from agent_runtime.patterns import Glob
-    from agent_runtime.permissions.call_patterns import Specificity
-    from agent_runtime.permissions.subjects import Subject
+    from agent_runtime.permissions.patterns import Specificity
     from agent_runtime.phases import CallView
+
 
 Effect = Literal["allow", "ask", "deny"]
 """What becomes of a call: it runs, it waits for a person, it does not run."""
@@ -86,23 +98,23 @@ class Rule:
     def concerns(self, call: CallView, subjects: Subjects) -> bool:
         """Say whether the tool and the arguments that the pattern names fit.
 
-        Where a tool says itself what its calls are about, an argument as the model wrote it tells less. It
-        allows nothing then, and what asks or denies is held against what the tool says as well.
+        Where a tool says itself what its calls are about, an argument as the model wrote it says less. It
+        allows nothing then, and what asks or denies is compared with what the tool says as well.
         """
         pattern = self.pattern
         if self.effect == "allow":
-            names_some = bool(pattern.arguments) and subjects.told
+            names_some = bool(pattern.arguments) and subjects.from_tool
             return not names_some and pattern.fits(call.name, call.arguments, every=True)
-        told = (*subjects.each, *subjects.within) if subjects.told else ()
+        things = (*subjects.each, *subjects.within) if subjects.from_tool else ()
         return pattern.fits(
             call.name,
             call.arguments,
             every=False,
-            or_else=lambda glob: any(self._counts(glob, one) for one in told),
+            or_else=lambda glob: any(self._counts(glob, one) for one in things),
         )
 
     def is_about(self, subject: Subject | None, within: Sequence[Subject]) -> bool:
-        """Say whether the rule is about a subject, or may be for what is inside of it."""
+        """Say whether the rule is about a subject, or may be for what is inside it."""
         glob = self.pattern.subject
         if glob is None:
             return True
@@ -229,7 +241,7 @@ class Permissions:
         """Say that no rule is about a call, and which one only looks as if it were."""
         reason = f"no rule is about it, and the default is {self.default}"
         for rule in self.rules:
-            names_some = rule.effect == "allow" and bool(rule.pattern.arguments) and subjects.told
+            names_some = rule.effect == "allow" and bool(rule.pattern.arguments) and subjects.from_tool
             if names_some and rule.pattern.fits(call.name, call.arguments, every=True):
                 return (
                     f"{reason}; {str(rule)!r} names an argument, but {call.name} says itself what its calls "
@@ -244,7 +256,7 @@ def _is_certain(rule: Rule, subject: Subject | None, within: Sequence[Subject]) 
     return glob is None or any(one.surely(glob) for one in things)
 
 
-def _read_list(name: str, patterns: Any, where: str) -> list[Rule]:
+def _read_list(name: str, patterns: object, where: str) -> list[Rule]:
     """Return the rules that a list of patterns stands for."""
     effect: Effect = "ask" if name == FLOOR else cast("Effect", name)
     return [
@@ -258,3 +270,110 @@ def _check_effect(where: str, effect: object) -> None:
         raise SpecError(
             f"{where} must be allow, ask or deny, not {effect!r}: {nearest(effect, EFFECTS)}", field=where
         )
+
+
+class Subject(NamedTuple):
+    """One thing that a call is about.
+
+    Attributes:
+        text: What it is; if that is not known, a text that names this very thing and no other.
+        may_be: If it is not known, what it may turn out to be; one with another glob stands for the rest.
+    """
+
+    text: str
+    may_be: Glob | None = None
+
+    @property
+    def is_blank(self) -> bool:
+        """True if it may be anything."""
+        return self.may_be is not None and self.may_be.literal_length == 0
+
+    def surely(self, glob: Glob) -> bool:
+        """Say whether it fits a glob in any case."""
+        if self.may_be is None:
+            return glob.matches(self.text)
+        return self.is_named_by(glob) or glob.covers(self.may_be)
+
+    def possibly(self, glob: Glob) -> bool:
+        """Say whether it may fit a glob."""
+        return glob.matches(self.text) or (self.may_be is not None and glob.meets(self.may_be))
+
+    def is_named_by(self, glob: Glob) -> bool:
+        """Say whether a glob fits this very thing alone."""
+        return glob.is_literal and glob.matches(self.text)
+
+
+class Subjects(NamedTuple):
+    """What a call is about.
+
+    Attributes:
+        each: The things that must all be allowed.
+        within: Things inside those, which ask and deny look at as well.
+        problem: Why the tool could not say; empty if it could.
+        from_tool: Whether the tool says itself what its calls are about.
+    """
+
+    each: tuple[Subject, ...]
+    within: tuple[Subject, ...] = ()
+    problem: str = ""
+    from_tool: bool = False
+
+
+def read_subjects(call: CallView) -> Subjects:
+    """Return what *call* is about."""
+    name_subjects = getattr(call.tool, "permission_subjects", None)
+    if callable(name_subjects):
+        return _ask_the_tool(name_subjects, call)
+    arguments = call.arguments
+    if isinstance(arguments, Mapping) and len(arguments) == 1:
+        (arguments,) = arguments.values()
+    if isinstance(arguments, str):
+        return Subjects((Subject(arguments),))
+    whole = Subject(canonical(call.arguments).decode())
+    return Subjects((whole,), tuple(map(Subject, _texts_in(call.arguments))))
+
+
+def _ask_the_tool(permission_subjects: Callable[[str, Any], object], call: CallView) -> Subjects:
+    watched = getattr(call.tool, "permission_watched", None)
+    try:  # with copies of its own: what the tool does to them does not reach the call
+        each = permission_subjects(call.name, thaw(call.arguments))
+        within = watched(call.name, thaw(call.arguments)) if callable(watched) else ()
+    except Exception as error:  # noqa: BLE001 - a plugin's code
+        return _unsaid(f"{call.name} failed to say what the call is about: {error!r}")
+    try:
+        return Subjects(_read_all(each), _read_all(within), from_tool=True)
+    except (SpecError, TypeError) as error:
+        return _unsaid(f"{call.name} does not say in texts what the call is about: {error}")
+
+
+def _unsaid(problem: str) -> Subjects:
+    return Subjects((), (), problem, from_tool=True)
+
+
+def _read_all(things: object) -> tuple[Subject, ...]:
+    if not isinstance(things, (list, tuple)):
+        raise TypeError(f"it returned a {type(things).__name__}, not a list")
+    return tuple(subject for thing in things for subject in _read_subject(thing))
+
+
+def _read_subject(thing: object) -> list[Subject]:
+    if isinstance(thing, str):
+        return [Subject(thing)]
+    if not isinstance(thing, Mapping) or set(thing) != {"text", "may_be"} or not thing["may_be"]:
+        raise TypeError("what is no text must have text and may_be, and nothing else")
+    if not isinstance(thing["text"], str) or not isinstance(thing["may_be"], (list, tuple)):
+        raise TypeError("text must be a text, and may_be a list of globs")
+    return [Subject(thing["text"], Glob.parse(glob)) for glob in thing["may_be"]]
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    """Yield every text in nested data; not recursive, since a model decides how deep it is."""
+    waiting = [value]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, str):
+            yield here
+        elif isinstance(here, Mapping):
+            waiting += here.values()
+        elif isinstance(here, (list, tuple)):
+            waiting += here

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from agent_core import ModelDiscoveryCache
+from agent_core import FunctionTool, ModelDiscoveryCache
 from agent_core.frozen import FrozenDict, freeze
 from agent_runtime.clock import SYSTEM_CLOCK, Clock
+from agent_runtime.env import ResolvedAgent
 from agent_runtime.executor import Executor, ProviderExecutor
 from agent_runtime.health import HEALTH, HealthRegistry
+from agent_runtime.loop import run_request
 from agent_runtime.resolve.lookup import Found, Target, find_target, look_up
 from agent_runtime.resolve.plugins import (
     Chain,
@@ -34,7 +36,6 @@ from agent_runtime.resolve.tools import (
     placed_tools,
     table_of,
 )
-from agent_runtime.resolved import ResolvedAgent
 from agent_runtime.retry import RetryingExecutor
 from agent_runtime.sections import tool_settings
 
@@ -80,7 +81,7 @@ class _Equipment:
     provider: Executor
     models: Mapping[str, ProviderExecutor]
     descriptors: tuple[ToolDescriptor, ...]
-    tools: Mapping[str, Any]
+    tools: Mapping[str, object]
     decisions: tuple[Decision, ...]
     warnings: tuple[str, ...]
 
@@ -199,8 +200,6 @@ class Resolver:
 
     def _run_child(self, request: RunRequest) -> Flow[RunResult]:
         """Run a delegate, resolved when it is called."""
-        from agent_runtime.loop import run_request
-
         return run_request(self.resolve(request.agent_id), request, self._clock)
 
 
@@ -213,9 +212,13 @@ def _same(known: Mapping[str, TaggedTool], placed: Mapping[str, TaggedTool]) -> 
     return known.keys() == placed.keys() and all(_is_same(known[id].tool, placed[id].tool) for id in placed)
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    """Say whether two tools are one; a bound method is another object each time that it is looked up."""
-    return one is other or (isinstance(one, MethodType) and bool(one == other))
+def _is_same(one: object, other: object) -> bool:
+    """Say whether two tools are one.
+
+    A bound method is another object each time that it is looked up, and so is a method that is a tool. Of
+    any other object only the same one will do: two that are equal now may go different ways.
+    """
+    return one is other or (isinstance(one, (MethodType, FunctionTool)) and bool(one == other))
 
 
 def resolve(registries: RegistrySet, agent_id: str) -> ResolvedAgent:

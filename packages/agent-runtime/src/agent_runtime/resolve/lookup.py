@@ -11,6 +11,7 @@ from agent_runtime.errors import (
     ProviderNotFound,
     RemoteAgentNotDirectlyRunnable,
 )
+from agent_runtime.remote.agent import shown
 from agent_runtime.sections import retry_policy
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ def look_up(registries: RegistrySet, agent_id: str) -> Found:
     if spec is None:
         raise AgentNotFound(agent_id, registries.agents)
     if spec.endpoint is not None:
-        from agent_runtime.remote.agent import shown
-
         raise RemoteAgentNotDirectlyRunnable(agent_id, shown(spec.endpoint.url))
     target = find_target(registries, agent_id, spec.model)
     retry = retry_policy(spec)
@@ -64,7 +63,6 @@ def look_up(registries: RegistrySet, agent_id: str) -> Found:
 
 
 def find_target(registries: RegistrySet, agent_id: str, model_id: str, *, where: str = "model") -> Target:
-    """Return a model with its provider."""
     model = registries.models.get(model_id)
     if model is None:
         raise ModelNotFound(agent_id, model_id, registries.models, where=where)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core import AgentCore, AgentError, ModelNotFoundError, PluginError
 from agent_core.errors import DuplicatePluginError, PluginNotFoundError
-from agent_core.plugin.extension import ExtensionWrapper
+from agent_core.plugin.feature import ExtensionWrapper
 from agent_runtime.defaults import LoopActionHandlersPlugin, MaxRoundsPlugin
+from agent_runtime.env import PluginRegistrar
 from agent_runtime.errors import (
     EnvBuildError,
     InvalidPluginConfig,
@@ -16,7 +17,6 @@ from agent_runtime.errors import (
     PluginNotFound,
     ResolveError,
 )
-from agent_runtime.registrar import PluginRegistrar
 from agent_runtime.registries import PluginEntry
 from agent_runtime.resolve.lookup import find_target
 from agent_runtime.sections import check_sections, core_settings, tool_settings
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from agent_core import Decision, ModelDiscoveryCache, Resolution
     from agent_core.plugin.provider import ProviderWrapper
+    from agent_runtime.env import RuntimePlugin
     from agent_runtime.registries import RegistrySet, ToolEntry
     from agent_runtime.resolve.lookup import Found, Target
     from agent_runtime.specs import AgentSpec
@@ -95,8 +96,9 @@ def _defaults(spec: AgentSpec) -> list[PluginEntry]:
 
 
 def _conditional(found: Found, declared: Sequence[PluginEntry]) -> list[PluginEntry]:
+    # Imported here, so that an agent loads only the plugins that its settings ask for.
     spec, model = found.spec, found.target.model
-    implied: list[Any] = []
+    implied: list[RuntimePlugin] = []
     if "permissions" in spec.sections:
         from agent_runtime.permissions import PermissionsPlugin
 
@@ -114,7 +116,7 @@ def _conditional(found: Found, declared: Sequence[PluginEntry]) -> list[PluginEn
     return [_required(plugin) for plugin in implied]
 
 
-def _required(plugin: Any) -> PluginEntry:
+def _required(plugin: RuntimePlugin) -> PluginEntry:
     return PluginEntry.of(plugin.name, plugin, required=True)
 
 
@@ -162,8 +164,8 @@ def _has_a_place(registries: RegistrySet, entry: PluginEntry) -> bool:
 
 
 def _goes_with_none(entry: PluginEntry) -> str:
-    wanted = _wanted_providers(entry.plugin)
-    return f"extension {entry.id!r} does nothing: no provider is registered of those it is for, {wanted!r}"
+    names = _providers_of(entry.plugin)
+    return f"extension {entry.id!r} does nothing: none of the providers it is for is registered ({names!r})"
 
 
 def request_config(chain: Chain, spec: AgentSpec, target: Target) -> dict[str, Any]:
@@ -213,15 +215,15 @@ def _extended(provider: ProviderWrapper, extensions: Sequence[ExtensionWrapper])
 
 
 def _goes_with(extension: ExtensionWrapper, provider: ProviderWrapper) -> bool:
-    wanted = _wanted_providers(extension.plugin)
+    names = _providers_of(extension.plugin)
     own_name = getattr(provider.plugin, "name", None)
-    return wanted is None or provider.name in wanted or own_name in wanted
+    return names is None or provider.name in names or own_name in names
 
 
-def _wanted_providers(extension: Any) -> Any:
+def _providers_of(extension: object) -> Any:
     """Return the providers that an extension is for, by id or own name; None for all."""
-    wanted = getattr(extension, "providers", None)
-    return (wanted,) if isinstance(wanted, str) else wanted
+    names = getattr(extension, "providers", None)
+    return (names,) if isinstance(names, str) else names
 
 
 def enable(core: AgentCore, spec: AgentSpec, chain: Chain, config: dict[str, Any]) -> Resolution:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_core import PluginError
-from agent_core.errors import ToolIdConflictError
+from agent_core.errors import ToolIdConflictError, nearest
 from agent_core.resolve.tools import gather_tools
 from agent_runtime.delegates import DelegateTool, check_delegation, tool_name
-from agent_runtime.errors import AgentNotFound, EnvBuildError, ToolIdConflict, nearest
+from agent_runtime.errors import AgentNotFound, EnvBuildError, ToolIdConflict
 from agent_runtime.patterns import Glob
 from agent_runtime.registries import ToolEntry
+from agent_runtime.remote import RemoteAgent, RemoteDelegateTool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,10 +59,8 @@ def _delegate(
     if delegate is None:
         raise AgentNotFound(agent_id, registries.agents, wanted_by=spec.id)
     if delegate.endpoint is None:
-        tool: Any = DelegateTool(name, delegate, run_child, clock)
+        tool: object = DelegateTool(name, delegate, run_child, clock)
     else:
-        from agent_runtime.remote import RemoteAgent, RemoteDelegateTool
-
         tool = RemoteDelegateTool(name, RemoteAgent(agent_id, delegate.endpoint, delegate.description, clock))
     return ToolEntry.of(name, tool, f"delegate {agent_id!r}")
 

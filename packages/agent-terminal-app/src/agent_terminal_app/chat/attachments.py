@@ -1,28 +1,41 @@
-"""What goes with a message: files, pictures, the output of a command. Checked here, before it is sent."""
+"""What goes with a message: text files, pictures, the output of a command; and `@file` mentions.
+
+Everything is checked here, before it is sent. `Workspace` lists the files that can be mentioned, for
+completion: those that git knows, or else those that a short walk finds.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import heapq
 import os
+import re
 import stat
+import subprocess
+import threading
+import time
 from base64 import b64encode
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_core import AgentError
-from agent_terminal_app.chat.text import one_line
+from agent_terminal_app.chat.rendering.text import clean, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
-LONGEST_TEXT = 512 * 1024
-LARGEST_IMAGE = 5 * 1024 * 1024
-MOST_BYTES = 20 * 1024 * 1024
+    from agent_terminal_app.chat.conversation import Conversation
+
+_KILOBYTE, _MEGABYTE = 1024, 1024 * 1024
+LONGEST_TEXT = 512 * _KILOBYTE
+LARGEST_IMAGE = 5 * _MEGABYTE
+MOST_BYTES = 20 * _MEGABYTE
 MOST = 20
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
-class NotAttached(AgentError):  # noqa: N818 - reads as what happened
+class NotAttached(AgentError):
     """Something cannot go with a message; the text says why."""
 
 
@@ -88,19 +101,19 @@ def check_together(attachments: Sequence[Attachment]) -> None:
 
 def readable(size: int) -> str:
     """Return a size as people read it."""
-    if size < 1024:  # noqa: PLR2004 - a kilobyte
+    if size < _KILOBYTE:
         return f"{size} bytes"
-    return f"{size / 1024:.0f} kB" if size < 1024 * 1024 else f"{size / 1024 / 1024:.1f} MB"
+    return f"{size / _KILOBYTE:.0f} kB" if size < _MEGABYTE else f"{size / _MEGABYTE:.1f} MB"
 
 
 def _read(path: Path, name: str) -> bytes:
-    """Return the content of an ordinary file; a pipe or a device could go on for ever."""
+    """Return the content of an ordinary file; a pipe or a device might never end."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with open(handle, "rb") as source:  # noqa: PTH123 - it is open already
+        with os.fdopen(handle, "rb") as source:
             about = os.fstat(handle)
             if not stat.S_ISREG(about.st_mode):
-                raise NotAttached(f"{name} is no ordinary file: name one")
+                raise NotAttached(f"{name} is not a regular file: choose one that is")
             if about.st_size > LARGEST_IMAGE:
                 raise _too_large(name, about.st_size, LARGEST_IMAGE, "attach a part of it")
             return source.read(LARGEST_IMAGE + 1)
@@ -111,7 +124,9 @@ def _read(path: Path, name: str) -> bytes:
 
 
 def _kind(data: bytes) -> str:
-    from agent_app.assets.media import Sniffer
+    from agent_app.assets.asset import (
+        Sniffer,  # it brings the whole asset store, which the prompt need not wait for
+    )
 
     sniffer = Sniffer()
     sniffer.feed(data)
@@ -120,3 +135,181 @@ def _kind(data: bytes) -> str:
 
 def _too_large(name: str, size: int, most: int, instead: str) -> NotAttached:
     return NotAttached(f"{name} is too large ({readable(size)}, at most {readable(most)}): {instead}")
+
+
+_MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]+))')
+_BEING_TYPED = re.compile(r'(?<!\S)@(?:"([^"\n]*)|([^\s"]*))$')
+_BEHIND = ".,;:!?)]}'"
+
+
+class Mentions(NamedTuple):
+    """What a text mentions.
+
+    Attributes:
+        files: The files that are there.
+        missing: What looks like a path and is none.
+    """
+
+    files: tuple[Path, ...]
+    missing: tuple[str, ...]
+
+
+def find_mentions(text: str, roots: Sequence[Path]) -> Mentions:
+    """Return the files that a text mentions, each once, looked for in several folders."""
+    files: dict[Path, None] = {}
+    missing: dict[str, None] = {}
+    for quoted, bare in _MENTION.findall(text):
+        path = _find(quoted, roots) if quoted else _find_bare(bare, roots)
+        if path is not None:
+            files[path] = None
+        elif "/" in (quoted or bare):
+            missing[quoted or bare] = None
+    return Mentions(tuple(files), tuple(missing))
+
+
+def mention(path: str) -> str:
+    """Return how a file is mentioned."""
+    return f'@"{path}"' if re.search(r"\s", path) else f"@{path}"
+
+
+def open_mention(text: str) -> tuple[int, str] | None:
+    """Return where the mention begins that a text ends with, and what of its path is typed; None if none."""
+    found = _BEING_TYPED.search(text)
+    return None if found is None else (found.start(), found[1] if found[1] is not None else found[2])
+
+
+def _find_bare(name: str, roots: Sequence[Path]) -> Path | None:
+    """Return the file of a name, also if a sentence goes on or ends behind it."""
+    return _find(name, roots) or _find(name.rstrip(_BEHIND), roots)
+
+
+def _find(name: str, roots: Sequence[Path]) -> Path | None:
+    if not name:
+        return None
+    for root in roots:
+        try:
+            path = root / Path(name).expanduser()
+            if path.exists():
+                return path
+        except (OSError, RuntimeError, ValueError):  # a name too long, no home, a null character
+            continue
+    return None
+
+
+class Gathered(NamedTuple):
+    """What goes with a message, and what it mentions that is not there."""
+
+    attached: list[Attachment]
+    missing: tuple[str, ...]
+
+
+async def gather(conversation: Conversation, text: str) -> Gathered:
+    """Return what goes with a text.
+
+    Raises:
+        NotAttached: If one of these things cannot be sent, or all of them together.
+    """
+    attached, missing = list(conversation.attached), tuple[str, ...]()
+    if "@" in text:
+        files, missing = await asyncio.to_thread(_mentioned, conversation, text)
+        attached += files
+    check_together(attached)
+    return Gathered(attached, missing)
+
+
+def _mentioned(conversation: Conversation, text: str) -> tuple[list[Attachment], tuple[str, ...]]:
+    mentions = find_mentions(text, [Path.cwd(), conversation.folder()])
+    return [read_file(path) for path in mentions.files], mentions.missing
+
+
+_MOST_FILES = 20_000
+_SECONDS = 1.0
+_FRESH = 10.0
+_SHOWN = 30
+_SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "dist", "build", "target"})
+
+
+class Workspace:
+    """The files below a folder; asked in a thread, since looking may take a moment.
+
+    Args:
+        root: The folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._lock = threading.Lock()
+        self._files: list[str] = []
+        self._looked = -_FRESH
+
+    def files(self) -> list[str]:
+        """Return the files' paths from the root on, as of the last few seconds."""
+        with self._lock:
+            if time.monotonic() - self._looked >= _FRESH:
+                self._files = _listed(self.root)
+                self._looked = time.monotonic()
+            return self._files
+
+    def matching(self, query: str) -> list[str]:
+        """Return the files whose path has the letters of a query in this order, the likeliest first."""
+        pattern = _in_order(query)
+        found = [path for path in self.files() if pattern.match(path)]
+        return heapq.nsmallest(_SHOWN, found, key=lambda path: _rank(path, query))
+
+
+def _in_order(query: str) -> re.Pattern[str]:
+    """Return a pattern for letters in order; it never goes back, however the path is made."""
+    pieces = (f"[^{re.escape(char)}]*{re.escape(char)}" for char in query)
+    return re.compile("".join(pieces), re.IGNORECASE | re.DOTALL)
+
+
+def _rank(path: str, query: str) -> tuple[bool, bool, bool, int, str]:
+    low, wanted = path.lower(), query.lower()
+    name = low.rpartition("/")[2]
+    return not name.startswith(wanted), wanted not in name, wanted not in low, len(path), path
+
+
+def _listed(root: Path) -> list[str]:
+    found = _from_git(root)
+    names = _walked(root) if found is None else iter(found)
+    return [name for name, _ in zip(_showable(names), range(_MOST_FILES), strict=False)]
+
+
+def _showable(names: Iterator[str]) -> Iterator[str]:
+    """Leave out names that would show other than they are."""
+    return (name for name in names if name and "\n" not in name and clean(name) == name)
+
+
+def _from_git(root: Path) -> list[str] | None:
+    """Return what git tracks, and what it does not ignore; None if this is not a git repository.
+
+    A repository can be hostile: its settings must not start a program. One would tell which files have
+    changed (core.fsmonitor), another would fetch patterns of ignored files that are missing.
+    """
+    command = ["git", "-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit", "-C", str(root)]
+    listing = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    fetching = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+    try:
+        done = subprocess.run(  # noqa: S603 - our own words
+            [*command, *listing],
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **fetching},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode != 0:
+        return None
+    return list(dict.fromkeys(done.stdout.decode(errors="surrogateescape").split("\0")))
+
+
+def _walked(root: Path) -> Iterator[str]:
+    until = time.monotonic() + _SECONDS
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(one for one in folders if not one.startswith(".") and one not in _SKIPPED)
+        inside = Path(folder).relative_to(root)
+        yield from (str(inside / name) for name in sorted(files) if not name.startswith("."))
+        if time.monotonic() > until:
+            return

@@ -1,4 +1,4 @@
-"""The clipboard: of the terminal, by an escape sequence of our own, and of the desktop, by its programs."""
+"""The clipboard: of the terminal, by an escape sequence, and of the desktop, by its programs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def sequence(text: str) -> str | None:
 
 def _by_terminal(text: str) -> bool:
     """Write the sequence past everything that shows lines, for none of them may let one through."""
-    made, terminal = sequence(text), sys.__stdout__  # what is printed may be redirected meanwhile
+    made, terminal = sequence(text), sys.__stdout__  # what is printed may be redirected
     if made is None or terminal is None or not terminal.isatty():
         return False
     terminal.write(made)

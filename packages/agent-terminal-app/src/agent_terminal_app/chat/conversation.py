@@ -1,4 +1,4 @@
-"""One conversation: a session of the application, and what is going on in it."""
+"""One conversation: a session of the application, and its current state."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_core import AgentError, Message
-from agent_terminal_app.chat.folds import Folds
+from agent_core import AgentError, ToolInteropRegistry
+from agent_terminal_app.application import catalogue_of, windows_of
+from agent_terminal_app.chat.agent import agent_of, agent_of_stored, follow_model
 from agent_terminal_app.chat.keymap import KeyMap
-from agent_terminal_app.chat.meters import Meters
-from agent_terminal_app.chat.modes import EditMode
-from agent_terminal_app.chat.waiting import WaitingLine
-from agent_terminal_app.chat.windows import Windows
+from agent_terminal_app.chat.questions.edit_mode import EditMode
+from agent_terminal_app.chat.questions.question import Question
+from agent_terminal_app.chat.queue import MessageQueue
+from agent_terminal_app.chat.rendering.folds import Folds
+from agent_terminal_app.chat.usage import Meters, used_by_model
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -24,27 +26,48 @@ if TYPE_CHECKING:
     from agent_app.store.base import InputMode
     from agent_core import AgentCore
     from agent_terminal_app.chat.attachments import Attachment
-    from agent_terminal_app.chat.waiting import WaitingMessage
+    from agent_terminal_app.chat.queue import QueuedMessage
+
+
+def call_arguments(app: AgentApplication, session_id: str, call_id: str) -> Any:
+    """Return the arguments of a call, as a session has them; None if it has no such call.
+
+    Called in a thread. Arguments that cannot be read are returned as they were written.
+
+    Raises:
+        AgentError: If the session cannot be read.
+    """
+    formats = ToolInteropRegistry.default()
+    for message in reversed(app.load_session(session_id).messages):
+        for call in message.metadata.get("tool_calls") or ():
+            try:
+                found = formats.inspect_call(call)
+            except AgentError:  # another call, in a form that only its provider knows
+                continue
+            if found.call_id == call_id:
+                return found.payload
+    return None
+
 
 _RECENT = 20
 _LOOK_AGAIN = 0.5
-"""After how many seconds it is looked again what another process does."""
+"""How many seconds pass between two looks at what another process does."""
 
 
 class Conversation:
-    """Talks in one session at a time.
+    """One session at a time, and what is said in it.
 
     Attributes:
-        session_id: The session; None until the first words are said.
-        running: Whether the agent is at work.
+        session_id: The session; None until the first message is sent.
+        running: Whether the agent is working.
         meters: What the session uses.
-        waiting: The messages that wait to be delivered.
+        queue: The messages that wait to be delivered.
         attached: What goes with the next message.
         folds: What was shown as one line.
         edits: Whether the agent asks before it edits files.
-        keys: The keys in force, for whoever explains them.
+        keys: The keys in force, for /help.
         windows: How many tokens fit into which model.
-        changed: Called when there is something else to show around the prompt.
+        changed: Called when the rows around the prompt may have changed.
         fill: Puts a text into the prompt, where there is one.
     """
 
@@ -53,12 +76,12 @@ class Conversation:
         self.session_id = session_id
         self.running = False
         self.meters = Meters()
-        self.waiting = WaitingLine()
+        self.queue = MessageQueue()
         self.attached: list[Attachment] = []
         self.folds = Folds()
         self.edits = EditMode(app)
         self.keys = KeyMap.usual()
-        self.windows = Windows(app)
+        self.windows = windows_of(app)
         self.changed: Callable[[], None] = lambda: None
         self.fill: Callable[[str], None] | None = None
         self._stop = False
@@ -73,7 +96,7 @@ class Conversation:
         return self.meters.context
 
     def begin(self) -> str:
-        """Return the session's id; a new session is made with the first words, so that none is empty."""
+        """Return the session's id; a new session is created with the first message, so that none is empty."""
         with self._beginning:
             if self.session_id is None:
                 here = {"workspace_roots": [str(Path.cwd())]}
@@ -92,9 +115,9 @@ class Conversation:
             return self.edits.turn(self.session_id)
 
     async def go_to(self, session_id: str | None) -> None:
-        """Go on in another session; None for one that is made with the next words."""
+        """Continue in another session; None for one that is created with the next message."""
         self.session_id = session_id
-        self.waiting.forget()
+        self.queue.forget()
         self.forget_front_end()
         self.edits.allowed = False
         await asyncio.to_thread(self.edits.look, session_id)
@@ -103,7 +126,11 @@ class Conversation:
             self.meters, model = await asyncio.to_thread(_used, self.app, session_id)
             self.meters.window = self.windows.known(model)
             self._learn_window(model)
-        await self.refresh_waiting()
+        await self.refresh_queue()
+
+    def lend_key(self, session_id: str) -> None:
+        """Give the provider of a session its stored key, if it was not in use at the start; in a thread."""
+        catalogue_of(self.app).lend_key_of_session(session_id)
 
     async def say(
         self,
@@ -142,7 +169,7 @@ class Conversation:
         return True
 
     async def follow(self, show: Callable[[Mapping[str, Any]], Awaitable[None]]) -> bool:
-        """Show what another process does with the session, until it has nothing more to do.
+        """Show what another process does with the session, until it is done.
 
         Returns:
             Whether that process gave the session back without telling how it ended.
@@ -151,10 +178,10 @@ class Conversation:
             return False
         self.running, self._stop = True, False
         try:
-            after = await asyncio.to_thread(_end_of_log, self.app, self.session_id)
+            after = await self.app.last_event_async(self.session_id)
             while not self._stop:
-                held = await asyncio.to_thread(self.app.store.holder, self.session_id)
-                events = await asyncio.to_thread(self.app.store.events, self.session_id, after=after)
+                holder = await self.app.holder_async(self.session_id)
+                events = await self.app.events_async(self.session_id, after)
                 for event in events:
                     after = event["seq"]
                     if event["type"] == "usage":
@@ -162,7 +189,7 @@ class Conversation:
                     await show(event)
                     if event["type"] in ("final", "error"):
                         return False
-                if held is None and not events:
+                if holder is None and not events:
                     return True
                 await asyncio.sleep(0 if events else _LOOK_AGAIN)
         finally:
@@ -170,18 +197,13 @@ class Conversation:
         return False
 
     def add(self, text: str, mode: InputMode, attached: Sequence[Attachment] = ()) -> None:
-        """Say something while the agent is at work: between two steps, or after its answer.
+        """Say something while the agent is working: between two steps, or after its answer.
 
         It is safe when this returns.
         """
-        if not attached:
-            self.app.enqueue(self.begin(), text, mode)
-            return
-        said = [{"type": "text", "text": text}] if text else []
-        message = Message("user", text, multipart_content=[*said, *(dict(one.part) for one in attached)])
-        self.app.store.put_input(self.begin(), message.to_dict(), mode)
+        self.app.enqueue(self.begin(), text, mode, attachments=[one.part for one in attached])
 
-    async def refresh_waiting(self, *, step: int = 0, held: bool = True) -> list[WaitingMessage]:
+    async def refresh_queue(self, *, step: int = 0, held: bool = True) -> list[QueuedMessage]:
         """Look again at what waits, and return what was delivered since.
 
         Args:
@@ -189,21 +211,21 @@ class Conversation:
             held: Whether what waits goes nowhere by itself.
         """
         if self.session_id is None:
-            self.waiting.forget()
+            self.queue.forget()
             return []
-        stored = await asyncio.to_thread(self.app.store.inputs, self.session_id)
-        return self.waiting.refresh(stored, held=held, step=step)
+        stored = await self.app.queued_async(self.session_id)
+        return self.queue.refresh(stored, held=held, step=step)
 
     async def take_back(self) -> str | None:
         """Take the last message back that waits, and return what it says; None if there is none any more."""
-        last = self.waiting.last()
+        last = self.queue.last()
         if last is None or self.session_id is None:
             return None
-        taken = await asyncio.to_thread(self.app.store.drop_input, self.session_id, last.seq)
+        taken = await self.app.withdraw_async(self.session_id, last.seq)
         if taken:
-            self.waiting.forget(last.seq)
+            self.queue.forget(last.seq)
             return last.text
-        await self.refresh_waiting()
+        await self.refresh_queue()
         return None
 
     def interrupt(self) -> bool:
@@ -219,11 +241,26 @@ class Conversation:
         """Return what the agent waits for."""
         return [] if self.session_id is None else list(self.app.approvals(self.session_id))
 
+    async def next_question(self) -> Question | None:
+        """Return the first question that the agent waits for; None if there is none."""
+        if self.session_id is None:
+            return None
+        approvals = await self.app.approvals_async(self.session_id)
+        if not approvals:
+            return None
+        return Question.of(approvals[0], await self.app.load_session_async(self.session_id))
+
+    async def follow_model(self) -> str:
+        """Give the agent the tools that suit the model that answers now; return a line if they changed.
+
+        Raises:
+            AgentError: If no agent is declared, or it cannot run.
+        """
+        return await follow_model(self)
+
     def arguments_of(self, call_id: str) -> Any:
         """Return what the model wanted of a call of this session; called in a thread."""
-        from agent_terminal_app.chat.wanted_calls import wanted_arguments
-
-        return None if self.session_id is None else wanted_arguments(self.app, self.session_id, call_id)
+        return None if self.session_id is None else call_arguments(self.app, self.session_id, call_id)
 
     def folder(self) -> Path:
         """Return the first folder that the session works in; called in a thread."""
@@ -240,15 +277,13 @@ class Conversation:
         """
         known, session_id = self._front_end, self.session_id
         if known is None or known[0] != session_id:
-            from agent_terminal_app.chat.answering import agent_of
-
             session = None if session_id is None else self.app.load_session(session_id)
             agent = self.app.runtime.resolve(agent_of(self.app, session))
             known = self._front_end = (session_id, agent.core, dict(agent.config))
         return known[1], known[2]
 
     def forget_front_end(self) -> None:
-        """Ask anew who answers: the agent or its settings may have changed."""
+        """Forget the agent that answers: it or its settings may have changed."""
         self._front_end = None
 
     def _count(self, event: Mapping[str, Any]) -> None:
@@ -256,20 +291,18 @@ class Conversation:
             self.meters.count(event["usage"], self.windows.known(event["model"]))
             self._learn_window(event["model"])
         elif event["type"] == "tool_call_partial":
-            for usage in _beside(event["part"]):
-                self.meters.count_beside(usage)
+            for usage in _delegate_usage(event["part"]):
+                self.meters.count_delegate(usage)
         elif event["type"] in ("final", "turn_end") and not self.meters.is_counted:
             self.meters.estimate(str(message.content or "") for message in event["session"].messages)
 
     def _learn_window(self, model: str) -> None:
-        """Find out beside everything else how much fits into the model that has answered, once."""
+        """Find the context window of the model that has answered, once, in the background."""
         self._answered = model
         if not self.windows.was_looked_for(model) and model not in self._learning:
             self._learning[model] = asyncio.create_task(self._learn(self.meters, model))
 
     async def _learn(self, meters: Meters, model: str) -> None:
-        from agent_terminal_app.chat.answering import agent_of_stored
-
         with suppress(AgentError):
             agent_id = await asyncio.to_thread(agent_of_stored, self.app, self.session_id)
             window = await asyncio.to_thread(self.windows.find, agent_id, model)
@@ -278,15 +311,7 @@ class Conversation:
                 self.changed()
 
 
-def _end_of_log(app: AgentApplication, session_id: str) -> int:
-    """Return the number of the last event of a session; 0 if there is none."""
-    after = 0
-    while events := app.store.events(session_id, after=after):
-        after = events[-1]["seq"]
-    return after
-
-
-def _beside(part: Any) -> list[Mapping[str, Any]]:
+def _delegate_usage(part: Any) -> list[Mapping[str, Any]]:
     """Return what a delegate used, if that is what a tool's partial output tells."""
     while isinstance(part, dict) and part.get("type") == "tool_call_partial":
         part = part.get("part")
@@ -295,8 +320,6 @@ def _beside(part: Any) -> list[Mapping[str, Any]]:
 
 def _used(app: AgentApplication, session_id: str) -> tuple[Meters, str]:
     """Return what a session has used up to now, as its log tells, and the model that answered last."""
-    from agent_terminal_app.chat.usage import used_by_model
-
     by_model = used_by_model(app, session_id)
     used = by_model.values()
     meters = Meters(

@@ -1,7 +1,7 @@
-"""The chat as a whole: lines come in, the agent works beside them, lines go out.
+"""The chat as a whole: lines come in, the agent works at the same time, lines go out.
 
-What is typed and what the agent does happen at the same time, on one event loop. Opening the application
-takes a moment (models, plugins, sessions), so that happens in a thread while the first words are typed.
+Typing and the agent's work share one event loop. Opening the application takes a moment (models, plugins,
+sessions), so it happens in a thread while the first message is typed.
 """
 
 from __future__ import annotations
@@ -9,39 +9,40 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+import threading
+from concurrent.futures import Future
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from agent_core import AgentError
-from agent_terminal_app.chat.conversation import Conversation
-from agent_terminal_app.chat.dialogue import Dialogue
-from agent_terminal_app.chat.gathering import gather
-from agent_terminal_app.chat.held import ask_what_then, give_back
+from agent_terminal_app.chat.attachments import Workspace, gather
+from agent_terminal_app.chat.commands.registry import Quit, Talk, load_commands, run_command
 from agent_terminal_app.chat.keymap import KeyMap
-from agent_terminal_app.chat.own_thread import in_own_thread
-from agent_terminal_app.chat.remarks import Remarks
-from agent_terminal_app.chat.shelling import Shelling
-from agent_terminal_app.chat.text import one_line
-from agent_terminal_app.chat.work import Work
-from agent_terminal_app.chat.workspace import Workspace
-from agent_terminal_app.tables import is_terminal
+from agent_terminal_app.chat.questions.dialogue import Dialogue
+from agent_terminal_app.chat.rendering.renderer import Remarks
+from agent_terminal_app.chat.rendering.text import one_line
+from agent_terminal_app.chat.shell import Shell
+from agent_terminal_app.chat.work import Work, ask_about_session_in_use, return_draft
+from agent_terminal_app.output import is_terminal
+from agent_terminal_app.views.sessions import in_chat, opening_notices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from agent_app import AgentApplication, SessionHeld
-    from agent_terminal_app.chat.commands import Talk
-    from agent_terminal_app.chat.held import Words
-    from agent_terminal_app.chat.progress import Progress
-    from agent_terminal_app.chat.screen import Screen
+    from agent_terminal_app.chat.conversation import Conversation
+    from agent_terminal_app.chat.rendering.progress import Progress
+    from agent_terminal_app.chat.rendering.screen import Screen
+    from agent_terminal_app.chat.work import Draft
+
+R = TypeVar("R")
 
 _COMMAND = re.compile(r"/[^\s/]*(\s|$)")
 
 
 class Chat:
-    """One sitting at the terminal.
+    """One chat at the terminal.
 
     Args:
         open_app: Opens the application; called in a thread.
@@ -52,8 +53,8 @@ class Chat:
     Attributes:
         screen: Where lines go.
         keys: The keys in force.
-        left: Set when the person wants to leave.
-        changed: Called when there is something else to show around the prompt.
+        left: Set when the user wants to leave.
+        changed: Called when the rows around the prompt may have changed.
     """
 
     def __init__(
@@ -70,15 +71,15 @@ class Chat:
         self._open_app = open_app
         self._session_id = session_id
         self._opening: asyncio.Task[Conversation] | None = None
-        self._telling: asyncio.Task[None] | None = None
+        self._notices: asyncio.Task[None] | None = None
         self._conversation: Conversation | None = None
         self._workspace: Workspace | None = None
         self._remarks = Remarks(screen)
         self._work = Work(screen, self._remarks, self._has_changed)
-        self._shelling = Shelling(screen, self._remarks, self._has_changed, self.keys.first("take_back"))
+        self._shell_commands = Shell(screen, self._remarks, self._has_changed, self.keys.first("take_back"))
         self._dialogue = Dialogue(screen, self._command_ended, self._has_changed)
         if screen.is_live or is_terminal(sys.stdin):
-            self._work.held = self._held_elsewhere
+            self._work.on_session_in_use = self._session_in_use
         self._turning = asyncio.Lock()
 
     def _has_changed(self) -> None:
@@ -98,13 +99,13 @@ class Chat:
 
     @property
     def running(self) -> bool:
-        """Whether the agent is at work."""
+        """Whether the agent is working."""
         return self._work.running
 
     @property
     def busy(self) -> bool:
         """Whether there is something that Esc stops."""
-        return self.running or self._dialogue.running or self._shelling.running
+        return self.running or self._dialogue.running or self._shell_commands.running
 
     @property
     def asking(self) -> bool:
@@ -127,7 +128,7 @@ class Chat:
             return []
         attached = [one.line() for one in self._conversation.attached]
         keys = self.keys
-        waiting = self._conversation.waiting.lines(send=keys.first("send"), take_back=keys.first("take_back"))
+        waiting = self._conversation.queue.lines(send=keys.first("send"), take_back=keys.first("take_back"))
         return [*attached, *waiting]
 
     def workspace(self) -> Workspace:
@@ -154,27 +155,24 @@ class Chat:
         return await asyncio.shield(self._opening)
 
     async def _open(self) -> Conversation:
-        app = await in_own_thread(self._open_app)
-        await asyncio.to_thread(import_module, "agent_terminal_app.chat.own_commands")  # registers them
-        conversation = Conversation(app)
+        conversation = await in_own_thread(partial(_open_conversation, self._open_app))
+        app = conversation.app
         conversation.keys, conversation.changed = self.keys, self._has_changed
         for problem in app.problems:
-            self._remarks.note(f"! plugin {problem.plugin!r} is left out: {one_line(problem.reason)}")
+            self._remarks.note(f"! plugin {problem.plugin!r} was skipped: {one_line(problem.reason)}")
         if self._session_id is not None:
             await self._resume(conversation, self._session_id)
         self._conversation = conversation
-        self._telling = asyncio.create_task(self._tell_notices(conversation))
+        self._notices = asyncio.create_task(self._show_notices(conversation))
         self.changed()
         return conversation
 
-    async def told(self) -> None:
-        """Wait until the person was told what plugins have to tell at the start."""
-        if self._telling is not None:
-            await asyncio.wait({self._telling})
+    async def notices_shown(self) -> None:
+        """Wait until the plugins' notices at the start were shown."""
+        if self._notices is not None:
+            await asyncio.wait({self._notices})
 
-    async def _tell_notices(self, conversation: Conversation) -> None:
-        from agent_terminal_app.notices import in_chat, opening_notices
-
+    async def _show_notices(self, conversation: Conversation) -> None:
         try:
             found = await in_own_thread(partial(opening_notices, conversation.app, conversation.session_id))
         except AgentError as error:
@@ -185,10 +183,8 @@ class Chat:
             self._remarks.note(f"! {one_line(notice.text)}{f': {todo}' if todo else ''}")
 
     async def _resume(self, conversation: Conversation, session_id: str) -> None:
-        """Go on with a session: show how it ended, and what it waits for."""
-        from agent_terminal_app.chat.commands.sessions import open_session
-
-        await open_session(self._talk(conversation), session_id)
+        """Continue a session: show how it ended, and what it waits for."""
+        await self._talk(conversation).open_session(session_id)
         await self._work.ask(conversation)
 
     # Lines
@@ -205,11 +201,11 @@ class Chat:
         """Take a line that was typed: words, a command, a line for the shell, or the answer to a question.
 
         Args:
-            queue: Whether words wait until the agent has answered, if it is at work.
+            queue: Whether words wait until the agent has answered, if it is working.
             shown: What is shown of the line, if that is not the line itself.
 
         Returns:
-            False if it could not be taken; why is told.
+            False if it could not be taken; the reason was shown.
 
         Raises:
             AgentError: If the application cannot be opened.
@@ -220,13 +216,13 @@ class Chat:
             return True
         conversation = await self.ready()
         if not line.strip():
-            self._work.send_held(conversation)
+            self._work.send_queue(conversation)
         elif _COMMAND.match(line):
             self._remarks.echo(line)
             await self._command(conversation, line)
         elif line.startswith("!") and line[1:].strip():
             self._remarks.echo(line)
-            self._shelling.start(conversation, line[1:].strip())
+            self._shell_commands.start(conversation, line[1:].strip())
         elif await self._work.has_question(conversation):
             self._remarks.echo(line)
             await self._work.answer(conversation, line)
@@ -241,18 +237,20 @@ class Chat:
             self._remarks.fail(error)
             return False
         for missing in gathered.missing:
-            self._remarks.note(f"! @{one_line(missing)} is no file here: sent as words")
+            self._remarks.note(f"! @{one_line(missing)} is not a file here: sent as text")
         conversation.attached.clear()
         await self._work.say(conversation, text, shown, gathered.attached, queue=queue)
         return True
 
-    async def _held_elsewhere(self, conversation: Conversation, words: Words, held: SessionHeld) -> None:
-        """Ask what becomes of words for a session that another process has."""
+    async def _session_in_use(self, conversation: Conversation, draft: Draft, in_use: SessionHeld) -> None:
+        """Ask what to do with a message for a session that another process uses."""
         if self._dialogue.running:
-            self._remarks.fail(held)
-            self._remarks.note(give_back(conversation, words))
+            self._remarks.fail(in_use)
+            self._remarks.note(return_draft(conversation, draft))
             return
-        await self._dialogue.begin(ask_what_then(self._talk(conversation), self._work, words, held))
+        await self._dialogue.begin(
+            ask_about_session_in_use(self._talk(conversation), self._work, draft, in_use)
+        )
 
     async def next_mode(self) -> None:
         """Ask before edits from now on, or do not; what waits for just that goes on."""
@@ -278,19 +276,15 @@ class Chat:
 
     async def _command(self, conversation: Conversation, line: str) -> None:
         if self._dialogue.running:
-            self._remarks.note("another command is at work; Esc stops it")
+            self._remarks.note("another command is running; Esc stops it")
             return
         await self._dialogue.begin(self._run_command(self._talk(conversation), line))
 
     def _talk(self, conversation: Conversation) -> Talk:
-        from agent_terminal_app.chat.commands import Talk  # loaded by now: see `_open`
-
         return Talk(conversation, self.screen, self._dialogue.ask, partial(self._work.begin, conversation))
 
     async def _run_command(self, talk: Talk, line: str) -> None:
         """Run a command; if it went on to another session, ask what that one waits for."""
-        from agent_terminal_app.chat.commands import run_command
-
         conversation, before = talk.conversation, talk.conversation.session_id
         await run_command(talk, line)
         conversation.forget_front_end()
@@ -299,8 +293,6 @@ class Chat:
             await self._work.ask(conversation)
 
     def _command_ended(self, error: BaseException | None) -> None:
-        from agent_terminal_app.chat.commands import Quit
-
         if isinstance(error, Quit):
             self.left.set()
         elif error is not None:
@@ -315,7 +307,7 @@ class Chat:
         Returns:
             False if there is nothing to stop.
         """
-        if self._dialogue.stop() or self._shelling.stop():
+        if self._dialogue.stop() or self._shell_commands.stop():
             return True
         conversation = self._conversation
         return conversation is not None and (
@@ -325,7 +317,7 @@ class Chat:
     async def finish(self) -> None:
         """Wait until the agent is done, and the command as well, or asks something."""
         await self._dialogue.settle()
-        await self._shelling.settle()
+        await self._shell_commands.settle()
         await self._work.settle()
 
     async def close(self) -> None:
@@ -334,15 +326,28 @@ class Chat:
         while self._dialogue.running:
             self._dialogue.stop()
             await self._dialogue.settle()
-        self._shelling.stop()
+        self._shell_commands.stop()
         if self._conversation is not None:
             self._work.stop(self._conversation)
         await self.finish()
-        for beside in (self._opening, self._telling):
-            if beside is not None:
-                beside.cancel()
+        for task in (self._opening, self._notices):
+            if task is not None:
+                task.cancel()
         if self._conversation is not None:
             self._conversation.app.close()
+
+
+def _open_conversation(open_app: Callable[[], AgentApplication]) -> Conversation:
+    """Open the application; called in a thread, while the user types already.
+
+    The conversation and the commands need most of the program, so they are loaded here: at the top of this
+    module they would delay the prompt by half a second.
+    """
+    from agent_terminal_app.chat.conversation import Conversation
+
+    app = open_app()
+    load_commands()
+    return Conversation(app)
 
 
 async def talk_through(chat: Chat, next_line: Callable[[], Awaitable[str | None]]) -> None:
@@ -350,9 +355,26 @@ async def talk_through(chat: Chat, next_line: Callable[[], Awaitable[str | None]
     chat.start()
     try:
         await chat.ready()
-        await chat.told()
+        await chat.notices_shown()
         while not chat.left.is_set() and (line := await next_line()) is not None:
             await chat.take(line)
             await chat.finish()
     finally:
         await chat.close()
+
+
+async def in_own_thread(work: Callable[[], R]) -> R:
+    """Run something slow in a daemon thread, which does not delay the exit, and return its result."""
+    done: Future[R] = Future()
+    done.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await asyncio.wrap_future(done)

@@ -1,7 +1,7 @@
-"""A chat in lines: for pipes, for terminals that shall not be drawn on, for people who listen to theirs.
+"""A chat in lines: for pipes, for terminals that should not be drawn on, for screen readers.
 
-Lines are read in a thread of their own, which keeps nobody from leaving. Ctrl+C stops what goes on, or ends
-the chat if nothing does; it comes as a signal here.
+Lines are read in a thread that does not delay the exit. Ctrl+C arrives as a signal here: it stops the
+current work, or ends the chat if there is none.
 """
 
 from __future__ import annotations
@@ -9,20 +9,33 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import termios
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from select import select
+from typing import TYPE_CHECKING, TextIO
 
-from agent_terminal_app.chat.loop import talk_through
-from agent_terminal_app.chat.own_thread import in_own_thread
-from agent_terminal_app.chat.screen import TextScreen
-from agent_terminal_app.chat.terminal import on_signals
-from agent_terminal_app.chat.typed_ahead import drop_half_a_line, line_waits
+from agent_terminal_app.chat.loop import in_own_thread, talk_through
+from agent_terminal_app.chat.rendering.screen import TextScreen, on_signals
+from agent_terminal_app.first_run.ask import unseen
 
 if TYPE_CHECKING:
-    from typing import TextIO
-
     from agent_terminal_app.chat.loop import Chat
+
+
+def line_waits(stream: TextIO) -> bool:
+    """Say whether a whole line was typed already; only a terminal can tell."""
+    if not stream.isatty() or sys.platform == "win32":
+        return False
+    return bool(select([stream], [], [], 0)[0])
+
+
+def drop_half_a_line(stream: TextIO) -> None:
+    """Forget what was begun and not sent yet; other streams than terminals keep everything."""
+    if not stream.isatty() or sys.platform == "win32":
+        return
+    termios.tcflush(stream, termios.TCIFLUSH)
+
 
 _INTERRUPTED = 130
 _FAILED = 1
@@ -31,7 +44,7 @@ _SIGN, _SIGN_OF_A_QUESTION = "> ", "your answer> "
 
 
 async def run_in_lines(chat: Chat, stream: TextIO | None = None) -> int:
-    """Take lines from a stream until it ends, or the person leaves; return the exit code.
+    """Take lines from a stream until it ends, or the user leaves; return the exit code.
 
     Raises:
         AgentError: If the application cannot be opened.
@@ -61,7 +74,7 @@ class _Sitting:
             self._chat.screen.line()
 
     def end(self, code: int) -> None:
-        """Stop what goes on, if it is only that; else end the chat."""
+        """Stop the current work, if it is only that; else end the chat."""
         if code != _INTERRUPTED or not self._chat.interrupt():
             self._leave(code)
 
@@ -97,8 +110,6 @@ class _Sitting:
 
     async def _hidden_line(self) -> str | None:
         """Read a line that a terminal does not show, nor the line break behind it."""
-        from agent_terminal_app.first_run.lines import unseen
-
         with unseen(self._stream):
             line = await self._lines.next()
         if self._stream.isatty():

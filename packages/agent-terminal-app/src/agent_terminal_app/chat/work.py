@@ -1,27 +1,91 @@
-"""The agent at work: one request after the other, what waits meanwhile, and what it asks."""
+"""The agent at work: one request after the other, the messages that wait, and the questions it asks.
+
+A session may be in use by another process. Then the user is asked what to do, and nothing that was typed
+is lost: it is queued there, said here, or put back into the input line.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_app import SessionHeld
 from agent_core import AgentError
 from agent_core.log import get_logger
-from agent_terminal_app.chat.approvals import Approvals
-from agent_terminal_app.chat.held import Words, give_back
-from agent_terminal_app.chat.progress import Progress
-from agent_terminal_app.chat.rendering import Renderer
-from agent_terminal_app.chat.text import one_line
+from agent_terminal_app.chat.questions.approvals import Approvals
+from agent_terminal_app.chat.rendering.progress import Progress
+from agent_terminal_app.chat.rendering.renderer import Renderer
+from agent_terminal_app.chat.rendering.text import one_line
+from agent_terminal_app.first_run.ask import choose_by_typing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
     from agent_terminal_app.chat.attachments import Attachment
+    from agent_terminal_app.chat.commands.registry import Talk
     from agent_terminal_app.chat.conversation import Conversation
-    from agent_terminal_app.chat.remarks import Remarks
-    from agent_terminal_app.chat.screen import Screen
+    from agent_terminal_app.chat.rendering.renderer import Remarks
+    from agent_terminal_app.chat.rendering.screen import Screen
+
+_CHOICE = "Number or name (Enter: 1; Esc leaves it)"
+_QUEUE, _TAKE_OVER, _KEEP = 0, 1, 2
+_DRAFT_CHOICES = (
+    "queue  your message waits there, and is answered there",
+    "take over  the session continues here, and stops there at its next step",
+    "keep  nothing is sent; your message goes back into the input line",
+)
+_QUEUE_CHOICES = (
+    "wait  the queued messages are answered there",
+    "take over  the session continues here, and stops there at its next step",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A message that is not sent yet; empty if the agent should continue with what is queued."""
+
+    text: str
+    attached: Sequence[Attachment] = ()
+
+    def __bool__(self) -> bool:
+        """Say whether there is anything."""
+        return bool(self.text or self.attached)
+
+
+async def ask_about_session_in_use(talk: Talk, work: Work, draft: Draft, in_use: SessionHeld) -> None:
+    """Ask what to do with a message for a session that another process uses, and do it."""
+    title = f"This session is in use by {one_line(in_use.holder.owner)}. What now?"
+    options = _DRAFT_CHOICES if draft else _QUEUE_CHOICES
+    chosen = await choose_by_typing(title, options, tell=talk.line, read=partial(talk.ask, _CHOICE))
+    if chosen == _TAKE_OVER:
+        work.begin(talk.conversation, draft.text, draft.attached, take_over=True)
+    elif chosen == _QUEUE:
+        if draft:
+            await asyncio.to_thread(talk.conversation.add, draft.text, "queue", draft.attached)
+        work.watch(talk.conversation)
+    else:
+        talk.note(return_draft(talk.conversation, draft))
+
+
+def return_draft(conversation: Conversation, draft: Draft) -> str:
+    """Put a draft back into the input line, and return what to tell the user."""
+    if not draft:
+        return "nothing was sent; queued messages are kept"
+    conversation.attached += [one for one in draft.attached if not _is_mentioned(one, draft.text)]
+    conversation.changed()
+    if conversation.fill is None:
+        return f"not sent: {one_line(draft.text)}"
+    conversation.fill(draft.text)
+    return "not sent; your message is in the input line"
+
+
+def _is_mentioned(attachment: Attachment, text: str) -> bool:
+    """Say whether a file goes with a text because that mentions it."""
+    return "@" in text and Path(attachment.label).name in text
+
 
 _BOUNDARIES = ("step_start", "turn_end", "final", "error")
 """The events at which messages that waited may have been delivered."""
@@ -30,25 +94,25 @@ _log = get_logger("chat")
 
 
 class Work:
-    """What the agent does, and what can be said to it meanwhile.
+    """What the agent does, and what can be said to it while it works.
 
     Args:
         screen: Where it is shown.
         remarks: Says what happens around it.
-        changed: Called when there is something else to show around the prompt.
+        changed: Called when the rows around the prompt may have changed.
 
     Attributes:
-        progress: What goes on now.
+        progress: The current work.
         approvals: What is asked.
-        last: Whether no further request shall begin by itself.
-        held: Called with words that were not said, since another process has the session.
+        last: Whether no further request should begin by itself.
+        on_session_in_use: Called with a draft that was not sent, because another process uses the session.
     """
 
     def __init__(self, screen: Screen, remarks: Remarks, changed: Callable[[], None]) -> None:
         self.progress = Progress(changed)
         self.approvals = Approvals(screen)
         self.last = False
-        self.held: Callable[[Conversation, Words, SessionHeld], Awaitable[None]] = self._refuse
+        self.on_session_in_use: Callable[[Conversation, Draft, SessionHeld], Awaitable[None]] = self._refuse
         self._screen = screen
         self._remarks = remarks
         self._changed = changed
@@ -59,7 +123,7 @@ class Work:
 
     @property
     def running(self) -> bool:
-        """Whether the agent is at work."""
+        """Whether the agent is working."""
         return self._task is not None and not self._task.done()
 
     # Saying something
@@ -72,19 +136,19 @@ class Work:
         *,
         take_over: bool = False,
     ) -> None:
-        """Say something to the agent, which is at rest; without words it goes on with what waits.
+        """Send a message to the agent, which is idle; an empty one continues with what is queued.
 
         Args:
             take_over: Whether the session is taken from another process that has it.
         """
-        words = Words(text, attached)
-        saying = partial(self._say_words, conversation, words, take_over=take_over)
-        self._task = asyncio.create_task(self._run(conversation, saying, words))
+        draft = Draft(text, attached)
+        saying = partial(self._say_words, conversation, draft, take_over=take_over)
+        self._task = asyncio.create_task(self._run(conversation, saying, draft))
 
     def watch(self, conversation: Conversation) -> None:
-        """Show what another process does with the session, and go on here if it leaves anything."""
+        """Show what another process does with the session, and continue here if it leaves anything."""
         self._task = asyncio.create_task(
-            self._run(conversation, partial(self._watch, conversation), Words(""))
+            self._run(conversation, partial(self._watch, conversation), Draft(""))
         )
 
     async def say(
@@ -100,41 +164,41 @@ class Work:
         if self.running:
             await self._keep(conversation, text, attached, queue=queue)
             self._go_on(conversation)
-        elif conversation.waiting.held:  # what was said first is read first
+        elif conversation.queue.held:  # what was said first is read first
             await self._keep(conversation, text, attached, queue=True)
             self.begin(conversation, "")
         else:
             self._remarks.echo(shown)
             self.begin(conversation, text, attached)
 
-    def send_held(self, conversation: Conversation) -> None:
-        """Send what is held back, if anything is."""
-        if not self.running and conversation.waiting.held:
+    def send_queue(self, conversation: Conversation) -> None:
+        """Send the messages that are held back, if there are any."""
+        if not self.running and conversation.queue.held:
             self.begin(conversation, "")
 
     async def _keep(
         self, conversation: Conversation, text: str, attached: Sequence[Attachment], *, queue: bool
     ) -> None:
-        """Keep words until they can be delivered; they are safe then."""
+        """Store a message until it can be delivered."""
         await asyncio.to_thread(conversation.add, text, "queue" if queue else "steer", attached)
-        await self.look_at_waiting(conversation)
+        await self.refresh_queue(conversation)
         if not self._screen.is_live:
             self._remarks.note(f"{'queued' if queue else 'will be read after this step'}: {one_line(text)}")
 
     def _go_on(self, conversation: Conversation) -> None:
-        """Send what came in the moment in which the agent had answered, and did not look any more."""
-        if self._ended_well and conversation.waiting and not self.running and not self.last:
+        """Send what arrived just after the agent had looked at the queue for the last time."""
+        if self._ended_well and conversation.queue and not self.running and not self.last:
             self.begin(conversation, "")
 
-    async def _refuse(self, conversation: Conversation, words: Words, held: SessionHeld) -> None:
-        """Say that another process has the session, where nobody can be asked what to do about it."""
-        self._remarks.fail(held)
-        self._remarks.note(give_back(conversation, words))
+    async def _refuse(self, conversation: Conversation, draft: Draft, in_use: SessionHeld) -> None:
+        """Report that another process uses the session, where nobody can be asked what to do about it."""
+        self._remarks.fail(in_use)
+        self._remarks.note(return_draft(conversation, draft))
 
     # Questions
 
     def asks(self, conversation: Conversation) -> bool:
-        """Say whether the person was asked something and has not answered, nor left it."""
+        """Say whether the user was asked something and has not answered, nor left it."""
         return not self.running and not self._set_aside and self.approvals.waits_in(conversation)
 
     async def has_question(self, conversation: Conversation) -> bool:
@@ -148,13 +212,13 @@ class Work:
         self._set_aside = False
         await asyncio.to_thread(conversation.edits.look, conversation.session_id)
         await self.approvals.ask(conversation)
-        await self.look_at_waiting(conversation)
+        await self.refresh_queue(conversation)
 
     async def answer(self, conversation: Conversation, line: str) -> None:
         """Take a line as the answer to the question that is open."""
         if await self.approvals.take(conversation, line):
             self.begin(conversation, "")
-        await self.look_at_waiting(conversation)
+        await self.refresh_queue(conversation)
 
     async def go_on_if_decided(self, conversation: Conversation) -> None:
         """Let the agent go on if its question was answered by a grant."""
@@ -168,10 +232,10 @@ class Work:
             return False
         self._set_aside = True
         self._remarks.note("the call is not run; say what to do instead")
-        self._beside(self.look_at_waiting(conversation))
+        self._in_background(self.refresh_queue(conversation))
         return True
 
-    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._others.add(task)
         task.add_done_callback(self._others.discard)
@@ -179,69 +243,69 @@ class Work:
     # The work itself
 
     async def _run(
-        self, conversation: Conversation, talking: Callable[[Renderer], Awaitable[None]], words: Words
+        self, conversation: Conversation, talking: Callable[[Renderer], Awaitable[None]], draft: Draft
     ) -> None:
         renderer = Renderer(self._screen, conversation.folds, self.progress)
         self._set_aside = self._ended_well = False
         self.progress.begin()
-        held: SessionHeld | None = None
+        in_use: SessionHeld | None = None
         try:
             await talking(renderer)
         except SessionHeld as error:
-            held = error
+            in_use = error
         except AgentError as error:
             self._remarks.fail(error)
-        except Exception as error:  # noqa: BLE001 - a mistake in one turn must not end the whole sitting
+        except Exception as error:  # noqa: BLE001 - a bug in one turn must not end the whole chat
             _log.error("turn_failed", error=repr(error))
             self._remarks.fail(error)
         finally:
             renderer.end()
             self.progress.end()
         await self.ask(conversation)
-        conversation.waiting.answered()
+        conversation.queue.answered()
         self._changed()
-        if held is not None:
-            await self.held(conversation, words, held)
+        if in_use is not None:
+            await self.on_session_in_use(conversation, draft, in_use)
         if self._task is asyncio.current_task():  # else the answer to that has begun something else
             self._task, self._ended_well = None, renderer.ended_well
             self._go_on(conversation)
 
     async def _say_words(
-        self, conversation: Conversation, words: Words, renderer: Renderer, *, take_over: bool
+        self, conversation: Conversation, draft: Draft, renderer: Renderer, *, take_over: bool
     ) -> None:
         show = partial(self._show, conversation, renderer)
-        if not await conversation.say(words.text, show, words.attached, take_over=take_over):
-            self._remarks.note("stopped before it was sent; Up brings your words back")
+        if not await conversation.say(draft.text, show, draft.attached, take_over=take_over):
+            self._remarks.note("stopped before it was sent; Up brings your message back")
 
     async def _watch(self, conversation: Conversation, renderer: Renderer) -> None:
-        await self.look_at_waiting(conversation)
+        await self.refresh_queue(conversation)
         if await conversation.follow(partial(self._show, conversation, renderer)):
             renderer.ended_well = True
         elif self.progress.stopping:
-            self._remarks.note("it goes on there; what you queued is answered there")
+            self._remarks.note("it continues there; your queued messages are answered there")
 
     async def _show(self, conversation: Conversation, renderer: Renderer, event: Mapping[str, Any]) -> None:
         if event["type"] in _BOUNDARIES:
             renderer.end()
-            if conversation.waiting:
-                await self.look_at_waiting(conversation, event.get("round", 0))
+            if conversation.queue:
+                await self.refresh_queue(conversation, event.get("round", 0))
         if event["type"] == "tool_call_result" and not renderer.has_begun(event["call_id"]):
             arguments = await asyncio.to_thread(conversation.arguments_of, event["call_id"])
             event = {**event, "arguments": arguments}
         renderer.show(event)
         if event["type"] == "turn_end":
-            conversation.waiting.answered()
+            conversation.queue.answered()
 
-    async def look_at_waiting(self, conversation: Conversation, step: int = 0) -> None:
-        """Show the messages that were delivered meanwhile, where they stand in the conversation."""
+    async def refresh_queue(self, conversation: Conversation, step: int = 0) -> None:
+        """Show the messages that were delivered since, at their place in the conversation."""
         going_on = self.progress.running and not self.progress.stopping
         asked = not self._set_aside and self.approvals.waits_in(conversation)
-        for message in await conversation.refresh_waiting(step=step, held=not going_on and not asked):
+        for message in await conversation.refresh_queue(step=step, held=not going_on and not asked):
             self._remarks.echo(message.text)
         self._changed()
 
     def stop(self, conversation: Conversation) -> bool:
-        """Stop the agent, which is seen at once; False if it is at rest."""
+        """Stop the agent, which is seen at once; False if it is idle."""
         if not self.running:
             return False
         self.progress.stop()
@@ -249,6 +313,6 @@ class Work:
         return True
 
     async def settle(self) -> None:
-        """Wait until the agent is at rest."""
+        """Wait until the agent is idle."""
         while self._task is not None and not self._task.done():
             await asyncio.wait([self._task])

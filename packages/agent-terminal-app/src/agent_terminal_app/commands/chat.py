@@ -6,12 +6,11 @@ from typing import Any
 
 import click
 
-from agent_terminal_app.talking import talk
+from agent_terminal_app.commands.sessions import complete_session
+from agent_terminal_app.launch import talk
 
 
 def _complete_session(*given: Any) -> Any:
-    from agent_terminal_app.commands.sessions import complete_session
-
     return complete_session(*given)
 
 
@@ -21,9 +20,9 @@ def _complete_session(*given: Any) -> Any:
 @click.option(
     "--session",
     shell_complete=_complete_session,
-    help="Go on with a session: its id, the beginning of it, or its title.",
+    help="Continue a session: its id, the beginning of it, or its title.",
 )
-@click.option("--continue", "-c", "last", is_flag=True, help="Go on with the last session.")
+@click.option("--continue", "-c", "last", is_flag=True, help="Continue the last session.")
 @click.option("--demo", is_flag=True, help="Talk to a demonstration in place of a model; nothing is kept.")
 @click.option("--plain", is_flag=True, help="No colours and nothing that moves.")
 def command(
@@ -35,7 +34,7 @@ def command(
     demo: bool = False,
     plain: bool = False,
 ) -> int:
-    """Talk to an agent. Without settings it is a small model inside of this program."""
+    """Talk to an agent. Without settings it is a small model inside this program."""
     if session and last:
         raise click.UsageError("--session names a session, --continue takes the last one: leave one out.")
     if demo and (model or default_agent or session or last):

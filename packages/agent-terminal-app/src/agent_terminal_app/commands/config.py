@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from agent_core.clean_text import hides
+from agent_terminal_app.application import open_settings
 from agent_terminal_app.errors import CommandError
-from agent_terminal_app.opening import open_settings
 from agent_terminal_app.paths import Paths
 from agent_terminal_app.settings import settings_schema, trust_project, unset_value
-from agent_terminal_app.settings.loading import user_file
-from agent_terminal_app.settings.ways import leaves, read_way, spell, value_at
+from agent_terminal_app.settings.keypaths import find_value, leaves, literal, read_way, readings, spell
+from agent_terminal_app.settings.layers import user_file
+from agent_terminal_app.settings.plugins import set_checked
+from agent_terminal_app.settings.trust import changes
 
 
 @click.group()
@@ -49,8 +51,6 @@ def get(key: str | None, *, origin: bool, as_json: bool) -> None:
 @click.argument("value")
 def set_(key: str, value: str) -> None:
     """Write a setting into your configuration file; comments stay."""
-    from agent_terminal_app.plugin_settings import set_checked
-
     paths = Paths.of_this_user()
     refusals: list[CommandError] = []
     for reading in readings(value):
@@ -86,43 +86,10 @@ def schema() -> None:
 @command.command("trust")
 def trust() -> None:
     """Let the settings of the project in this folder count, as they are now."""
-    from agent_terminal_app.first_run.trusting import changes
-
     file = trust_project(Paths.of_this_user(), Path.cwd())
     for line in changes(file):
         click.echo(line, err=True)
     click.echo(f"{file.path} is trusted until it changes", err=True)
-
-
-def find_value(values: Mapping[str, Any], way: tuple[str, ...]) -> Any:
-    """Return the setting at the end of a way.
-
-    Raises:
-        CommandError: If nobody sets it, with what may have been meant.
-    """
-    try:
-        return value_at(values, way)
-    except LookupError:
-        from agent_runtime.errors import nearest
-
-        known = [spell(leaf) for leaf, _ in leaves(values)]
-        raise CommandError(f"{spell(way)} is not set", hint=nearest(spell(way), known)) from None
-
-
-def readings(text: str) -> Iterator[Any]:
-    """Return what a word on the command line can mean: a TOML value, a JSON value, itself."""
-    import tomllib
-
-    try:
-        found = tomllib.loads(f"value = {text}")
-        if len(found) == 1:  # not if a line break smuggled in more
-            yield found["value"]
-    except tomllib.TOMLDecodeError:
-        pass
-    if text.lstrip().startswith("{"):
-        with contextlib.suppress(ValueError):
-            yield json.loads(text)
-    yield text
 
 
 def _with_origins(origins: Mapping[str, str], value: Any, way: tuple[str, ...]) -> dict[str, Any]:
@@ -141,18 +108,8 @@ def _plain(value: Any) -> str:
     return _printable(value) if isinstance(value, str) else literal(value)
 
 
-def literal(value: Any) -> str:
-    """Return a value as TOML writes it, in one line."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=not value.isprintable())
-    if isinstance(value, Mapping):
-        inside = ", ".join(f"{spell((str(key),))} = {literal(item)}" for key, item in value.items())
-        return f"{{{inside}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(literal, value))}]"
-    return json.dumps(value) if isinstance(value, bool | int | float) else str(value)
-
-
 def _printable(text: str) -> str:
     """Show what would move a cursor as the code that it is; line breaks stay."""
-    return "".join(one if one.isprintable() or one == "\n" else f"\\u{ord(one):04x}" for one in text)
+    return "".join(
+        one if (one.isprintable() and not hides(one)) or one == "\n" else f"\\u{ord(one):04x}" for one in text
+    )

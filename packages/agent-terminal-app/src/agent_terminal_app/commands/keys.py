@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from agent_app.defaults import SHORT_NAMES
+from agent_core.errors import nearest
+from agent_core.plugin.discovery import find_installed
+from agent_terminal_app.application import Opened, open_readable
 from agent_terminal_app.errors import CommandError, Exit
-from agent_terminal_app.key_lookup import LONGEST_KEY, KeyLookup
-from agent_terminal_app.keys import KeyStore, clean_key
-from agent_terminal_app.opening import Opened, open_readable
+from agent_terminal_app.first_run.ask import hold
+from agent_terminal_app.first_run.connections import SERVICES, Connection, find_connection
+from agent_terminal_app.first_run.draft import Draft
+from agent_terminal_app.first_run.models import CheckFailedError, offered_models
+from agent_terminal_app.keys import LONGEST_KEY, KeyLookup, KeyStore, clean_key
 from agent_terminal_app.paths import Paths
+from agent_terminal_app.settings.keypaths import spell
 from agent_terminal_app.settings.secrets import find_references
-from agent_terminal_app.settings.ways import spell
-from agent_terminal_app.wiring import SHORT_NAMES
-
-if TYPE_CHECKING:
-    from agent_terminal_app.first_run.connections import Connection
 
 
 @click.group()
@@ -95,8 +97,6 @@ def find_user(opened: Opened, name: str) -> Connection | None:
     Raises:
         CommandError: If nothing would use it.
     """
-    from agent_terminal_app.first_run.connections import SERVICES, Connection, find_connection
-
     there = _providers()
     if name in there:
         _need_a_key(name, there[name])
@@ -118,8 +118,6 @@ def _need_a_key(name: str, plugin: Any) -> None:
 
 def _of_model(opened: Opened, name: str, way: tuple[str | int, ...]) -> Connection | None:
     """Return the connection of the model whose key is meant; None for a key of something else."""
-    from agent_terminal_app.first_run.connections import Connection
-
     match way:
         case ("models", str(model), "config", "api_key"):
             declared = opened.settings.values["models"][model]
@@ -129,8 +127,6 @@ def _of_model(opened: Opened, name: str, way: tuple[str | int, ...]) -> Connecti
 
 
 def _nobody(name: str, known: list[str]) -> CommandError:
-    from agent_runtime.errors import nearest
-
     close = nearest(name, known)
     hint = f'{close} With --own it is stored under this name, for "stored:{name}" in settings'
     return CommandError(
@@ -140,8 +136,6 @@ def _nobody(name: str, known: list[str]) -> CommandError:
 
 def _providers() -> dict[str, Any]:
     """Return the installed providers by name."""
-    from agent_core.plugin.discovery import find_installed
-
     return {found.name: found.plugin for found in find_installed(kinds=["providers"]) if not found.problem}
 
 
@@ -149,7 +143,9 @@ def _read(name: str, *, from_stdin: bool) -> str:
     if from_stdin:
         return sys.stdin.buffer.read(LONGEST_KEY).decode("utf-8", "replace")
     if not sys.stdin.isatty():
-        raise CommandError("nobody is there to type a key", code=Exit.USAGE, hint="give it with --stdin")
+        raise CommandError(
+            "stdin is not a terminal, so a key cannot be typed", code=Exit.USAGE, hint="give it with --stdin"
+        )
     typed: str = click.prompt(f"Key of {name} (not shown)", hide_input=True, err=True)
     return typed
 
@@ -160,10 +156,6 @@ def _check(opened: Opened, connection: Connection, key: str) -> None:
     Raises:
         CommandError: With the provider's reason, if it does not take the key.
     """
-    from agent_terminal_app.first_run.checking import CheckFailedError, offered_models
-    from agent_terminal_app.first_run.draft import Draft
-    from agent_terminal_app.first_run.sitting import hold
-
     try:
         hold(lambda: offered_models(Draft(connection=connection, key=key), opened))
     except CheckFailedError as failure:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from agent_terminal_app.commands.sessions import SHORTEST_PREFIX, complete_session, find_session
+from agent_core import AgentError
+from agent_runtime import SpecError
+from agent_terminal_app.application import open_settings
+from agent_terminal_app.commands.sessions import complete_session
 from agent_terminal_app.errors import CommandError, Exit
-from agent_terminal_app.opening import open_settings
-from agent_terminal_app.permission_rows import permission_rows
-from agent_terminal_app.tables import one_line, print_json, print_table, say
+from agent_terminal_app.output import one_line, print_json, print_table, say
+from agent_terminal_app.views.permissions import permission_rows
+from agent_terminal_app.views.sessions import SHORTEST_PREFIX, find_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,7 +30,7 @@ _SHORT = 8
 def command() -> None:
     """List, give and take back permissions.
 
-    PATTERN names calls of tools: shell, shell(git status*), edit(path=src/*).
+    PATTERN names calls of tools: shell, shell(make test), edit(path=src/*).
     """
 
 
@@ -67,9 +70,9 @@ def _giving(function: Callable[..., Any]) -> Callable[..., Any]:
 @command.command("allow")
 @_giving
 def allow_command(pattern: str, session: str | None, *, project: bool, always: bool) -> None:
-    """Let the calls that fit PATTERN run without being asked for.
+    """Let the calls that match PATTERN run without approval.
 
-    What the configuration denies, or asks for always, stays so.
+    What the configuration denies or always asks for stays that way.
     """
     _give("allow", pattern, session, project=project, always=always)
 
@@ -77,7 +80,7 @@ def allow_command(pattern: str, session: str | None, *, project: bool, always: b
 @command.command("deny")
 @_giving
 def deny_command(pattern: str, session: str | None, *, project: bool, always: bool) -> None:
-    """Forbid the calls that fit PATTERN."""
+    """Forbid the calls that match PATTERN."""
     _give("deny", pattern, session, project=project, always=always)
 
 
@@ -95,8 +98,6 @@ def revoke_command(grants: tuple[str, ...]) -> None:
 def _give(effect: GrantEffect, pattern: str, session: str | None, *, project: bool, always: bool) -> None:
     if sum((bool(session), project, always)) > 1:
         raise click.UsageError("--session, --project and --always exclude each other: leave the others out.")
-    from agent_runtime import SpecError
-
     with open_settings().application() as application:
         session_id = find_session(application, session).id if session else None
         scope: Any = "session" if session else "always" if always else "project"
@@ -128,8 +129,6 @@ def _is_meant(grant_id: str, given: str) -> bool:
 
 
 def _complete_grant(incomplete: str) -> Iterable[CompletionItem]:
-    from agent_core import AgentError
-
     try:
         with open_settings().application() as application:
             grants = application.grants()

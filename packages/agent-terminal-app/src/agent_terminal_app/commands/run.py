@@ -1,28 +1,32 @@
 """`agent run`: ask an agent once, for scripts.
 
 Only the answer is on stdout, or with `--json` only the events; whatever else there is to say goes to stderr.
-Nothing here waits for a person: a question that only a person can answer ends the command with a code of its
-own. Whoever stops it keeps what was said so far, in the session.
+Nothing here waits for a user: a question that only a user can answer ends the command with a code of its own.
+A command that is stopped keeps in the session what was said so far.
 """
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import threading
+from base64 import b64encode
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from mimetypes import guess_type
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from agent_terminal_app.commands.sessions import complete_session, find_session
-from agent_terminal_app.errors import CommandError, Exit
-from agent_terminal_app.exits import category_code, key_command, reason_code
+from agent_app.assets.asset import Sniffer, display_name, is_textual
+from agent_terminal_app.application import catalogue_of, open_settings
+from agent_terminal_app.commands.sessions import complete_session
+from agent_terminal_app.errors import CommandError, Exit, category_code, key_command, reason_code
 from agent_terminal_app.logs import keep_off_the_screen
-from agent_terminal_app.opening import Opened, open_settings
-from agent_terminal_app.tables import as_json, is_terminal, one_line, print_json, print_lines, say, shown
+from agent_terminal_app.output import as_json, is_terminal, one_line, print_json, print_lines, say, shown
+from agent_terminal_app.views.sessions import find_session, here, in_chat, opening_notices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -59,12 +63,12 @@ class Outcome:
 @click.option(
     "--session",
     shell_complete=complete_session,
-    help="Go on with a session: its id, the beginning of it, or its title.",
+    help="Continue a session: its id, the beginning of it, or its title.",
 )
 @click.option("--attach", "-a", "attached", type=_FILE, multiple=True, help="Attach a file; may be repeated.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds.")
 @click.option("--ephemeral", is_flag=True, help="Keep nothing on disk.")
-@click.option("--verbose", "-v", is_flag=True, help="Tell on stderr what goes on.")
+@click.option("--verbose", "-v", is_flag=True, help="Show progress on stderr.")
 def command(
     prompt: str | None,
     prompt_file: Path | None,
@@ -85,20 +89,22 @@ def command(
     """
     if session and ephemeral:
         raise click.UsageError(
-            "--session goes on with what is kept, --ephemeral keeps nothing: leave one out."
+            "--session continues a stored session, --ephemeral stores nothing: leave one out."
         )
     if not verbose:
         keep_off_the_screen()
     text = _with_schema(read_prompt(prompt, prompt_file, attached), output_schema)
     schema = read_schema(output_schema)
     parts = [read_attachment(path) for path in attached]
-    opened = with_model(open_settings(model=model), model)
+    opened = open_settings(model=model).with_model(model)
     with opened.application(ephemeral=ephemeral) as application:
         session_id = choose_session(application, session, agent)
         tell_notices(application, session_id)
         asking = Asking(
             application, session_id, as_events=as_events, progress=verbose or is_terminal(sys.stderr)
         )
+        if timeout is not None:
+            asking.limits = {"timeout": None}  # ours counts, be it longer than what a run has by default
         with stopping(asking, timeout):
             outcome = asking.ask_until_it_fits(text, parts, schema)
         if not ephemeral and (verbose or outcome.code != Exit.OK):
@@ -139,10 +145,6 @@ def _read_text(source: Any, name: str) -> str:
 
 def read_attachment(path: Path) -> dict[str, Any]:
     """Return a file as a part of a message: text as text, the rest as data with its type."""
-    from base64 import b64encode
-
-    from agent_app.assets.media import Sniffer, display_name, is_textual
-
     data = path.read_bytes()
     if len(data) > LONGEST_INPUT:
         raise click.UsageError(f"{path} is larger than {LONGEST_INPUT >> 20} MB: attach a smaller file.")
@@ -157,8 +159,6 @@ def read_attachment(path: Path) -> dict[str, Any]:
 
 
 def _claimed_type(path: Path) -> str | None:
-    from mimetypes import guess_type
-
     return guess_type(path.name)[0]
 
 
@@ -169,12 +169,10 @@ def read_schema(path: Path | None) -> Any:
     """Return the schema in a file, or None without a file.
 
     Raises:
-        CommandError: If it is no JSON Schema.
+        CommandError: If it is not a JSON Schema.
     """
     if path is None:
         return None
-    import json
-
     import jsonschema_rs
 
     try:
@@ -183,7 +181,7 @@ def read_schema(path: Path | None) -> Any:
     except (ValueError, jsonschema_rs.ValidationError) as error:
         hint = "see https://json-schema.org for how to write one"
         problem = one_line(error).split(" Failed validating")[0]
-        raise CommandError(f"{path} is no JSON Schema: {problem}", code=Exit.USAGE, hint=hint) from error
+        raise CommandError(f"{path} is not a JSON Schema: {problem}", code=Exit.USAGE, hint=hint) from error
     return schema
 
 
@@ -215,8 +213,6 @@ def read_answer(text: str) -> Any:
     Raises:
         ValueError: If it is none.
     """
-    import json
-
     bare = text.strip()
     if bare.startswith("```") and bare.endswith("```"):
         bare = bare.removesuffix("```").partition("\n")[2]
@@ -226,41 +222,26 @@ def read_answer(text: str) -> Any:
 # The session
 
 
-def with_model(opened: Opened, model: str | None) -> Opened:
-    """Return the settings with a model that was asked for, in place of what agents declare."""
-    agents = opened.settings.values.get("agents")
-    if model is None or not agents:
-        return opened
-    changed = {name: {**agent, "model": model} for name, agent in agents.items()}
-    values = {**opened.settings.values, "agents": changed}
-    return replace(opened, settings=replace(opened.settings, values=values))
-
-
 def choose_session(application: AgentApplication, session: str | None, agent: str | None) -> str:
-    """Return the id of the session to talk in: a new one, or one that is there, with the agent wanted.
+    """Return the id of the session to use: a new one or a stored one, with the agent asked for.
 
     Raises:
         CommandError: If there is no such agent, or no such session.
     """
-    from agent_terminal_app.chat.other_models import lend_key_of_session
-
     if agent is not None and agent not in application.config["agents"]:
         hint = "see `agent agents list`"
         raise CommandError(f"there is no agent {agent!r}", code=Exit.NOT_CONFIGURED, hint=hint)
     if session is None:
-        here = {"workspace_roots": [str(Path.cwd())]}
-        return application.create_session(agent, metadata=here).session_id
+        return application.create_session(agent, metadata=here()).session_id
     found = find_session(application, session)
     if agent is not None and found.agent_id != agent:
         application.switch_agent(found.id, agent)
-    lend_key_of_session(application, found.id)
+    catalogue_of(application).lend_key_of_session(found.id)
     return found.id
 
 
 def tell_notices(application: AgentApplication, session_id: str) -> None:
-    """Say what waits for the person beside the request, and where it is dealt with."""
-    from agent_terminal_app.notices import in_chat, opening_notices
-
+    """Show the notices of plugins, with the command of the chat that deals with each."""
     for notice in opening_notices(application, session_id):
         todo = in_chat(notice)
         say(f"agent: {one_line(notice.text)}{f': in `agent chat`, {todo}' if todo else ''}")
@@ -270,7 +251,7 @@ def tell_notices(application: AgentApplication, session_id: str) -> None:
 
 
 class Asking:
-    """One request, and what is told of it."""
+    """One request, and what is shown of it."""
 
     def __init__(
         self, application: AgentApplication, session_id: str, *, as_events: bool, progress: bool
@@ -280,6 +261,7 @@ class Asking:
         self._as_events = as_events
         self._progress = progress
         self._is_json = False
+        self.limits: Mapping[str, Any] = {}
         self.stopped: Exit | None = None
 
     def ask_until_it_fits(self, text: str, parts: Sequence[Mapping[str, Any]], schema: Any) -> Outcome:
@@ -310,11 +292,11 @@ class Asking:
         return int(outcome.code)
 
     def tell_how_to_go_on(self, outcome: Outcome) -> None:
-        """Say by which command the session goes on; what waits for a decision needs a person."""
+        """Say which command continues the session; a decision needs the chat."""
         if outcome.code == Exit.APPROVAL:
             say(f"agent: decide about it with: agent chat --session {self._session_id}")
         else:
-            say(f'agent: go on with: agent run --session {self._session_id} "go on"')
+            say(f'agent: continue with: agent run --session {self._session_id} "go on"')
 
     def _answer(self, text: str) -> str:
         if not self._is_json:
@@ -324,7 +306,7 @@ class Asking:
     def _ask(self, text: str, parts: Sequence[Mapping[str, Any]] = ()) -> Outcome:
         outcome = Outcome(code=Exit.FAILURE)
         waiting: list[Any] = []
-        with self._application.chat(self._session_id, text, attachments=parts) as events:
+        with self._application.chat(self._session_id, text, attachments=parts, limits=self.limits) as events:
             for event in events:
                 self._tell(event)
                 if self.stopped is not None:  # it may have come before there was a request to stop
@@ -340,11 +322,11 @@ class Asking:
         return outcome
 
     def _was_stopped(self, outcome: Outcome) -> Outcome:
-        say("agent: the time is over" if self.stopped == Exit.TIMEOUT else "agent: stopped")
+        say("agent: timed out" if self.stopped == Exit.TIMEOUT else "agent: stopped")
         return replace(outcome, code=self.stopped or outcome.code)
 
     def _tell(self, event: Mapping[str, Any]) -> None:
-        """Show an event to those who want to see it: to programs all, to people what is new to them."""
+        """Show an event: all of it to programs, progress to users."""
         if self._as_events:
             print_json({key: value for key, value in event.items() if key != "session"}, indent=None)
         if self._progress and (line := progress_line(event)):
@@ -352,7 +334,7 @@ class Asking:
 
 
 def _outcome_of(event: Mapping[str, Any]) -> Outcome:
-    """Return what the last event means, and tell what went wrong."""
+    """Return what the last event means, and say what went wrong."""
     if event["type"] == "error":
         error = event["error"]
         say(f"agent: {error['message']}")
@@ -377,7 +359,7 @@ def _tell_what_is_asked(suspensions: Sequence[Mapping[str, Any]]) -> None:
 
 
 def progress_line(event: Mapping[str, Any]) -> str | None:
-    """Return what people see of an event while they wait; None if that is nothing."""
+    """Return the progress line of an event; None if it has none."""
     match event["type"]:
         case "tool_call_start":
             line = f"→ {event.get('preview') or event['name']}"
@@ -406,7 +388,7 @@ def stopping(asking: Asking, timeout: float | None) -> Iterator[None]:
     """Let signals and the clock stop a request while the block lasts.
 
     The request is cancelled from another thread: a handler runs in the middle of anything, and whatever lock
-    that has would never be let go. A second signal is not caught.
+    that has would never be released. A second signal is not caught.
     """
     codes = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}
     handlers = {number: signal.getsignal(number) for number in codes}

@@ -5,23 +5,24 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent_core import AgentError
-from agent_terminal_app.errors import CommandError, Exit
-from agent_terminal_app.exits import reason_code
-from agent_terminal_app.shared_database import database_option, shared_database
-from agent_terminal_app.tables import one_line, print_json, print_lines, print_table, say, shown
+from agent_terminal_app.commands.run import choose_session
+from agent_terminal_app.commands.workers import database_option, shared_database
+from agent_terminal_app.errors import CommandError, Exit, reason_code
+from agent_terminal_app.output import one_line, print_json, print_lines, print_table, say, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from agent_app.store.base import Approval
     from agent_durable import DurableRuns, JobInfo
-    from agent_terminal_app.shared_database import Shared
+    from agent_terminal_app.commands.workers import Shared
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _COLUMNS = ("RUN", "IS", "AGE", "TRIES", "STEPS", "LAST", "WORKER", "SESSION")
@@ -61,15 +62,20 @@ def send_command(
 
     Tools of a new session work in the folder from which it is sent: every worker must find it there.
     """
-    from agent_durable import end_of_log
-    from agent_terminal_app.commands.run import choose_session
-
     with shared_database(database, model=model) as shared:
+        from agent_durable import QueueFull  # there, if the database could be opened
+
         session_id = choose_session(shared.app, session, agent)
-        after = end_of_log(shared.app.store, session_id)
-        run_id = shared.runs.say(session_id, text, tenant=tenant, priority=priority)
+        after = shared.app.last_event(session_id)
+        try:
+            run_id = shared.runs.say(session_id, text, tenant=tenant, priority=priority)
+        except QueueFull:
+            if session is None:  # it is empty, and nobody knows its id
+                shared.app.delete_session(session_id)
+            raise
         if not wait:
             print_lines([run_id])
+            _tell_obstacle(_found(shared.runs, run_id))
             return Exit.OK
         say(f"{run_id} in session {session_id}")
         return _follow(shared, session_id, after, run_id)
@@ -80,6 +86,7 @@ def _follow(shared: Shared, session_id: str, after: int, run_id: str) -> int:
     events: queue.Queue[dict[str, Any]] = queue.Queue()
     stream = shared.app.subscribe(session_id, after)  # it ends with the application
     threading.Thread(target=_pass_on, args=(stream, events), daemon=True).start()
+    shown_obstacle = ""
     while True:
         try:
             _show(events.get(timeout=_LOOK_SECONDS))
@@ -88,10 +95,13 @@ def _follow(shared: Shared, session_id: str, after: int, run_id: str) -> int:
             if run.is_over:
                 _tell_questions(shared, run)
                 return _answer(run)
+            if run.obstacle not in ("", shown_obstacle):  # a user who waits should know what for
+                shown_obstacle = run.obstacle
+                _tell_obstacle(run)
 
 
 def _pass_on(stream: Iterable[dict[str, Any]], events: queue.Queue[dict[str, Any]]) -> None:
-    with suppress(AgentError):  # the store was closed: nobody listens any more
+    with suppress(AgentError):  # the store was closed: nobody follows any more
         for event in stream:
             events.put(event)
 
@@ -109,13 +119,23 @@ def _answer(run: JobInfo) -> int:
     return Exit.INTERRUPTED if run.status == "cancelled" else reason_code(run.code)
 
 
+def _tell_obstacle(run: JobInfo) -> None:
+    """Show why no worker can begin a run, and what can be done about it."""
+    if run.obstacle:
+        run_id = run.job.run_id
+        say(
+            f"{run_id} waits: {run.obstacle}; start a worker with its sender's configuration and plugins, "
+            f"or `agent runs cancel {run_id}` and `agent runs retry {run_id}` for workers that are there"
+        )
+
+
 def _tell_questions(shared: Shared, run: JobInfo) -> None:
     """Show what a run waits for, and how it is answered."""
     for asked in _questions(shared, run):
         say(f"{asked.id} asks: {shown(asked.suspension['message'])}")
     if run.status == "suspended":
         run_id = run.job.run_id
-        say(f"`agent runs approve {run_id}` lets it go on, `agent runs deny {run_id}` goes on without")
+        say(f"`agent runs approve {run_id}` lets it do that, `agent runs deny {run_id}` continues without")
 
 
 def _questions(shared: Shared, run: JobInfo) -> Sequence[Approval]:
@@ -141,6 +161,8 @@ def list_command(database: str, status: Any, limit: int, *, as_json: bool) -> No
         return
     now = time.time()
     print_table(_COLUMNS, [_row(one, now) for one in runs])
+    for obstacle, count in Counter(one.obstacle for one in runs if one.obstacle).items():
+        say(f"{count} of these cannot begin: {obstacle}")
     say(f"{waiting.waiting} waiting, the oldest for {waiting.oldest:.0f} s")
 
 
@@ -148,7 +170,9 @@ def _row(run: JobInfo, now: float) -> tuple[object, ...]:
     end = run.updated if run.is_over else now
     age = f"{end - run.created:.0f} s"
     job = run.job
-    return job.run_id, run.status, age, run.attempts, run.steps, run.last, run.worker, job.session_id
+    tries = f"{run.attempts}, {run.losses} lost" if run.losses else run.attempts
+    worker = "nobody can" if run.obstacle else run.worker
+    return job.run_id, run.status, age, tries, run.steps, run.last, worker, job.session_id
 
 
 @command.command("show")
@@ -168,6 +192,7 @@ def show_command(run_id: str, database: str, *, as_json: bool) -> None:
             print_lines([f"  {number:>3}  {one_line(', '.join(step.units) or step.code)}"])
         if run.text:
             print_lines([shown(run.text)])
+        _tell_obstacle(run)
         _tell_questions(shared, run)
 
 
@@ -225,7 +250,9 @@ def retry_command(run_id: str, database: str) -> None:
         run = _found(shared.runs, run_id)
         if not run.is_over:
             raise CommandError(f"run {run_id} is {run.status}", hint="wait for it, or cancel it first")
-        print_lines([shared.runs.retry(run)])
+        again = shared.runs.retry(run)
+        print_lines([again])
+        _tell_obstacle(_found(shared.runs, again))
 
 
 def _found(runs: DurableRuns, run_id: str) -> JobInfo:

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agent_app.defaults import SHORT_NAMES
+from agent_core.errors import nearest
+from agent_terminal_app.application import Opened, open_settings
 from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.first_run.ask import hold, open_ask
 from agent_terminal_app.first_run.connections import (
     COMPATIBLE,
     EMBEDDED,
@@ -16,26 +20,23 @@ from agent_terminal_app.first_run.connections import (
     Connection,
     find_connection,
     installed_connections,
+    keys_in_environment,
+    keys_in_store,
     own_server,
 )
 from agent_terminal_app.first_run.dialogue import read_address, set_up, without_asking
-from agent_terminal_app.first_run.draft import Draft
-from agent_terminal_app.first_run.greeting import missing_weights
-from agent_terminal_app.first_run.looking import keys_in_environment, keys_in_store
-from agent_terminal_app.first_run.saving import save
-from agent_terminal_app.first_run.sitting import asking, hold
-from agent_terminal_app.key_lookup import LONGEST_KEY
-from agent_terminal_app.keys import KeyStore, clean_key
-from agent_terminal_app.opening import Opened, open_settings
-from agent_terminal_app.tables import say
-from agent_terminal_app.wiring import SHORT_NAMES
+from agent_terminal_app.first_run.draft import Draft, save
+from agent_terminal_app.first_run.models import not_installed
+from agent_terminal_app.first_run.welcome import missing_weights
+from agent_terminal_app.keys import LONGEST_KEY, KeyStore, clean_key
+from agent_terminal_app.output import say
 
 if TYPE_CHECKING:
-    from agent_terminal_app.first_run.saving import Outcome
+    from agent_terminal_app.first_run.draft import Outcome
 
 
 @click.command("setup")
-@click.option("--provider", help="What shall answer: anthropic, openai, gemini, groq, ollama, local …")
+@click.option("--provider", help="Which provider: anthropic, openai, gemini, groq, ollama, local …")
 @click.option("--url", help="The address of a server that speaks Chat Completions.")
 @click.option("--key-stdin", is_flag=True, help="Read the key from standard input.")
 @click.option("--model", help="Which model; with --yes the recommended one by default.")
@@ -58,13 +59,13 @@ def command(
     """
     if key_stdin and not yes:
         hint = "say --yes; without --model the recommended one is taken"
-        raise CommandError("stdin has the key, so nobody can answer questions", code=Exit.USAGE, hint=hint)
+        raise CommandError("stdin has the key, so questions cannot be answered", code=Exit.USAGE, hint=hint)
     opened = open_settings()
     draft = given(opened, provider, url, model, key=_read_key() if key_stdin else None, check=check)
     if yes:
         outcome = hold(lambda: _without_asking(opened, draft))
     else:
-        ask = asking(plain=plain or bool(opened.settings.values["ui"]["plain"]))
+        ask = open_ask(plain=plain or bool(opened.settings.values["ui"]["plain"]))
         outcome = hold(lambda: set_up(ask, opened, draft))
     return Exit.OK if outcome.changed else Exit.INTERRUPTED
 
@@ -72,10 +73,10 @@ def command(
 def given(
     opened: Opened, provider: str | None, url: str | None, model: str | None, *, key: str | None, check: bool
 ) -> Draft:
-    """Return what flags say of what shall be connected.
+    """Return what the flags say about the model to connect.
 
     Raises:
-        CommandError: If there is no such provider, or something else must be said as well.
+        CommandError: If there is no such provider, or another flag is missing.
     """
     if provider and SHORT_NAMES.get(provider, provider) == EMBEDDED:
         return Draft(embedded=True)
@@ -94,9 +95,9 @@ def _connection(provider: str | None, url: str | None) -> Connection | None:
         return own_server(address) if url else None
     known = (*installed_connections(), *SERVERS)
     found = find_connection(provider, known)
+    if found is None and (ours := find_connection(provider)) is not None:
+        raise not_installed(ours.provider)
     if found is None:
-        from agent_runtime.errors import nearest
-
         hint = f"{nearest(provider, [one.name for one in known])}; any other server needs --url"
         raise CommandError(f"there is no provider {provider!r}", code=Exit.USAGE, hint=hint)
     if not url:
@@ -105,7 +106,7 @@ def _connection(provider: str | None, url: str | None) -> Connection | None:
 
 
 def _with_found_key(opened: Opened, draft: Draft, connection: Connection) -> Draft:
-    """Return a draft with the key that is there already: stored, or in the environment."""
+    """Return a draft with a key that is already stored, or in the environment."""
     if not connection.needs_key:
         return replace(draft, key="")
     store = KeyStore(opened.paths)
@@ -129,13 +130,15 @@ async def _without_asking(opened: Opened, draft: Draft) -> Outcome:
 
 
 def _need_all(draft: Draft) -> None:
-    """Refuse what could only go on with a question.
+    """Refuse a draft that would need a question.
 
     Raises:
         CommandError: With the flag that is missing.
     """
     if draft.connection is None:
-        raise CommandError("--yes needs to know what shall answer", code=Exit.USAGE, hint="give --provider")
+        raise CommandError(
+            "--yes needs to know which provider to use", code=Exit.USAGE, hint="give --provider"
+        )
     if draft.key is None and not draft.reference:
         ways = ["give it with --key-stdin", *(f"set {name}" for name in draft.chosen.variables)]
         raise CommandError(

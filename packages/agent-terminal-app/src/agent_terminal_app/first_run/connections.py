@@ -1,20 +1,32 @@
-"""What can answer: providers with a plugin of their own, services that imitate OpenAI, servers nearby.
+"""What can answer: providers with their own plugin, services that imitate OpenAI, servers on this machine.
 
-The tables are small on purpose. Whatever is not in them is reached as a server of one's own.
+The tables are small on purpose: anything else is reached as the user's own server, by its URL.
+
+What of it is there is found without delay: keys in the environment and stored keys are looked up, and
+servers are asked all at once, on this machine alone; one that does not answer within a fifth of a second is
+not there.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from agent_app.defaults import SHORT_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from agent_terminal_app.keys import KeyStore
 
 COMPATIBLE = "openai_compatible"
 """The provider that speaks with services and servers."""
 EMBEDDED = "local_llama"
-"""The provider that needs nothing."""
+"""The provider of the embedded model, which needs no key and no network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +35,11 @@ class Connection:
 
     Attributes:
         name: Under which its key is stored and its model declared.
-        label: What people call it.
+        label: What users call it.
         provider: The plugin that speaks with it.
         base_url: Where it is; empty for the provider's own address.
         variables: Variables of the environment that may hold its key.
-        needs_key: Whether it answers nobody without one.
+        needs_key: Whether it refuses requests without one.
         recommended: Patterns of names of good models, the best family first.
     """
 
@@ -110,24 +122,19 @@ SERVERS = (
     _server("llamacpp", "llama.cpp", 8080),
     _server("vllm", "vLLM", 8000),
 )
-"""Servers that people run on their own machine, where they usually listen."""
+"""Servers that users run on their own machine, at their usual ports."""
 
 KNOWN = (*PROVIDERS, *SERVICES, *SERVERS)
 
 
 def find_connection(name: str, connections: Iterable[Connection] = KNOWN) -> Connection | None:
     """Return the connection that is meant by its name or the provider's; "openai" is OpenAI's own."""
-    from agent_terminal_app.wiring import SHORT_NAMES
-
     wanted = SHORT_NAMES.get(name, name)
     return next((one for one in connections if one.name == wanted), None)
 
 
 def own_server(base_url: str, label: str = "") -> Connection:
     """Return the connection to a server at an address, by which it is named as well."""
-    import re
-    from urllib.parse import urlsplit
-
     parts = urlsplit(base_url)
     words = re.sub(r"[^a-z0-9]+", "-", parts.netloc.rpartition("@")[2].lower()).strip("-")
     return Connection(
@@ -140,8 +147,8 @@ def own_server(base_url: str, label: str = "") -> Connection:
 
 
 def installed_connections() -> tuple[Connection, ...]:
-    """Return what can be connected with the plugins that are installed, strangers' providers among it."""
-    from agent_core.plugin.discovery import find_installed
+    """Return what can be connected with the installed plugins, also providers that are not in the tables."""
+    from agent_core.plugin.discovery import find_installed  # slow to load, and the greeting does without
 
     there = {one.name: one.plugin for one in find_installed(kinds=["providers"]) if not one.problem}
     known = tuple(one for one in (*PROVIDERS, *SERVICES) if one.provider in there)
@@ -151,6 +158,94 @@ def installed_connections() -> tuple[Connection, ...]:
 
 
 def _of_plugin(name: str, plugin: Any) -> Connection | None:
-    """Return the connection that a provider offers of which nobody told us; None if it takes no key."""
+    """Return the connection of a provider that is not in the tables; None if it takes no key."""
     variables = tuple(getattr(plugin, "key_variables", ()))
     return Connection(name=name, label=name, provider=name, variables=variables) if variables else None
+
+
+PATIENCE = 0.2
+"""How many seconds a server has to accept and answer."""
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+"""What this machine is called."""
+_LONGEST_HEAD = 8_192
+_WORDS_OF_A_STATUS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Something that can be connected as it is.
+
+    Attributes:
+        connection: What it is.
+        key: Where its key is, as settings refer to it; empty if it needs none.
+        seen: What was found, in a few words.
+    """
+
+    connection: Connection
+    key: str
+    seen: str
+
+
+def keys_in_environment(
+    environment: Mapping[str, str] | None = None, connections: Iterable[Connection] = KNOWN
+) -> list[Found]:
+    """Return what can be connected with a key that the environment has."""
+    variables = os.environ if environment is None else environment
+    found = []
+    for connection in connections:
+        name = next((one for one in connection.variables if variables.get(one, "").strip()), None)
+        if name is not None:
+            found.append(Found(connection, f"env:{name}", f"{name} found in the environment"))
+    return found
+
+
+def keys_in_store(store: KeyStore, connections: Iterable[Connection] = KNOWN) -> list[Found]:
+    """Return what can be connected with a key that is stored.
+
+    Raises:
+        CommandError: If the stored keys cannot be read.
+    """
+    names = set(store.names())
+    return [
+        Found(one, f"stored:{one.name}", f"a key of {one.label} is stored")
+        for one in connections
+        if one.name in names
+    ]
+
+
+async def servers_nearby(servers: Sequence[Connection] = SERVERS, patience: float = PATIENCE) -> list[Found]:
+    """Return the servers that listen on this machine, in the order of the table."""
+    answers = await asyncio.gather(*(_is_an_api(one.base_url, patience) for one in servers))
+    return [
+        Found(one, "", f"{one.label} answers on {urlsplit(one.base_url).netloc}")
+        for one, there in zip(servers, answers, strict=True)
+        if there
+    ]
+
+
+async def _is_an_api(base_url: str, patience: float) -> bool:
+    """Ask for the list of models, and look only at how the answer begins."""
+    parts = urlsplit(base_url)
+    if parts.hostname not in LOOPBACK:
+        return False
+    question = f"GET {parts.path}/models HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n"
+    try:
+        async with asyncio.timeout(patience):
+            reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=_LONGEST_HEAD)
+            try:
+                writer.write(question.encode("ascii"))
+                head = await reader.readuntil(b"\r\n\r\n")
+            finally:
+                writer.close()
+    except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        return False
+    return is_answer_of_an_api(head)
+
+
+def is_answer_of_an_api(head: bytes) -> bool:
+    """Say whether an answer may be that of an API: web pages and files are served on these ports, too."""
+    first, _, headers = head.lower().partition(b"\r\n")
+    words = first.split(b" ")
+    if not words[0].startswith(b"http/1.") or len(words) < _WORDS_OF_A_STATUS:
+        return False
+    return words[1] in (b"401", b"403") or (words[1] == b"200" and b"json" in headers)

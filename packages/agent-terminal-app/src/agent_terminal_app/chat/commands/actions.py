@@ -1,26 +1,110 @@
-"""`/actions`, and every action of a plugin as a command of its own."""
+"""`/actions`, every plugin action as a command of its own, and `/1` to `/8` for the follow-ups of a card.
+
+Nothing that a card offers happens unless the user chooses it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_core import AgentError
-from agent_terminal_app.chat.answering import who_answers
-from agent_terminal_app.chat.commands.outcomes import show_outcome
-from agent_terminal_app.chat.commands.registry import COMMANDS, Command, Talk, command, finder, suggester
-from agent_terminal_app.chat.forms import Field, fill_in, missing, read_inline
-from agent_terminal_app.chat.meanwhile import telling
-from agent_terminal_app.chat.offers import Offer, by_name, find_offers, shortest_names
-from agent_terminal_app.chat.words import one_line
+from agent_core.errors import nearest
+from agent_terminal_app.chat.agent import who_answers
+from agent_terminal_app.chat.commands.cards import Card
+from agent_terminal_app.chat.commands.messages import copy_and_tell
+from agent_terminal_app.chat.commands.offers import (
+    Field,
+    Offer,
+    by_name,
+    fill_in,
+    find_offers,
+    missing,
+    read_inline,
+    shortest_names,
+)
+from agent_terminal_app.chat.commands.registry import (
+    COMMANDS,
+    Command,
+    Talk,
+    command,
+    finder,
+    still_working,
+    suggester,
+)
+from agent_terminal_app.chat.rendering.text import count, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from agent_core.actions import ActionInput
+    from agent_terminal_app.chat.commands.cards import FollowUp
     from agent_terminal_app.chat.conversation import Conversation
+
+_OPENING = ("open_session", "switch_session")
+_NEEDLESS = ("reload", "refresh")
+"""Effects that a terminal has anyway: it reads a session anew with every request."""
+
+
+async def show_outcome(talk: Talk, label: str, result: Mapping[str, Any]) -> None:
+    """Show what an action came to."""
+    card = Card.read(result["display"]) if "display" in result else None
+    if error := result.get("error"):
+        talk.fail(error.get("message") or error if isinstance(error, Mapping) else error)
+    elif card is None:
+        talk.note(f"{label}: {one_line(result.get('message') or 'done')}")
+    if card is not None:
+        show_card(talk, card)
+    await _show_mutations(talk, result.get("mutations") or {})
+    for effect in result.get("ui_effects") or ():
+        await _follow_effect(talk, effect)
+
+
+def show_card(talk: Talk, card: Card) -> None:
+    """Show a card; its follow-ups can be chosen from now on, those of an earlier card no longer."""
+    updated = bool(card.display_id) and card.display_id in talk.notes.shown
+    for line in card.lines(color=talk.screen.color, width=talk.screen.width, updated=updated):
+        talk.screen.line(line)
+    talk.notes.shown.add(card.display_id)
+    talk.notes.card = card
+
+
+async def _show_mutations(talk: Talk, mutations: Mapping[str, Any]) -> None:
+    made, changed, deleted = (list(mutations.get(key, ())) for key in ("created", "updated", "deleted"))
+    here = talk.conversation.session_id
+    if made:
+        talk.notes.sessions = tuple(made)
+        for number, session_id in enumerate(made, 1):
+            talk.note(f"Made session {one_line(session_id)}; /resume {number} goes there.")
+    if here in changed:
+        talk.note("This session was changed.")
+    if others := [one for one in changed if one != here]:
+        talk.note(f"Changed {count(len(others), 'other session')}.")
+    if deleted:
+        talk.note(f"Deleted {count(len(deleted), 'session')}.")
+    if here in deleted:
+        await talk.go_to(None)
+        talk.note("This session was among them; your next message starts a new one.")
+
+
+async def _follow_effect(talk: Talk, effect: Mapping[str, Any]) -> None:
+    """Do what an action wants of a front end, as far as a terminal can."""
+    kind, session_id = str(effect.get("type", "")), effect.get("session_id")
+    if kind in _NEEDLESS:
+        return
+    if kind not in _OPENING or not isinstance(session_id, str):
+        talk.note(f"(The effect {one_line(kind, 40)!r} means nothing in a terminal.)")
+    elif talk.conversation.running:
+        talk.note(f"The agent is working; /resume {one_line(session_id)} opens the session it wants.")
+    else:
+        await talk.open_session(session_id)
+        talk.note(f"This is {one_line(session_id)[:8]} now.")
+
 
 _GROUP = "Plugins"
 _SESSION = "session_id"
@@ -102,8 +186,6 @@ async def need_offer(talk: Talk, name: str) -> Offer:
     Raises:
         AgentError: If there is none.
     """
-    from agent_runtime.errors import nearest
-
     known = by_name(await find_offers(talk.conversation))
     if name not in known:
         whole = [one for one in known if "." in one]
@@ -121,38 +203,40 @@ async def run_offer(talk: Talk, offer: Offer, inline: str = "") -> None:
 
 
 async def ask_for(talk: Talk, offer: Offer, wanted: Iterable[ActionInput]) -> dict[str, Any] | None:
-    """Return the values that a person gives; None if they leave."""
+    """Return the values that the user gives; None if they leave."""
     inputs = list(wanted)
     if inputs:
         talk.note(f"{one_line(offer.label)} (Esc leaves it)")
     values = await fill_in([_field(talk, offer, one) for one in inputs], talk.ask, talk.fail)
     if values is None:
-        talk.note(f"{one_line(offer.label)}: left, nothing was done.")
+        talk.note(f"{one_line(offer.label)}: cancelled, nothing was done.")
     return values
 
 
 async def execute(talk: Talk, offer: Offer, params: Mapping[str, Any]) -> dict[str, Any]:
     """Run an action, show what came of it, and return its result."""
     session_id = talk.need_session() if offer.needs_session else talk.conversation.session_id
-    told = {"terminal": {"width": talk.screen.width, "color": talk.screen.color}}
-    async with telling(talk.note, one_line(offer.label)):
-        result = await _result(talk, offer, session_id, params, told)
+    place = {"terminal": {"width": talk.screen.width, "color": talk.screen.color}}
+    async with still_working(talk.note, one_line(offer.label)):
+        result = await _result(talk, offer, session_id, params, place)
     await show_outcome(talk, one_line(offer.label), result)
     return result
 
 
 async def _result(
-    talk: Talk, offer: Offer, session_id: str | None, params: Mapping[str, Any], told: dict[str, Any]
+    talk: Talk, offer: Offer, session_id: str | None, params: Mapping[str, Any], place: dict[str, Any]
 ) -> dict[str, Any]:
     action, app = offer.action, talk.app
     if offer.is_of_application:
-        return await app.execute_application_action_async(action.plugin, action.id, params, told)
+        return await app.execute_application_action_async(action.plugin, action.id, params, place)
     if session_id is None:
         who = await who_answers(talk.conversation)
         run = who.core.execute_session_action_async
-        _, result = await run(who.session, dict(who.config), action.plugin, action.id, dict(params), told)
+        _, result = await run(who.session, dict(who.config), action.plugin, action.id, dict(params), place)
     else:
-        _, result = await app.execute_session_action_async(session_id, action.plugin, action.id, params, told)
+        _, result = await app.execute_session_action_async(
+            session_id, action.plugin, action.id, params, place
+        )
     return result
 
 
@@ -170,3 +254,68 @@ def _input_line(wanted: ActionInput) -> str:
     plain = replace(wanted, description="")
     about = f": {one_line(wanted.description)}" if wanted.description else ""
     return f"  {one_line(wanted.name)}={Field.of(plain).question.partition(' ')[2]}{about}"
+
+
+_DESKTOPS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+
+
+@finder
+async def find_follow_up(talk: Talk, name: str) -> Command | None:
+    """Return a follow-up of the last card as a command."""
+    card = talk.notes.card
+    if not name.isdecimal() or card is None:
+        return None
+    number = int(name)
+    if not 1 <= number <= len(card.follow_ups):
+        raise AgentError(f"the last card has no choice {number}")
+    chosen = card.follow_ups[number - 1]
+    return Command(
+        name=name, run=partial(_follow, card=card, chosen=chosen), about=chosen.effect, group="Plugins"
+    )
+
+
+async def _follow(talk: Talk, _rest: str, *, card: Card, chosen: FollowUp) -> None:
+    if chosen.kind == "open_url":
+        await _open(talk, chosen)
+    elif chosen.kind == "copy_text":
+        talk.line(chosen.text)
+        await copy_and_tell(talk, chosen.text)
+    else:
+        await _run(talk, card, chosen)
+
+
+async def _open(talk: Talk, chosen: FollowUp) -> None:
+    talk.line(chosen.url)
+    if not chosen.url.startswith("https://"):
+        answer = await talk.ask(f"{chosen.host} is reached without encryption. Open it anyway? [y/N]")
+        if (answer or "").strip().lower() not in ("y", "yes"):
+            talk.note("It was not opened.")
+            return
+    if not has_browser(os.environ):
+        talk.note("There is no desktop here: open the address above yourself.")
+        return
+    import webbrowser
+
+    opened = await asyncio.to_thread(webbrowser.open, chosen.url)
+    talk.note(f"Opened {chosen.host}." if opened else "No browser opened: open the address above yourself.")
+
+
+def has_browser(environment: Mapping[str, str]) -> bool:
+    """Say whether a browser could open in a window; one inside this terminal would only be in the way."""
+    return sys.platform == "darwin" or any(environment.get(name) for name in _DESKTOPS)
+
+
+async def _run(talk: Talk, card: Card, chosen: FollowUp) -> None:
+    offer = await need_offer(talk, f"{chosen.plugin}.{chosen.action_id}")
+    values = await ask_for(talk, offer, missing(offer.action, chosen.params))
+    if values is None:
+        return
+    talk.notes.card = None
+    try:
+        await execute(talk, offer, {**chosen.params, **values})
+    except BaseException:
+        talk.notes.card = card  # what failed can be tried again
+        raise
+    newer: Card | None = talk.notes.card
+    if chosen.keeps_card and (newer is None or not newer.follow_ups):
+        talk.notes.card = card

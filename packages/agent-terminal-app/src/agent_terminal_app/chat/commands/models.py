@@ -1,19 +1,38 @@
-"""`/model`, `/agent`: who answers in this session."""
+"""`/model`, `/agent`, `/cost`, `/context`: who answers, what was used, what the next request would send."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent_terminal_app.chat.answering import Answering, who_answers
-from agent_terminal_app.chat.commands.registry import Talk, command
-from agent_terminal_app.chat.commands.talk import tell_tools
-from agent_terminal_app.chat.meanwhile import telling
-from agent_terminal_app.chat.other_models import check, declare, find_provider, offered_by
-from agent_terminal_app.chat.words import one_line
+from agent_app.catalogue import WindowCache
+from agent_app.services import OVERRIDES, own_overrides
+from agent_core import AgentError, Message
+from agent_runtime.clock import SYSTEM_CLOCK
+from agent_runtime.env import Prompt
+from agent_runtime.phases import Phase
+from agent_runtime.run import Run
+from agent_runtime.runs import RunRequest
+from agent_runtime.side_request import ask_beside
+from agent_runtime.state import State
+from agent_runtime.suspension import STATE
+from agent_runtime.tokens import counter_for
+from agent_terminal_app.application import catalogue_of
+from agent_terminal_app.chat.agent import Responder, agent_of, who_answers
+from agent_terminal_app.chat.commands.registry import Talk, command, follow_model, still_working
+from agent_terminal_app.chat.rendering.text import count, one_line
+from agent_terminal_app.chat.usage import used_by_model
+from agent_terminal_app.errors import error_text
+from agent_terminal_app.paths import Paths
 
 if TYPE_CHECKING:
-    from agent_runtime import ModelSpec
+    from collections.abc import Sequence
+
+    from agent_app import AgentApplication
+    from agent_core import Session
+    from agent_runtime import ModelSpec, ResolvedAgent
 
 _GROUP = "What answers"
 _DEFAULT = "default"
@@ -34,7 +53,7 @@ async def model(talk: Talk, rest: str) -> None:
     """
     if not rest:
         await _list(talk)
-    elif provider := find_provider(talk.app, rest):
+    elif provider := catalogue_of(talk.app).find_provider(rest):
         await _list_offered(talk, provider)
     else:
         listed = dict(enumerate(talk.notes.models, 1))
@@ -50,7 +69,7 @@ async def agent(talk: Talk, rest: str) -> None:
         who = await who_answers(talk.conversation)
         kept = f" with {_shown(who.model)}; /model default takes its own model" if _whose(who) else ""
         talk.note(f"{one_line(rest)} answers from now on{kept}.")
-        await tell_tools(talk)
+        await follow_model(talk)
         return
     here = (await who_answers(talk.conversation)).agent.spec.id
     for name, spec in talk.app.config["agents"].items():
@@ -66,20 +85,18 @@ async def use_model(talk: Talk, name: str) -> None:
     Raises:
         AgentError: If there is no such model, or it cannot be used; the session keeps the one it has.
     """
-    from agent_app.services import OVERRIDES, own_overrides
-
     who = await who_answers(talk.conversation)
     own = who.agent.model
-    wanted = own if name == _DEFAULT else await asyncio.to_thread(declare, talk.app, name)
-    async with telling(talk.note, f"looking whether {_shown(wanted)} can be used"):
-        await asyncio.to_thread(check, talk.app, who.agent.spec.id, wanted)
+    wanted = own if name == _DEFAULT else await asyncio.to_thread(_declare, talk.app, name)
+    async with still_working(talk.note, f"looking whether {_shown(wanted)} can be used"):
+        await asyncio.to_thread(catalogue_of(talk.app).check, who.agent.spec.id, wanted)
     session = await talk.app.load_session_async(await asyncio.to_thread(talk.conversation.begin))
     overrides = {key: value for key, value in own_overrides(session).items() if key != "model"}
     if (wanted.provider, wanted.model) != (own.provider, own.model):
         overrides["model"] = wanted.id
     await talk.app.save_session_async(session.with_metadata({OVERRIDES: overrides}))
     talk.note(f"{_shown(wanted)} answers from your next message on.")
-    await tell_tools(talk)
+    await follow_model(talk)
 
 
 def _shown(model: ModelSpec) -> str:
@@ -88,18 +105,18 @@ def _shown(model: ModelSpec) -> str:
 
 async def _list(talk: Talk) -> None:
     who = await who_answers(talk.conversation)
-    models = talk.app.runtime.registries.models
+    models = talk.app.models
     talk.notes.models = tuple(models)
     for number, (name, spec) in enumerate(models.items(), 1):
         mark = "→" if name == who.model.id else " "
         real = f"{spec.provider} {spec.model}".rstrip()
         talk.row(f"{mark}{number:>3}  {one_line(name):<28} {one_line(real):<36}", _terms(spec))
     talk.note(f"{_shown(who.model)} answers{_whose(who)}. /model NUMBER or PROVIDER:MODEL takes another.")
-    providers = ", ".join(talk.app.runtime.registries.providers)
+    providers = ", ".join(talk.app.providers)
     talk.note(f"/model PROVIDER lists what one offers: {one_line(providers)}")
 
 
-def _whose(who: Answering) -> str:
+def _whose(who: Responder) -> str:
     return "" if who.model.id == who.agent.model.id else f" in place of {_shown(who.agent.model)}"
 
 
@@ -111,13 +128,132 @@ def _terms(spec: ModelSpec) -> str:
     return " · ".join(parts)
 
 
+def _declare(app: AgentApplication, name: str) -> ModelSpec:
+    """Return the model that a name stands for, declared for as long as this program runs.
+
+    Raises:
+        AgentError: If there is no such model, and no such provider.
+    """
+    try:
+        return catalogue_of(app).declare(name)
+    except AgentError as error:
+        problem = one_line(str(error).replace(repr(name), repr(one_line(name, 80))))
+        end = "" if problem.endswith("?") else "."
+        raise AgentError(f"{problem}{end} /model lists the models") from error
+
+
+def _offered_by(app: AgentApplication, provider: str) -> list[dict[str, Any]]:
+    """Return the models that a provider offers, and remember their context windows.
+
+    Raises:
+        AgentError: If it cannot be asked.
+    """
+    windows = WindowCache(Paths.of_this_user().windows)
+    try:
+        return catalogue_of(app).offered_by(provider, agent_of(app, None), windows)
+    except AgentError as error:
+        raise AgentError(error_text(error)) from error
+
+
 async def _list_offered(talk: Talk, provider: str) -> None:
-    async with telling(talk.note, f"asking {one_line(provider)} what it offers"):
-        offered = await asyncio.to_thread(offered_by, talk.app, provider)
+    async with still_working(talk.note, f"asking {one_line(provider)} what it offers"):
+        offered = await asyncio.to_thread(_offered_by, talk.app, provider)
     talk.notes.models = tuple(f"{provider}:{one.get('id') or one.get('name')}" for one in offered)
     for number, (name, one) in enumerate(zip(talk.notes.models, offered, strict=True), 1):
         window = one.get("context_window")
-        told = f"context {window:,}" if isinstance(window, int) else ""
-        talk.row(f"{number:>4}  {one_line(name):<48}", told)
-    hint = "/model NUMBER takes one." if offered else "It says nothing; /model PROVIDER:MODEL takes any."
+        about = f"context {window:,}" if isinstance(window, int) else ""
+        talk.row(f"{number:>4}  {one_line(name):<48}", about)
+    hint = "/model NUMBER takes one." if offered else "It lists none; /model PROVIDER:MODEL takes any."
     talk.note(hint)
+
+
+_WHAT = {"user": "message", "assistant": "answer", "tool": "tool result", "system": "note to the model"}
+
+
+class Part(NamedTuple):
+    """Something that is sent, and about how many tokens it has."""
+
+    what: str
+    tokens: int
+
+
+def parts_sent(agent: ResolvedAgent, model: ModelSpec, session: Session) -> list[Part]:
+    """Return what would be sent to a model: the system prompt, the tools, and the messages by kind."""
+    kept = session.metadata.get(STATE)
+    state = State.restored(agent.env.keys, kept if isinstance(kept, Mapping) else {})
+    counter = counter_for(state, model.id)
+    prompt = _prompt(replace(agent, model=model), session)
+    system, messages = _split(agent.spec.system_prompt, prompt.messages)
+    parts = [Part("system prompt", counter.messages(system))] if system else []
+    if prompt.tools:
+        parts.append(Part(count(len(prompt.tools), "tool"), counter.tools(prompt.tools)))
+    for role in dict.fromkeys(message.role for message in messages):
+        said = [message for message in messages if message.role == role]
+        parts.append(Part(count(len(said), _WHAT.get(role, role)), counter.messages(said)))
+    return parts
+
+
+def _split(system_prompt: str, messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
+    """Return the agent's own system prompt, if it is sent, and everything else."""
+    first = list(messages[:1])
+    if first and first[0].role == "system" and first[0].content == system_prompt:
+        return first, list(messages[1:])
+    return [], list(messages)
+
+
+def _prompt(agent: ResolvedAgent, session: Session) -> Prompt:
+    """Return the prompt as the agent's plugins would leave it: summaries in place, old messages left out."""
+    own = agent.spec.system_prompt
+    front = [Message("system", own)] if own else []
+    prompt = Prompt([*front, *session.messages], agent.descriptors, agent.config)
+    if not agent.env.request_transforms:
+        return prompt
+    run = Run(agent, RunRequest(agent.spec.id, session=session), SYSTEM_CLOCK, ask_beside, keeps=False)
+    try:
+        view = run.view(Phase.BEFORE_INFERENCE, run.state)
+        for _plugin, transform in agent.env.request_transforms:
+            prompt = transform(prompt, view)
+    finally:
+        run.end()
+    return prompt
+
+
+@command("cost", "say what was used", group=_GROUP)
+async def cost(talk: Talk, _rest: str) -> None:
+    """Say what the last request sent, and what this session has used in all, by model.
+
+    Tokens are as the providers counted them. Money is known only for models that are declared with prices.
+    """
+    talk.line(f"last request: {talk.conversation.context:,} tokens")
+    session_id = talk.conversation.session_id
+    used = {} if session_id is None else await asyncio.to_thread(used_by_model, talk.app, session_id)
+    for model, usage in used.items():
+        spent = f" · {usage.cost:.4f} spent" if usage.cost else ""
+        talk.line(
+            f"{one_line(model)}: {count(usage.requests, 'request')}, {usage.input_tokens:,} tokens in "
+            f"({usage.cached_input_tokens:,} cached), {usage.output_tokens:,} out{spent}"
+        )
+    total = sum(usage.total_tokens for usage in used.values())
+    money = sum(usage.cost for usage in used.values())
+    talk.line(f"this session: {total:,} tokens" + (f" · {money:.4f} spent" if money else ""))
+
+
+@command("context", "say what the next request would send", group=_GROUP)
+async def context(talk: Talk, _rest: str) -> None:
+    """Say what the next request would send, with the tokens of each part, and what is left of the window.
+
+    The counts are estimates; /cost has what the provider counted.
+    """
+    who = await who_answers(talk.conversation)
+    parts = await asyncio.to_thread(parts_sent, who.agent, who.model, who.session)
+    total = sum(part.tokens for part in parts)
+    for part in parts:
+        talk.row(f"  {part.what:<28}", _share(part, total))
+    windows = talk.conversation.windows
+    window = await asyncio.to_thread(windows.find, who.agent.spec.id, who.model.id)
+    left = "the window of the model is not known" if window is None else f"{total / window:.0%} of {window:,}"
+    talk.row(f"  {'in all':<28}", f"~{total:,} tokens, {left}")
+
+
+def _share(part: Part, total: int) -> str:
+    return f"~{part.tokens:,} tokens ({part.tokens / total:.0%})" if total else "~0 tokens"

@@ -1,23 +1,28 @@
-"""`/tools`, `/plugins`: what takes part in this session, and why."""
+"""`/tools`, `/plugins`, `/permissions`: what takes part in this session, why, and which calls may run."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from agent_app.defaults import DEFAULT_MODEL, is_embedded
+from agent_app.grants import project_of
 from agent_core import AgentError
-from agent_terminal_app.chat.answering import Answering, who_answers
+from agent_core.errors import nearest
+from agent_runtime.permissions import CallPattern, Rule, permissions_of
+from agent_terminal_app.application import catalogue_of, open_quietly
+from agent_terminal_app.chat.agent import Responder, who_answers
+from agent_terminal_app.chat.commands.offers import find_offers
 from agent_terminal_app.chat.commands.registry import Talk, command
-from agent_terminal_app.chat.model_tools import is_embedded
-from agent_terminal_app.chat.offers import find_offers
-from agent_terminal_app.chat.words import count, one_line
-from agent_terminal_app.left_out import left_out
-from agent_terminal_app.wiring import DEFAULT_MODEL
+from agent_terminal_app.chat.rendering.text import count, one_line
+from agent_terminal_app.views.agents import installed_plugins
+from agent_terminal_app.views.permissions import permission_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from agent_runtime.permissions import Permissions, Rule
+    from agent_app import Grant
+    from agent_runtime.permissions import Permissions
     from agent_terminal_app.chat.conversation import Conversation
 
 _GROUP = "Plugins"
@@ -42,7 +47,7 @@ async def tools(talk: Talk, _rest: str) -> None:
     for one in off:
         talk.row(f"  off {one_line(one['plugin']):<22}", f"the plugin: {one_line(one['detail'])}")
     if not offered and not off:
-        talk.note("There are none; a plugin that brings some can be installed.")
+        talk.note("There are no tools; install a plugin that provides some.")
 
 
 def _choices(conversation: Conversation, _typed: str) -> list[tuple[str, str]]:
@@ -59,7 +64,9 @@ async def plugins(talk: Talk, rest: str) -> None:
     who = await who_answers(talk.conversation)
     decisions = await _decisions(who)
     model = DEFAULT_MODEL if is_embedded(who.model.id) else who.model.id
-    decisions += left_out(talk.app, who.agent.spec.id, {one["plugin"] for one in decisions}, model=model)
+    decisions += catalogue_of(talk.app).skipped_plugins(
+        who.agent.spec.id, {one["plugin"] for one in decisions}, model=model
+    )
     if rest:
         await _explain(talk, who, decisions, rest)
         return
@@ -85,26 +92,21 @@ def _rule(rule: Rule) -> str:
     return f"{rule.effect} ({'granted' if rule.granted else 'rule'} {one_line(rule.pattern.text, 40)})"
 
 
-async def _permissions(talk: Talk, who: Answering) -> Permissions:
-    from agent_app.permissions import project_of
-    from agent_runtime.permissions import CallPattern, Rule, permissions_of
-
+async def _permissions(talk: Talk, who: Responder) -> Permissions:
     session_id = talk.conversation.session_id
     found = [] if session_id is None else await talk.app.grants_async(session_id, project_of(who.session))
     rules = [Rule(one.effect, CallPattern.parse(one.pattern), granted=True) for one in found]
     return permissions_of(who.agent.spec).with_granted(rules)
 
 
-async def _decisions(who: Answering) -> list[dict[str, Any]]:
+async def _decisions(who: Responder) -> list[dict[str, Any]]:
     decided = await asyncio.to_thread(who.core.explain_plugins, dict(who.config))
     required = {one.plugin for one in who.agent.decisions if one.reason == "required"}
     known = {one.plugin: one.to_dict() for one in who.agent.decisions if one.plugin in required}
     return [known.get(one["plugin"], one) for one in decided]
 
 
-async def _explain(talk: Talk, who: Answering, decisions: list[dict[str, Any]], name: str) -> None:
-    from agent_runtime.errors import nearest
-
+async def _explain(talk: Talk, who: Responder, decisions: list[dict[str, Any]], name: str) -> None:
     found = [one for one in decisions if one["plugin"] == name]
     broken = [one for one in talk.app.problems if one.plugin == name]
     installed = await asyncio.to_thread(_installed, name)
@@ -116,7 +118,7 @@ async def _explain(talk: Talk, who: Answering, decisions: list[dict[str, Any]], 
         state = "on" if one["enabled"] else "off"
         talk.line(f"{one_line(name)} ({one['kind']}) is {state}: {one_line(one['detail'])}")
     for problem in broken:
-        talk.line(f"{problem.plugin} is left out: {one_line(problem.reason)}", "red")
+        talk.line(f"{problem.plugin} was skipped: {one_line(problem.reason)}", "red")
     for row in installed:
         talk.line(f"  from {row['distribution']} {row['version']}, a {row['kind']}")
     for tool in await asyncio.to_thread(who.core.get_available_tools, dict(who.config)):
@@ -130,11 +132,51 @@ async def _explain(talk: Talk, who: Answering, decisions: list[dict[str, Any]], 
 
 
 def _installed(name: str) -> list[dict[str, Any]]:
-    from agent_terminal_app.commands.plugins import installed_plugins
-
     return [row for row in installed_plugins() if row["name"] == name]
 
 
 def _setting(key: Mapping[str, Any]) -> str:
     default = f", by default {key['default']!r:.40}" if "default" in key else ""
     return one_line(f"{key['key']}{default}: {key.get('description', '')}", 110)
+
+
+_SHORT = 8
+
+
+@command("permissions", "list rules and grants, or take a grant back", group="Plugins", takes="[revoke ID]")
+async def permissions(talk: Talk, rest: str) -> None:
+    """List the rules and grants that say which calls of tools run, wait for you, or never run.
+
+    The strictest come first. `/permissions revoke ID` takes a grant back, by its id or the beginning of it;
+    from the next call on it does not count any more.
+    """
+    verb, _, wanted = rest.partition(" ")
+    if not rest:
+        await _list(talk)
+    elif verb == "revoke" and wanted.strip():
+        await _revoke(talk, wanted.strip())
+    else:
+        raise AgentError("use /permissions, or /permissions revoke ID with the id of a grant")
+
+
+async def _list(talk: Talk) -> None:
+    settings = (await asyncio.to_thread(open_quietly)).settings
+    session_id = talk.conversation.session_id
+    for row in await asyncio.to_thread(permission_rows, talk.app, settings, session_id):
+        name = f"{row.effect:<10} {one_line(row.pattern):<32} {one_line(row.scope):<20}"
+        talk.row(f"  {name} {row.id[:_SHORT]:<{_SHORT}}", one_line(row.origin))
+    talk.note("/permissions revoke ID takes a grant back; [permissions] of /config has the rules.")
+
+
+async def _revoke(talk: Talk, wanted: str) -> None:
+    grant = _meant(await talk.app.grants_async(), wanted)
+    await talk.app.revoke_async(grant.id)
+    talk.note(f"Taken back: {grant.effect} {one_line(grant.pattern)}. It does not count for the next call.")
+
+
+def _meant(grants: Iterable[Grant], wanted: str) -> Grant:
+    found = [grant for grant in grants if grant.id.startswith(wanted)]
+    if len(found) != 1:
+        problem = "several grants begin" if found else "there is no grant that begins"
+        raise AgentError(f"{problem} with {one_line(wanted, 60)!r}: /permissions lists their ids")
+    return found[0]

@@ -1,50 +1,182 @@
-"""What a command of the chat is, which ones there are, and how one is run.
+"""What a command of the chat is, what it works with, which ones there are, and how one is run.
 
-A command is a function of a `Talk` and of what stands behind its name. It may be a plain function or a
-coroutine; one that takes long works beside the prompt, and Esc stops it. Commands that come and go, such as
-the actions of plugins, are found by a *finder* when their name is typed.
+A command is a function of a `Talk` and of the text after its name. It may be a plain function or a
+coroutine; one that takes long runs while the prompt stays usable, and Esc stops it. Commands that come and
+go, such as the actions of plugins, are found by a *finder* when their name is typed.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib import import_module
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakKeyDictionary
 
 from agent_core import AgentError
 from agent_core.log import get_logger
-from agent_terminal_app.chat.commands.talk import Talk
-from agent_terminal_app.chat.words import one_line
+from agent_terminal_app.chat.rendering.markdown import LineMarkdown
+from agent_terminal_app.chat.rendering.text import clean, one_line, styled
+from agent_terminal_app.chat.rendering.wrap import in_rows, two_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import AsyncIterator, Iterable
 
+    from agent_app import AgentApplication
+    from agent_terminal_app.chat.commands.cards import Card
     from agent_terminal_app.chat.conversation import Conversation
+    from agent_terminal_app.chat.rendering.screen import Screen
 
-__all__ = [
-    "ALIASES",
-    "COMMANDS",
-    "GROUPS",
-    "Command",
-    "Quit",
-    "Talk",
-    "command",
-    "find_command",
-    "finder",
-    "names",
-    "run_command",
-    "suggester",
-]
+
+_ROOMS = ("sessions", "branches", "messages", "models", "plugins", "actions", "program")
+"""The modules whose commands are listed, in this order."""
+
+_RECALLED = 6
+_MARK = 2
+"""How many cells the mark in front of a message takes."""
+
+
+class Asking(Protocol):
+    """Asks the user for a line."""
+
+    def __call__(self, question: str, *, hidden: bool = False) -> Awaitable[str | None]:
+        """Return the line; None if they leave it. A hidden one is never shown and never kept."""
+
+
+@dataclass(slots=True)
+class Notes:
+    """What a chat remembers from one command to the next.
+
+    Attributes:
+        sessions: The ids that were listed last, so that they can be named by their number.
+        models: The same for models.
+        undone: The sessions that `/undo` left, the last one at the end.
+        card: The card whose follow-ups can be chosen by number.
+        shown: The ids of displays that were shown, so that an update can be distinguished.
+    """
+
+    sessions: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    undone: list[str] = field(default_factory=list)
+    card: Card | None = None
+    shown: set[str] = field(default_factory=set)
+
+
+# A `Talk` lives as long as one command, and a conversation as long as the chat.
+_NOTES: WeakKeyDictionary[Conversation, Notes] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """What a command works with.
+
+    Attributes:
+        conversation: The session that is open, and the application.
+        screen: Where lines go.
+        ask: Asks the user for a line, perhaps a hidden one; None comes back if they leave it.
+        send: Says something to the agent as if it were typed; nothing at all makes it go on.
+    """
+
+    conversation: Conversation
+    screen: Screen
+    ask: Asking
+    send: Callable[[str], None]
+
+    @property
+    def app(self) -> AgentApplication:
+        return self.conversation.app
+
+    @property
+    def notes(self) -> Notes:
+        """What the chat remembers between commands."""
+        return _NOTES.setdefault(self.conversation, Notes())
+
+    def line(self, text: str = "", style: str = "", *, hang: int | None = None) -> None:
+        """Show a line, or several, cut between words; whatever it quotes, nothing in it moves the cursor.
+
+        Args:
+            hang: How far what goes on in another row is set off.
+        """
+        for line in clean(text).split("\n"):
+            self._show(in_rows(line, self.screen.width, hang), style)
+
+    def row(self, front: str, about: str, style: str = "") -> None:
+        """Show a row of a table: the columns before the last one, and that, in as many rows as it takes."""
+        self._show(two_columns(clean(front), clean(about), self.screen.width), style)
+
+    def _show(self, rows: Iterable[str], style: str) -> None:
+        for row in rows:
+            self.screen.line(styled(row, style, color=self.screen.color))
+
+    def note(self, text: str) -> None:
+        """Show a line that is not part of the conversation."""
+        self.line(text, "dim")
+
+    def fail(self, problem: object) -> None:
+        self.line(f"Error: {problem}", "red")
+
+    def need_session(self) -> str:
+        """Return the session that is open.
+
+        Raises:
+            AgentError: If nothing was said yet.
+        """
+        if self.conversation.session_id is None:
+            raise AgentError("nothing has been said yet: say something first, or /resume a session")
+        return self.conversation.session_id
+
+    async def go_to(self, session_id: str | None) -> None:
+        """Continue in another session; None for one that is created with the next message.
+
+        Raises:
+            SessionNotFound: If it is not there; the chat stays where it is.
+        """
+        if session_id is not None:
+            await self.app.session_info_async(session_id)
+        await self.conversation.go_to(session_id)
+        with suppress(AgentError):  # an agent that cannot run says so when it is asked something
+            await follow_model(self)
+
+    async def open_session(self, session_id: str) -> None:
+        """Continue a session, and show its last messages.
+
+        Raises:
+            SessionNotFound: If it is not there; the chat stays where it is.
+        """
+        await self.go_to(session_id)
+        await asyncio.to_thread(self.conversation.lend_key, session_id)
+        width = None if self.screen.width is None else self.screen.width - _MARK
+        for message in await self.app.read_messages_async(session_id, limit=_RECALLED):
+            if message.role not in ("user", "assistant") or not message.content:
+                continue
+            who = "»" if message.role == "user" else " "
+            words = LineMarkdown(color=self.screen.color, width=width)
+            for line in [*words.feed(f"{message.content}\n"), *words.end()]:
+                self.screen.line(f"{who} {line}")
+
+
+async def follow_model(talk: Talk) -> None:
+    """Let the agent's tools follow the model that answers now, and say so if they have changed.
+
+    Raises:
+        AgentError: If no agent is declared, or it cannot run.
+    """
+    if line := await talk.conversation.follow_model():
+        talk.note(line)
+
 
 GROUPS = ("Sessions", "This conversation", "What answers", "Plugins", "The program")
 """Under which headings `/help` lists the commands."""
 _log = get_logger("chat")
 
 
-class Quit(Exception):  # noqa: N818 - a signal
-    """The person wants to leave."""
+class Quit(Exception):
+    """The user wants to leave."""
 
 
 Function = Callable[[Talk, str], "Awaitable[None] | None"]
@@ -63,7 +195,7 @@ class Command:
         group: The heading that it stands under.
         takes: What may follow the name.
         details: More help, for `/help NAME`.
-        idle: Whether it needs the agent to be at rest.
+        idle: Whether it needs the agent to be idle.
         choices: What may follow the name, for completion; called in a thread.
     """
 
@@ -78,7 +210,6 @@ class Command:
 
     @property
     def usage(self) -> str:
-        """How it is typed."""
         return f"/{self.name} {self.takes}".rstrip()
 
 
@@ -123,6 +254,15 @@ def command(
     return register
 
 
+def load_commands() -> None:
+    """Load the modules of this room, which registers their commands.
+
+    They need most of the program, so they are loaded in a thread while the prompt is already there.
+    """
+    for room in _ROOMS:
+        import_module(f"agent_terminal_app.chat.commands.{room}")
+
+
 def finder(function: Finder) -> Finder:
     """Register a function that finds commands which are not always there."""
     _FINDERS.append(function)
@@ -158,10 +298,10 @@ async def find_command(talk: Talk, name: str) -> Command | None:
 
 
 async def run_command(talk: Talk, line: str) -> None:
-    """Run what stands behind a slash; what goes wrong is told, and the chat goes on.
+    """Run the command after a slash; errors are shown, and the chat continues.
 
     Raises:
-        Quit: If the person wants to leave.
+        Quit: If the user wants to leave.
     """
     name, *rest = line.removeprefix("/").split(maxsplit=1) or ["help"]
     try:
@@ -172,9 +312,9 @@ async def run_command(talk: Talk, line: str) -> None:
         talk.fail(error)
     except OSError as error:
         talk.fail(f"{error.filename or name}: {error.strerror or error}")
-    except Exception as error:  # noqa: BLE001 - a mistake in one command must not end the whole sitting
+    except Exception as error:  # noqa: BLE001 - a bug in one command must not end the whole chat
         _log.error("command_failed", command=name, error=repr(error))
-        talk.fail(f"/{name} failed, by a mistake of this program: {type(error).__name__}: {error}")
+        talk.fail(f"/{name} failed, because of a bug in this program: {type(error).__name__}: {error}")
 
 
 async def _run(talk: Talk, name: str, rest: str) -> None:
@@ -183,16 +323,36 @@ async def _run(talk: Talk, name: str, rest: str) -> None:
         talk.note(await asyncio.to_thread(_unknown, talk.conversation, name))
         return
     if found.idle and talk.conversation.running:
-        raise AgentError(f"the agent is at work: Esc stops it, then /{name} can be done")
+        raise AgentError(f"the agent is working: press Esc to stop it, then type /{name} again")
     working: Any = found.run(talk, rest)
     if working is not None:
         await working
 
 
 def _unknown(conversation: Conversation, name: str) -> str:
-    from difflib import get_close_matches
-
     close = get_close_matches(name, [known for known, _about in names(conversation)], n=1)
     meant = f"did you mean {close[0]!r}? " if close else ""
     hint = f"{meant}/help lists them. Words that begin with a slash need a space before it."
     return f"There is no command /{one_line(name, 60)}: {hint}"
+
+
+_PAUSES = (1.0, 9.0, 20.0, 30.0)
+_LATER = 60.0
+
+
+@asynccontextmanager
+async def still_working(tell: Callable[[str], None], what: str) -> AsyncIterator[None]:
+    """Tell while the block lasts what is being done, for how long, and how to stop it."""
+    task = asyncio.create_task(_report(tell, what))
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def _report(tell: Callable[[str], None], what: str) -> None:
+    seconds = 0.0
+    for pause in chain(_PAUSES, repeat(_LATER)):
+        await asyncio.sleep(pause)
+        seconds += pause
+        tell(f"… {what}, {seconds:.0f} s (Esc stops it)")

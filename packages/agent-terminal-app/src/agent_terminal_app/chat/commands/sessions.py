@@ -1,25 +1,25 @@
-"""`/new`, `/sessions`, `/resume`, `/rename`: which conversation this is."""
+"""`/new`, `/sessions`, `/resume`, `/rename`, `/export`, `/import`: sessions and their files."""
 
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_app.transfer import SystemMessagesRefused
 from agent_core import AgentError
 from agent_terminal_app.chat.commands.registry import Talk, command
-from agent_terminal_app.chat.markdown import LineMarkdown
-from agent_terminal_app.chat.other_models import lend_key_of_session
-from agent_terminal_app.chat.words import age, count, one_line
+from agent_terminal_app.chat.rendering.text import age, count, one_line
+from agent_terminal_app.errors import CommandError
+from agent_terminal_app.views.sessions import find_session as find, here, import_lines, instruction_lines
+from agent_terminal_app.views.transcripts import FORMS, write_transcript
 
 if TYPE_CHECKING:
     from agent_app import SessionInfo
 
 _GROUP = "Sessions"
 _LISTED = 20
-_RECALLED = 6
 _NAME = 60
-_MARK = 2
-"""How many cells stand in front of what was said."""
 
 
 @command("new", "begin another session", group=_GROUP, idle=True)
@@ -49,7 +49,7 @@ async def resume(talk: Talk, rest: str) -> None:
     if not wanted:
         return
     session_id = await find_session(talk, wanted)
-    await open_session(talk, session_id)
+    await talk.open_session(session_id)
 
 
 @command("rename", "give this session a title", group=_GROUP, takes="[TITLE]")
@@ -64,20 +64,6 @@ async def rename(talk: Talk, rest: str) -> None:
     talk.note(f"This session is called {one_line(info.title)!r} now.")
 
 
-async def open_session(talk: Talk, session_id: str) -> None:
-    """Go on in a session, and show its last words."""
-    await talk.go_to(session_id)
-    await asyncio.to_thread(lend_key_of_session, talk.app, session_id)
-    for message in await talk.app.read_messages_async(session_id, limit=_RECALLED):
-        if message.role not in ("user", "assistant") or not message.content:
-            continue
-        who = "»" if message.role == "user" else " "
-        width = None if talk.screen.width is None else talk.screen.width - _MARK
-        words = LineMarkdown(color=talk.screen.color, width=width)
-        for line in [*words.feed(f"{message.content}\n"), *words.end()]:
-            talk.screen.line(f"{who} {line}")
-
-
 async def find_session(talk: Talk, wanted: str) -> str:
     """Return the id of the session that is meant.
 
@@ -87,9 +73,6 @@ async def find_session(talk: Talk, wanted: str) -> str:
     listed = talk.notes.sessions or await _ids(talk)
     if wanted.isdecimal() and 1 <= int(wanted) <= len(listed):
         return listed[int(wanted) - 1]
-    from agent_terminal_app.commands.sessions import find_session as find
-    from agent_terminal_app.errors import CommandError
-
     try:
         return (await asyncio.to_thread(find, talk.app, wanted)).id
     except CommandError as error:
@@ -135,3 +118,87 @@ async def _name(talk: Talk, info: SessionInfo) -> str:
         return one_line(info.title, _NAME)
     messages = await talk.app.read_messages_async(info.id, before=1, limit=1)
     return one_line(messages[0].content, _NAME) if messages else "(empty)"
+
+
+_WHOLE = ".zip"
+
+
+@command("export", "write this session to a file", group=_GROUP, takes="[FILE]")
+async def export(talk: Talk, rest: str) -> None:
+    """Write this session to a file. What looks like a secret is left out of it.
+
+    The end of the name says what becomes of it: `.zip` has everything and can be imported again, `.md`,
+    `.html` and `.json` are for reading. Without a name it is session-ID.zip in this folder.
+    """
+    session_id = talk.need_session()
+    path = await asyncio.to_thread(target, rest or f"session-{session_id[:8]}{_WHOLE}")
+    if path.exists() and not await _may_replace(talk, path):
+        talk.note("Nothing was written.")
+        return
+    if path.suffix.lower() == _WHOLE:
+        await talk.app.export_session_async(session_id, path)
+    else:
+        await asyncio.to_thread(write_transcript, talk.app, session_id, path)
+    talk.note(f"Written to {one_line(path)}; what looks like a secret is left out.")
+
+
+@command("import", "read a session from a file, and go on with it", group=_GROUP, takes="[FILE]", idle=True)
+async def import_(talk: Talk, rest: str) -> None:
+    """Read a session from a file that /export wrote (`.zip` or `.json`), and go on with it.
+
+    A system message in it, which the model would take for instructions of yours, is shown to you first.
+    """
+    name = rest or (await talk.ask("Which file? (Esc leaves it)") or "").strip()
+    if not name:
+        return
+    file = await asyncio.to_thread(source, name)
+    try:
+        info = await talk.app.import_session_async(file, metadata=here())
+    except SystemMessagesRefused as refusal:
+        if not await _agrees(talk, refusal):
+            talk.note("Nothing was imported.")
+            return
+        info = await talk.app.import_session_async(file, metadata=here(), allow_system=refusal.texts)
+    await talk.open_session(info.id)
+    talk.note("\n".join([f"Imported; this is {info.id[:8]} now.", *import_lines(info)]))
+
+
+def target(name: str) -> Path:
+    """Return the path of the file to write.
+
+    Raises:
+        AgentError: If it cannot be one.
+    """
+    path = Path(name).expanduser()
+    if path.is_dir():
+        raise AgentError(f"{one_line(path)!r} is a folder: give the name of a file in it")
+    if path.suffix.lower() not in (_WHOLE, *FORMS):
+        known = ", ".join((_WHOLE, *FORMS))
+        raise AgentError(f"{one_line(path)!r} must end in one of {known}, which says what it becomes")
+    if not path.parent.is_dir():
+        raise AgentError(f"there is no folder {one_line(path.parent)!r}: create it first")
+    return path
+
+
+def source(name: str) -> Path:
+    """Return the path of the file to read.
+
+    Raises:
+        AgentError: If there is none.
+    """
+    path = Path(name).expanduser()
+    if not path.is_file():
+        raise AgentError(f"there is no file {one_line(path)!r}: give the name of one that /export wrote")
+    return path
+
+
+async def _agrees(talk: Talk, refusal: SystemMessagesRefused) -> bool:
+    """Show the system messages of a file, and ask whether they may come."""
+    talk.note("\n".join(instruction_lines(refusal)))
+    answer = await talk.ask("Should the model follow these instructions? [y/N]")
+    return (answer or "").strip().lower() in ("y", "yes")
+
+
+async def _may_replace(talk: Talk, path: Path) -> bool:
+    answer = await talk.ask(f"{one_line(path)} exists already. Replace it? [y/N]")
+    return (answer or "").strip().lower() in ("y", "yes")

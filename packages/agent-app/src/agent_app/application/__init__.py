@@ -1,0 +1,164 @@
+"""`AgentApplication`: each part of it is a module here.
+
+Every operation is one flow. A plain method runs it and waits; its twin with `_async` runs the same flow
+on the running event loop.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
+
+from agent_app.agents import build_runtime, check_config, find_plugins, unused_settings
+from agent_app.app_plugins import ApplicationPlugins, Problem
+from agent_app.application.actions import Actions
+from agent_app.application.approvals import Approvals
+from agent_app.application.chat import Chat
+from agent_app.application.sessions import Sessions
+from agent_app.assets import open_assets
+from agent_app.events import EventHub
+from agent_app.restrictions import protected_paths
+from agent_app.services import Services
+from agent_app.store import open_store
+from agent_app.store.leases import this_process
+from agent_core.log import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from agent_app.assets import AssetStore
+    from agent_app.store.base import SessionStore
+    from agent_runtime import AgentRuntime, ModelSpec
+
+IN_MEMORY = "sqlite://"
+_log = get_logger("app")
+
+
+class AgentApplication(Sessions, Chat, Approvals, Actions):
+    """Sessions, agents and plugins of one application.
+
+    Args:
+        config: `agents` (id to settings), `default_agent`, `models`, `plugins`, `permissions`.
+        store: Where sessions live: a store, or the URL of one; in memory by default.
+        assets: Where attachments and long tool results live: an asset store, a folder for one, or the
+            ``postgresql://…`` URL of a database. By default they live with the sessions if these are in
+            PostgreSQL, so that every machine has them; otherwise there are none.
+        protected: Files and folders that no tool touches, besides those that the application keeps itself.
+        plugins: Plugins of any kind, classes or objects, besides the installed ones.
+        installed: Whether plugins that are installed take part.
+        clock: The time, in seconds since 1970.
+
+    Attributes:
+        config: The configuration.
+        runtime: Resolves and runs the agents.
+        store: Where sessions live.
+        problems: Plugins that could not be loaded or set up, and why.
+
+    Raises:
+        ConfigError: If the configuration has a key that nobody knows.
+        BuildError: If an agent cannot be resolved; with everything that is wrong.
+        StoreError: If the store cannot be used.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        *,
+        store: SessionStore | str = IN_MEMORY,
+        assets: AssetStore | Path | str | None = None,
+        protected: Sequence[Path | str] = (),
+        plugins: Sequence[Any] = (),
+        installed: bool = True,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.config = check_config(config)
+        found = find_plugins(plugins, installed=installed)
+        kept = protected_paths(protected, store, assets)
+        self.runtime: AgentRuntime = build_runtime(self.config, found, kept)
+        self._made = [name for name, plugin in found.others.items() if isinstance(plugin, type)]
+        self.store, self._own_assets = _open_stores(store, assets)
+        given = None if isinstance(assets, (str, Path)) else assets
+        members = ApplicationPlugins(found.applications, self.config)
+        broken = [Problem(one.name, str(one.problem)) for one in found.problems]
+        unused = [Problem(*one) for one in unused_settings(self.config, found).items()]
+        self.problems: tuple[Problem, ...] = (*broken, *members.problems, *unused)
+        self._services = Services(
+            app=self,
+            config=self.config,
+            runtime=self.runtime,
+            store=self.store,
+            assets=self._own_assets if given is None else given,
+            plugins=members,
+            hub=EventHub(self.store),
+            owner=f"application {uuid4().hex[:4]} of {this_process()}",
+            clock=clock,
+        )
+
+    @property
+    def is_ephemeral(self) -> bool:
+        """Whether sessions are in memory only, and gone when the application is closed."""
+        return self.store.url == IN_MEMORY
+
+    @property
+    def models(self) -> Mapping[str, ModelSpec]:
+        """The declared models, by id."""
+        return dict(self.runtime.registries.models.items())
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """The ids of the providers that agents can use."""
+        return tuple(self.runtime.registries.providers)
+
+    def close(self) -> None:
+        """Let go of the store, and of the assets it was not given; those who follow sessions hear of it.
+
+        Tools that were made for this application end their work first: what they keep needs a place.
+        """
+        self._services.hub.close()
+        _close_tools(self.runtime, self._made)
+        if self._own_assets is not None:
+            self._own_assets.close()
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+def _close_tools(runtime: AgentRuntime, names: Sequence[str]) -> None:
+    """Have tools end what they still do; an object that somebody gave may serve others as well."""
+    for name in names:
+        entry = runtime.registries.plugins.get(name)
+        close = getattr(entry.plugin, "close", None) if entry and entry.wrapper.kind == "tool" else None
+        try:
+            if callable(close):
+                close()
+        except Exception as error:  # noqa: BLE001 - a stranger's code, and the store must be closed
+            _log.warning("tool_not_closed", tool=name, error=str(error))
+
+
+def _open_stores(
+    store: SessionStore | str, assets: AssetStore | Path | str | None
+) -> tuple[SessionStore, AssetStore | None]:
+    """Open the stores that were not given; what was opened is closed if the rest cannot be."""
+    sessions = open_store(store) if isinstance(store, str) else store
+    try:
+        return sessions, _open_assets(assets, sessions)
+    except BaseException:
+        if sessions is not store:
+            sessions.close()
+        raise
+
+
+def _open_assets(assets: AssetStore | Path | str | None, store: SessionStore) -> AssetStore | None:
+    """Open the assets of a place, or of the sessions' own; None if there are none, or others opened them."""
+    shared = store.url.startswith(("postgresql:", "postgres:"))
+    where = store.url if assets is None and shared else assets
+    if not isinstance(where, (str, Path)):
+        return None
+
+    return open_assets(where)

@@ -1,0 +1,107 @@
+"""Actions and lifecycles of plugins."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from agent_app import operations
+from agent_app.application.base import ApplicationBase
+from agent_app.lifecycle import lifecycle
+from agent_core.drivers import call, call_async
+from agent_core.steps import run_blocking
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent_core import Session
+
+
+class Actions(ApplicationBase):
+    """What plugins can do."""
+
+    def get_actions(self, session_id: str | None = None) -> list[dict[str, Any]]:
+        """Return the actions of application plugins and, for a session, of its agent's plugins."""
+        return call(operations.actions(self._services, session_id))
+
+    async def get_actions_async(self, session_id: str | None = None) -> list[dict[str, Any]]:
+        """Do what `get_actions` does, on the running event loop."""
+        return await call_async(operations.actions(self._services, session_id))
+
+    def execute_session_action(
+        self,
+        session_id: str,
+        plugin: str,
+        action_id: str,
+        params: Mapping[str, Any],
+        context: Mapping[str, Any] | None = None,
+    ) -> tuple[Session, dict[str, Any]]:
+        """Run an action of the session's agent, store what it changes, and return both."""
+        flow = operations.session_action(self._services, session_id, plugin, action_id, params, context)
+        session, result = call(flow)
+        return self._services.given(session), result
+
+    async def execute_session_action_async(
+        self,
+        session_id: str,
+        plugin: str,
+        action_id: str,
+        params: Mapping[str, Any],
+        context: Mapping[str, Any] | None = None,
+    ) -> tuple[Session, dict[str, Any]]:
+        """Do what `execute_session_action` does, on the running event loop."""
+        flow = operations.session_action(self._services, session_id, plugin, action_id, params, context)
+        return await call_async(flow)
+
+    def execute_application_action(
+        self,
+        plugin: str,
+        action_id: str,
+        params: Mapping[str, Any],
+        context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Run an action of an application plugin, carry out its mutations, and return its result."""
+        return call(operations.application_action(self._services, plugin, action_id, params, context))
+
+    async def execute_application_action_async(
+        self,
+        plugin: str,
+        action_id: str,
+        params: Mapping[str, Any],
+        context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Do what `execute_application_action` does, on the running event loop."""
+        flow = operations.application_action(self._services, plugin, action_id, params, context)
+        return await call_async(flow)
+
+    def run_session_lifecycle(
+        self,
+        name: str,
+        session: Session,
+        config: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> tuple[Session, list[dict[str, Any]]]:
+        """Run a lifecycle of any name; return the session and what each action came to. Nothing is stored."""
+        outcome = call(lifecycle(self._services, name, session, config=config, context=context))
+        return outcome.session, list(outcome.results)
+
+    async def run_session_lifecycle_async(
+        self,
+        name: str,
+        session: Session,
+        config: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> tuple[Session, list[dict[str, Any]]]:
+        """Do what `run_session_lifecycle` does, on the running event loop."""
+        flow = lifecycle(self._services, name, session, config=config, context=context)
+        outcome = await call_async(flow)
+        return outcome.session, list(outcome.results)
+
+    def get_ui_elements(self) -> list[dict[str, Any]]:
+        """Return what application plugins want shown."""
+        return self._services.plugins.ui_elements(self.config)
+
+    async def get_ui_elements_async(self) -> list[dict[str, Any]]:
+        """Do what `get_ui_elements` does, on the running event loop."""
+        elements = partial(self._services.plugins.ui_elements, self.config)
+        return await call_async(run_blocking(elements))

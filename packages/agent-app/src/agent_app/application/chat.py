@@ -1,0 +1,254 @@
+"""Requests, messages that arrive during one, and the event log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_app import operations, run
+from agent_app.application.base import ApplicationBase
+from agent_app.run import Request
+from agent_core import ArgumentError, AsyncEventStream, EventStream
+from agent_core.drivers import call, call_async
+from agent_core.steps import CloseStream, Emit, OpenStream, Read, ask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from agent_app.store.base import InputMode, Waiting
+    from agent_core import AgentCore, Session
+    from agent_core.steps import Flow
+    from agent_runtime import Checkpoint
+
+
+class Chat(ApplicationBase):
+    """Saying something in a session, and following what happens there."""
+
+    def send_request(
+        self,
+        core: AgentCore,
+        session: Session,
+        base_config: Mapping[str, Any],
+        overrides: Mapping[str, Any] | None = None,
+        *,
+        stream: bool = True,
+        context: Mapping[str, Any] | None = None,
+    ) -> EventStream[Session]:
+        """Run an agent on a session that the caller keeps, with what `update_agent` returned.
+
+        The last event is `final` with `session` and `messages`, or `error`.
+        """
+        return EventStream(self._send(core, session, base_config, overrides, stream=stream, context=context))
+
+    def send_request_async(
+        self,
+        core: AgentCore,
+        session: Session,
+        base_config: Mapping[str, Any],
+        overrides: Mapping[str, Any] | None = None,
+        *,
+        stream: bool = True,
+        context: Mapping[str, Any] | None = None,
+    ) -> AsyncEventStream[Session]:
+        """Do what `send_request` does, on the running event loop."""
+        flow = self._send(core, session, base_config, overrides, stream=stream, context=context)
+        return AsyncEventStream(flow)
+
+    def chat(
+        self,
+        session_id: str,
+        text: str = "",
+        *,
+        attachments: Sequence[Mapping[str, Any]] = (),
+        stream: bool = True,
+        overrides: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+        take_over: bool = False,
+        run_id: str | None = None,
+        kept: Callable[[Checkpoint], object] | None = None,
+        limits: Mapping[str, Any] | None = None,
+    ) -> EventStream[Session]:
+        """Say something in a stored session; yield what happens, and last `final` or `error`.
+
+        Without a text it goes on with what was decided or enqueued meanwhile. With *take_over* it takes the
+        session from another process that has it, which cannot write it any more then. With a *run_id*
+        another process can go on where this one stopped: it asks again, without a text, under the same id.
+        *kept* is called with each checkpoint, once it is stored; an event `kept` follows, at which the run
+        can be left without anything being half done. *limits* are the run's `timeout`, `token_budget` and
+        `cost_budget`.
+
+        Args:
+            attachments: Content parts, such as ``{"type": "image", "mime_type": …, "data": …}`` with the data
+                as base64, or ``{"type": "asset", "asset_id": …}`` for what the session has as an asset.
+
+        Raises:
+            AssetRefused: If an attachment is larger than an asset may be, or of a type that is not taken.
+            SessionBusy, SessionHeld: If the session is running, here or elsewhere; at the first event.
+        """
+        request = _request(text, attachments, stream, overrides, context, take_over, run_id, kept, limits)
+        return EventStream(run.chat(self._services, session_id, request))
+
+    def chat_async(
+        self,
+        session_id: str,
+        text: str = "",
+        *,
+        attachments: Sequence[Mapping[str, Any]] = (),
+        stream: bool = True,
+        overrides: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+        take_over: bool = False,
+        run_id: str | None = None,
+        kept: Callable[[Checkpoint], object] | None = None,
+        limits: Mapping[str, Any] | None = None,
+    ) -> AsyncEventStream[Session]:
+        """Do what `chat` does, on the running event loop."""
+        request = _request(text, attachments, stream, overrides, context, take_over, run_id, kept, limits)
+        return AsyncEventStream(run.chat(self._services, session_id, request))
+
+    def enqueue(
+        self,
+        session_id: str,
+        text: str,
+        mode: InputMode = "steer",
+        *,
+        attachments: Sequence[Mapping[str, Any]] = (),
+    ) -> Waiting:
+        """Say something while a run goes on: between two steps, after it, or in place of it.
+
+        The message is safe when this returns. Without a run it waits for the next `chat`.
+
+        Args:
+            attachments: Content parts, as for `chat`.
+        """
+        return call(operations.enqueue(self._services, session_id, text, mode, attachments))
+
+    async def enqueue_async(
+        self,
+        session_id: str,
+        text: str,
+        mode: InputMode = "steer",
+        *,
+        attachments: Sequence[Mapping[str, Any]] = (),
+    ) -> Waiting:
+        """Do what `enqueue` does, on the running event loop."""
+        return await call_async(operations.enqueue(self._services, session_id, text, mode, attachments))
+
+    def queued(self, session_id: str) -> Sequence[Waiting]:
+        """Return the messages that wait to be delivered, in order."""
+        return call(operations.queued(self._services, session_id))
+
+    async def queued_async(self, session_id: str) -> Sequence[Waiting]:
+        """Do what `queued` does, on the running event loop."""
+        return await call_async(operations.queued(self._services, session_id))
+
+    def withdraw(self, session_id: str, seq: int) -> bool:
+        """Take a queued message back; False if it was delivered already, or is being delivered."""
+        return call(operations.withdraw(self._services, session_id, seq))
+
+    async def withdraw_async(self, session_id: str, seq: int) -> bool:
+        """Do what `withdraw` does, on the running event loop."""
+        return await call_async(operations.withdraw(self._services, session_id, seq))
+
+    def cancel(self, session_id: str) -> bool:
+        """Stop the run of a session in this process; what it produced is kept. False if there is none."""
+        active = self._services.active.get(session_id)
+        if active is not None:
+            active.cancellation.cancel()
+        return active is not None
+
+    def interrupt(self, session_id: str) -> bool:
+        """Let the run of a session in this process answer now what waits; False if there is none.
+
+        `enqueue` with "interrupt" does so by itself. This is for messages that another process has left.
+        """
+        active = self._services.active.get(session_id)
+        if active is not None:
+            active.interrupted = True
+            active.cancellation.cancel()
+        return active is not None
+
+    async def interrupt_async(self, session_id: str) -> bool:
+        """Do what `interrupt` does, which never waits."""
+        return self.interrupt(session_id)
+
+    async def cancel_async(self, session_id: str) -> bool:
+        """Do what `cancel` does, which never waits."""
+        return self.cancel(session_id)
+
+    def events(self, session_id: str, after: int = 0, limit: int = 1000) -> Sequence[dict[str, Any]]:
+        """Return up to *limit* logged events of a session behind a number, each with its `seq`."""
+        return call(operations.events(self._services, session_id, after, limit))
+
+    async def events_async(
+        self, session_id: str, after: int = 0, limit: int = 1000
+    ) -> Sequence[dict[str, Any]]:
+        """Do what `events` does, on the running event loop."""
+        return await call_async(operations.events(self._services, session_id, after, limit))
+
+    def last_event(self, session_id: str) -> int:
+        """Return the number of a session's last event, 0 if it has none; `subscribe` goes on from there."""
+        return call(operations.last_event(self._services, session_id))
+
+    async def last_event_async(self, session_id: str) -> int:
+        """Do what `last_event` does, on the running event loop."""
+        return await call_async(operations.last_event(self._services, session_id))
+
+    def subscribe(self, session_id: str, after: int = 0) -> EventStream[None]:
+        """Yield the logged events of a session behind a number, then those to come, until it is closed.
+
+        Raises:
+            SessionNotFound: If there is no such session; if it is deleted later, the events end.
+            ArgumentError: If its log has no event of that number.
+        """
+        return EventStream(self._follow(session_id, after))
+
+    def subscribe_async(self, session_id: str, after: int = 0) -> AsyncEventStream[None]:
+        """Do what `subscribe` does, on the running event loop."""
+        return AsyncEventStream(self._follow(session_id, after))
+
+    def _follow(self, session_id: str, after: int) -> Flow[None]:
+        reader = yield from ask(OpenStream(self._services.hub.follow(session_id, after)))
+        read = Read(reader)
+        try:
+            while (events := (yield read)) is not None:
+                yield Emit(events)
+        finally:
+            yield CloseStream(reader)
+
+    def _send(
+        self,
+        core: AgentCore,
+        session: Session,
+        base_config: Mapping[str, Any],
+        overrides: Mapping[str, Any] | None,
+        *,
+        stream: bool,
+        context: Mapping[str, Any] | None,
+    ) -> Flow[Session]:
+        if not hasattr(core, "append_messages"):
+            raise ArgumentError("core must be the first thing that update_agent() returned")
+        request = Request(overrides=overrides or {}, stream=stream, context=context)
+        return run.send(self._services, session, base_config, request)
+
+
+def _request(
+    text: str,
+    attachments: Sequence[Mapping[str, Any]],
+    stream: bool,  # noqa: FBT001 - one of several that are passed on
+    overrides: Mapping[str, Any] | None,
+    context: Mapping[str, Any] | None,
+    take_over: bool,  # noqa: FBT001
+    run_id: str | None,
+    kept: Callable[[Checkpoint], object] | None,
+    limits: Mapping[str, Any] | None,
+) -> Request:
+    return Request(
+        messages=operations.user_message(text, attachments),
+        overrides=overrides or {},
+        stream=stream,
+        context=context,
+        take_over=take_over,
+        run_id=run_id,
+        kept=kept,
+        limits=limits or {},
+    )

@@ -1,0 +1,457 @@
+"""The models, agents and plugins of an application, for a front end that lists them and lets users choose.
+
+Beside the models that the configuration declares, a user may ask for any by PROVIDER:MODEL; it is declared
+then for as long as the application is open, and its provider gets the key that is stored for it. How many
+tokens fit into a model is taken from its declaration, else from what its provider said when somebody asked
+it for a list.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agent_app.defaults import (
+    DEFAULT_MODEL,
+    SHORT_NAMES,
+    TITLES,
+    TOOLS,
+    is_embedded,
+    title_settings,
+)
+from agent_app.services import own_overrides
+from agent_core import AgentError
+from agent_core.errors import nearest
+from agent_core.frozen import freeze
+from agent_runtime import ModelSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from agent_app.application import AgentApplication
+    from agent_core import AgentCore
+    from agent_runtime import AgentSpec, ResolvedAgent
+
+PATIENCE = 10.0
+"""How many seconds a provider has for its list of models."""
+_DISCOVERY: Mapping[str, Any] = {
+    "discover_models": True,
+    **dict.fromkeys(("connect_timeout", "first_byte_timeout", "idle_timeout", "content_timeout"), PATIENCE),
+}
+
+
+class Key(NamedTuple):
+    """A key of a provider, and where it came from in a few words."""
+
+    value: str
+    origin: str
+
+
+def _no_key(_provider: str) -> Key | None:
+    return None
+
+
+class Catalogue:
+    """What an application can run: models, declared or not, and agents that fit them.
+
+    Args:
+        app: The application.
+        key_of: Finds the key that is stored for a provider; None if there is none.
+    """
+
+    def __init__(self, app: AgentApplication, key_of: Callable[[str], Key | None] = _no_key) -> None:
+        self._app = app
+        self._key_of = key_of
+
+    # Models
+
+    def declared_models(self) -> list[dict[str, Any]]:
+        """Return the models of the configuration, each with the agents that use it."""
+        agents = self._app.config["agents"]
+        return [
+            {
+                "id": name,
+                "provider": model["provider"],
+                "model": model.get("model", ""),
+                "agents": [agent for agent, spec in agents.items() if spec["model"] == name],
+            }
+            for name, model in self._app.config["models"].items()
+        ]
+
+    def find_provider(self, name: str) -> str | None:
+        """Return the provider that a name stands for, unless it is the name of a model."""
+        registries = self._app.runtime.registries
+        full = SHORT_NAMES.get(name, name)
+        is_model = name in registries.models or name == DEFAULT_MODEL
+        return full if full in registries.providers and not is_model else None
+
+    def declare(self, name: str) -> ModelSpec:
+        """Return the model that a name stands for, declared from now on.
+
+        Raises:
+            AgentError: If there is no such model, and no such provider.
+        """
+        models = self._app.runtime.registries.models
+        spec = models.get(name) or self._read(name)
+        short, _, model = name.partition(":")
+        if short in SHORT_NAMES:  # a session must be able to name it after a restart
+            spec = replace(spec, id=f"{SHORT_NAMES[short]}:{model}")
+        self.set_model(spec)
+        self.lend_key(spec.provider)
+        return spec
+
+    def set_model(self, spec: ModelSpec) -> None:
+        """Declare a model, in place of one of the same id if there is one."""
+        self._app.runtime.registries.models.replace(spec.id, spec)
+
+    def check(self, agent_id: str, model: ModelSpec) -> None:
+        """Refuse a model that an agent could not use; this may ask its provider.
+
+        Raises:
+            AgentError: If its provider does not offer it, or cannot say.
+        """
+        resolved = self._app.runtime.resolve(agent_id)
+        resolved.core.resolve(dict(resolved.models[model.id].config))
+
+    def offered_by(
+        self, provider: str, agent_id: str, windows: WindowCache | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the models that a provider offers.
+
+        Args:
+            agent_id: An agent whose plugins may have a say in how the provider is asked.
+            windows: Where the context windows among them are remembered.
+
+        Raises:
+            AgentError: If it cannot be asked.
+        """
+        self.lend_key(provider)
+        entry = self._app.runtime.registries.providers.get(provider)
+        settings = {} if entry is None else entry.config
+        core = self._app.runtime.resolve(agent_id).core
+        offered = offered_models(core, {**settings, "provider": provider})
+        if windows is not None:
+            windows.keep(provider, str(settings.get("base_url") or ""), offered)
+        return offered
+
+    def providers_in_use(self) -> Iterator[tuple[str, ResolvedAgent]]:
+        """Yield each provider that an agent uses, once for each of its addresses, with the agent."""
+        seen = set()
+        for name in self._app.config["agents"]:
+            agent = self._app.runtime.resolve(name)
+            address = (agent.model.provider, agent.config.get("base_url"))
+            if address not in seen:
+                seen.add(address)
+                yield agent.model.provider, agent
+
+    def _read(self, name: str) -> ModelSpec:
+        registries = self._app.runtime.registries
+        short, colon, model = name.partition(":")
+        provider = SHORT_NAMES.get(short, short)
+        if provider not in registries.providers:
+            known = nearest(short, dict.fromkeys([*registries.models, *registries.providers]))
+            raise AgentError(f"{name!r}: there is no such {'provider' if colon else 'model'}: {known}")
+        return ModelSpec(f"{provider}:{model}", provider, model)
+
+    # Keys
+
+    def lend_key(self, provider: str) -> None:
+        """Give a provider that was not in use when the application opened the key that is stored for it."""
+        providers = self._app.runtime.registries.providers
+        entry = providers.get(provider)
+        if entry is None or "api_key" in entry.config:
+            return
+        key = self._key_of(provider)
+        if key is not None:
+            config = {**entry.config, "api_key": key.value, "api_key_origin": key.origin}
+            providers.replace(provider, replace(entry, config=freeze(config)))
+
+    def lend_key_of_session(self, session_id: str) -> None:
+        """Do the same for the provider of the model that a session asks for."""
+        model = own_overrides(self._app.load_session(session_id)).get("model")
+        if isinstance(model, str):
+            spec = self._app.runtime.registries.models.get(model)
+            self.lend_key(model.partition(":")[0] if spec is None else spec.provider)
+
+    # Agents
+
+    def fit_agent(self, agent_id: str, model: str, values: Mapping[str, Any]) -> ToolChange:
+        """Give an agent the tools that it would have if it had been opened with another model.
+
+        An agent whose tools somebody has chosen keeps them.
+
+        Args:
+            values: The settings as they are now.
+
+        Raises:
+            AgentError: If the agent cannot run with them; it is as it was then.
+        """
+        agents = self._app.runtime.registries.agents
+        before = agents.get(agent_id)
+        chosen = "tools" in values or "plugin_ids" in self._app.config["agents"].get(agent_id, {})
+        if before is None or chosen:
+            return ToolChange()
+        now = self._fitted(before, model, values)
+        if now == before:
+            return ToolChange()
+        agents.replace(agent_id, now)
+        try:
+            self._app.runtime.resolve(agent_id)
+        except AgentError:
+            agents.replace(agent_id, before)
+            raise
+        return ToolChange.between(before, now)
+
+    def _fitted(self, spec: AgentSpec, model: str, values: Mapping[str, Any]) -> AgentSpec:
+        tools = () if is_embedded(model) else TOOLS
+        ids = []
+        for name, entry in self._app.runtime.registries.plugins.items():
+            on_by_itself = bool(getattr(entry.plugin, "default_enabled", True))
+            if name in spec.plugin_ids if name not in TOOLS else name in tools or on_by_itself:
+                ids.append(name)
+        settings = {name: value for name, value in self._app.config.get("plugins", {}).items() if name in ids}
+        kept = {name: value for name, value in spec.sections.items() if name not in TOOLS or name in ids}
+        sections = {**settings, **kept}
+        if TITLES in sections and "title_model" not in title_settings(values, spec.id):
+            sections[TITLES] = {**sections[TITLES], "title_model": not is_embedded(model)}
+        return replace(spec, plugin_ids=tuple(ids), sections=sections)
+
+    # Plugins
+
+    def skipped_plugins(
+        self, agent_id: str, decided: Collection[str], *, model: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Return decisions about plugins that an agent is not even offered, in the form of all decisions.
+
+        Args:
+            decided: The plugins that the agent itself has decided about.
+            model: The model that answers, if that is not the one which the agent declares.
+        """
+        agent: Mapping[str, Any] = self._app.config["agents"].get(agent_id, {})
+        if model is not None:
+            agent = {**agent, "model": model}
+        return [
+            {
+                "plugin": name,
+                "kind": entry.wrapper.kind,
+                "enabled": False,
+                "reason": "not_named",
+                "detail": _why_skipped(name, agent),
+                "round": 0,
+            }
+            for name, entry in self._app.runtime.registries.plugins.items()
+            if name not in decided
+        ]
+
+
+def _why_skipped(name: str, agent: Mapping[str, Any]) -> str:
+    if "plugin_ids" in agent:
+        return "plugin_ids of the agent do not name it"
+    if name not in TOOLS:
+        return "it is off unless plugin_ids of the agent, or the setting tools, name it"
+    if agent.get("model") == DEFAULT_MODEL:
+        return "the embedded model has no tools, unless the setting tools names some"
+    return "the setting tools does not name it"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChange:
+    """Which tool plugins an agent has now and had not before, and the other way round."""
+
+    gained: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+    @classmethod
+    def between(cls, before: AgentSpec, now: AgentSpec) -> ToolChange:
+        """Compare two declarations of an agent."""
+        gained = tuple(name for name in now.plugin_ids if name not in before.plugin_ids)
+        return cls(gained, tuple(name for name in before.plugin_ids if name not in now.plugin_ids))
+
+
+# What a provider offers
+
+
+def offered_models(core: AgentCore, config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Ask the provider of a configuration for its models.
+
+    Requests do without that list, so a provider that is slow is not waited for.
+
+    Raises:
+        AgentError: If it cannot be asked, or does not answer.
+    """
+    return [dict(model) for model in core.resolve({**config, **_DISCOVERY}).models]
+
+
+_VERSION = re.compile(r"\d+(?:[.-]\d{1,2}(?!\d))*")
+_SPECIAL = re.compile(
+    r"preview|exp|latest|mini|nano|lite|fast|turbo|search|codex|chat|thinking|\d{6,}|\d{4}-\d\d-\d\d"
+)
+_NOT_FOR_CHAT = re.compile(
+    r"embed|whisper|tts|speech|audio|realtime|transcribe|dall-e|image|imagen|veo|sora|moderation|rerank|ocr|guard"
+)
+
+
+def ranked(
+    models: Sequence[Mapping[str, Any]], families: Sequence[str]
+) -> tuple[list[Mapping[str, Any]], int]:
+    """Return models in the order to offer them, and how many of them, from the first, are recommended.
+
+    Of each good family the newest ordinary model is recommended. Then come the others that can chat, then the
+    rest.
+
+    Args:
+        families: Patterns of names, the best family first.
+    """
+    best = [one for one in (_best(models, family) for family in families) if one is not None]
+    rest = [model for model in models if model not in best]
+    chat = [model for model in rest if not _NOT_FOR_CHAT.search(_id(model))]
+    others = [model for model in rest if _NOT_FOR_CHAT.search(_id(model))]
+    return [*best, *chat, *others], len(best)
+
+
+def _best(models: Sequence[Mapping[str, Any]], family: str) -> Mapping[str, Any] | None:
+    of_it = [one for one in models if fnmatchcase(_id(one), family) and not _NOT_FOR_CHAT.search(_id(one))]
+    return min(of_it, key=_order, default=None)
+
+
+def _order(model: Mapping[str, Any]) -> tuple[int, tuple[int, ...], int]:
+    """Put ordinary models first, of these the newest, of these the shortest name."""
+    name = _id(model)
+    version = _VERSION.search(name)
+    numbers = [int(part) for part in re.split(r"[.-]", version[0])] if version else []
+    newest_first = tuple(-number for number in [*numbers, 0, 0, 0, 0][:4])
+    return len(_SPECIAL.findall(name)), newest_first, len(name)
+
+
+def _id(model: Mapping[str, Any]) -> str:
+    return str(model["id"])
+
+
+# Context windows
+
+_WINDOW_NAMES = ("context_window", "context_length", "max_model_len")
+"""What servers call the context window in their lists of models."""
+_WINDOW_SETTING = "context_size"
+"""What it is called in the settings of a provider that runs the model itself, and chooses it."""
+
+
+def context_window(model: Mapping[str, Any]) -> int | None:
+    """Return the context window that a provider's description of a model names."""
+    values = (model.get(name) for name in _WINDOW_NAMES)
+    return next((value for value in values if _is_window(value)), None)
+
+
+def _is_window(value: object) -> bool:
+    return isinstance(value, int) and value > 0
+
+
+class WindowCache:
+    """Context windows that providers have named, in a file, so that no provider is asked for a meter's sake.
+
+    A file that cannot be read or written is done without.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def keep(self, provider: str, base_url: str, models: Iterable[Mapping[str, Any]]) -> None:
+        """Remember the windows of models that a provider lists at an address."""
+        named = {str(one.get("id")): window for one in models if (window := context_window(one)) is not None}
+        if named:
+            known = {**self._read(), _address(provider, base_url): named}
+            with suppress(OSError):
+                _replace(self._path, json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+    def get(self, provider: str, base_url: str, model: str) -> int | None:
+        """Return what was remembered of a model."""
+        named = self._read().get(_address(provider, base_url))
+        window = named.get(model) if isinstance(named, Mapping) else None
+        return window if _is_window(window) else None
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            known = json.loads(self._path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return known if isinstance(known, dict) else {}
+
+
+def _address(provider: str, base_url: str) -> str:
+    return f"{provider} {base_url.rstrip('/')}".rstrip()
+
+
+def _replace(path: Path, content: str) -> None:
+    """Write a file whole or not at all: another process may read it at the same time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+class Windows:
+    """The context windows of an application's models, as far as they can be known without asking anybody.
+
+    Args:
+        app: Knows the models.
+        cache: What providers have named before.
+    """
+
+    def __init__(self, app: AgentApplication, cache: WindowCache) -> None:
+        self._app = app
+        self._cache = cache
+        self._found: dict[str, int | None] = {}
+
+    def known(self, model_id: str) -> int | None:
+        """Return a window if it is known already."""
+        spec = self._app.runtime.registries.models.get(model_id)
+        declared = None if spec is None else spec.context_window
+        return declared or self._found.get(model_id)
+
+    def was_looked_for(self, model_id: str) -> bool:
+        """Say whether there is nothing more to find out."""
+        return model_id in self._found or self.known(model_id) is not None
+
+    def find(self, agent_id: str, model_id: str) -> int | None:
+        """Return the window of a model that an agent uses; this reads files, so call it in a thread."""
+        if not self.was_looked_for(model_id):
+            self._found[model_id] = self._look(agent_id, model_id)
+        return self.known(model_id)
+
+    def _look(self, agent_id: str, model_id: str) -> int | None:
+        try:
+            agent = self._app.runtime.resolve(agent_id)
+            other = agent.models.get(model_id)
+            return next(self._named(agent, dict(agent.config if other is None else other.config)), None)
+        except AgentError:  # an agent that cannot run; the meter does without
+            return None
+
+    def _named(self, agent: ResolvedAgent, config: dict[str, Any]) -> Iterator[int]:
+        """Yield every source of the window, the surest first."""
+        found, model = agent.core.resolve(config), str(config.get("model") or "")
+        for one in found.models:
+            is_meant = one.get("id", one.get("name")) == model or len(found.models) == 1
+            if is_meant and (window := context_window(one)) is not None:
+                yield window
+        provider = found.provider.provider
+        own = config.get(_WINDOW_SETTING) or provider.get_config_schema().get(_WINDOW_SETTING, {}).get(
+            "default"
+        )
+        if _is_window(own):
+            yield own
+        kept = self._cache.get(provider.name, str(config.get("base_url") or ""), model)
+        if kept is not None:
+            yield kept

@@ -1,0 +1,133 @@
+"""What an application has where its settings say little: a model, an assistant, its tools, its permissions.
+
+A front end reads settings in its own way and completes them here, so that the terminal and a server give
+the same agents the same tools. Nothing is loaded for that: plugins are known by the names they are
+installed under.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from agent_core import ConfigError
+from agent_core.errors import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+DEFAULT_AGENT = "assistant"
+DEFAULT_MODEL = "local"
+"""The embedded model, which needs no key and no network."""
+SHORT_NAMES = {"local": "local_llama", "openai": "openai_responses"}
+"""What users may write in place of a provider's id."""
+
+TOOLS = ("files_tool", "files_undo", "shell_tool", "web_tool", "todo_tool", "skills")
+"""The tools of an agent unless the setting `tools` says otherwise, as far as they are installed."""
+TITLES = "session_title"
+"""The plugin that gives sessions titles; where no model is asked for one, the first words are the title."""
+READING = (
+    "read_file", "list_files", "find_files", "search_files", "read_result", "read_todos", "write_todos",
+    "load_skill", "read_skill_file", "shell_jobs", "shell_output",
+)  # fmt: skip
+"""Calls that change nothing and send nothing, so they need no approval."""
+_PROMPT = "You are a helpful assistant. Answer briefly and plainly. Use Markdown where it helps."
+_EMBEDDED = (DEFAULT_MODEL, f"{SHORT_NAMES[DEFAULT_MODEL]}:")
+"""The ids of the embedded model: as configured, and as one asked for by PROVIDER:MODEL."""
+
+
+def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[str, Any]:
+    """Return the configuration of an application: what is declared, and an assistant if no agent is.
+
+    Args:
+        values: The settings `agents`, `models`, `plugins`, `permissions`, `model`, `default_agent`, `tools`.
+        titles: Whether a model is asked for the titles of sessions, unless a setting says otherwise.
+
+    Raises:
+        ConfigError: If `tools` names a plugin that is not installed.
+    """
+    models = {name: dict(model) for name, model in values.get("models", {}).items()}
+    agents = {name: dict(agent) for name, agent in values.get("agents", {}).items()}
+    if not agents:
+        agents = {DEFAULT_AGENT: {"system_prompt": _PROMPT, "description": "Answers questions."}}
+    model = values.get("model") or DEFAULT_MODEL
+    for agent in agents.values():
+        agent.setdefault("model", model)
+        agent["sections"] = {"retry": {}, "results": {}, **agent.get("sections", {})}
+        if "plugin_ids" not in agent:
+            agent["more_plugins"] = [*_tools(values, agent["model"]), *_titles(values, agent, ask=titles)]
+        if agent["model"] not in models:
+            models[agent["model"]] = read_model(agent["model"])
+    return {
+        "agents": agents,
+        "models": models,
+        "default_agent": values.get("default_agent") or next(iter(agents)),
+        "plugins": {name: dict(plugin) for name, plugin in values.get("plugins", {}).items()},
+        "permissions": _permissions(values.get("permissions", {})),
+    }
+
+
+def read_model(name: str) -> dict[str, Any]:
+    """Return the declaration that "provider:model", or "local", stands for."""
+    provider, _, model = name.partition(":")
+    return {"provider": SHORT_NAMES.get(provider, provider), "model": model}
+
+
+def is_embedded(model_id: str) -> bool:
+    """Say whether a model is the embedded one, which is too small to use tools well."""
+    return model_id in _EMBEDDED
+
+
+def title_settings(values: Mapping[str, Any], agent_id: str) -> Mapping[str, Any]:
+    """Return what the settings say about the titles of an agent's sessions."""
+    own = values.get("agents", {}).get(agent_id, {}).get("sections", {}).get(TITLES, {})
+    return {**values.get("plugins", {}).get(TITLES, {}), **own}
+
+
+def _permissions(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what holds for all agents: calls with an effect need approval, unless a setting says otherwise.
+
+    Reading needs none, except where everything that is not allowed is denied.
+    """
+    reading = () if given.get("default") == "deny" else READING
+    return {"default": "ask", **given, "allow": [*reading, *given.get("allow", ())]}
+
+
+def _tools(values: Mapping[str, Any], model: str) -> list[str]:
+    """Return the tools of an agent that names no plugins; the embedded model is too small to use any well."""
+    if "tools" in values:
+        return _checked_tools(values["tools"])
+    return [] if model == DEFAULT_MODEL else [name for name in TOOLS if name in installed_names()]
+
+
+def _titles(values: Mapping[str, Any], agent: dict[str, Any], *, ask: bool) -> list[str]:
+    """Let the sessions of an agent have titles; the embedded model is too small to find a good one."""
+    if TITLES not in installed_names():
+        return []
+    said = {**values.get("plugins", {}).get(TITLES, {}), **agent["sections"].get(TITLES, {})}
+    agent["sections"][TITLES] = {"title_model": ask and agent["model"] != DEFAULT_MODEL, **said}
+    return [TITLES]
+
+
+def _checked_tools(names: Sequence[str]) -> list[str]:
+    there = installed_names()
+    for name in names:
+        if name not in there:
+            hint = nearest(name, sorted(there))
+            raise ConfigError(
+                f"there is no plugin {name!r}, which the setting tools names; {hint}", field="tools"
+            )
+    return list(names)
+
+
+def installed_names() -> set[str]:
+    """Return the names of installed tools and features that may take part, without loading any."""
+    # Entry points are slow to find, and a front end that only wants the names above never asks for them.
+    from importlib.metadata import entry_points
+
+    from agent_core.plugin.discovery import LOAD_PLUGINS
+
+    groups = ("agent_platform.tools", "agent_platform.features")
+    names = {entry.name for group in groups for entry in entry_points(group=group)}
+    chosen = os.environ.get(LOAD_PLUGINS)
+    return names if chosen is None else names & {name.strip() for name in chosen.split(",")}

@@ -1,0 +1,67 @@
+"""What an application has where its settings say little."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_app import defaults
+from agent_app.defaults import DEFAULT_AGENT, READING, complete_config, is_embedded, read_model
+from agent_core import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(defaults, "installed_names", lambda: {"files_tool", "session_title", "mine"})
+
+
+def test_without_settings_there_is_an_assistant_with_the_embedded_model_and_no_tools() -> None:
+    config = complete_config({})
+
+    assert list(config["agents"]) == [config["default_agent"]] == [DEFAULT_AGENT]
+    assert config["models"] == {"local": {"provider": "local_llama", "model": ""}}
+    agent = config["agents"][DEFAULT_AGENT]
+    assert agent["more_plugins"] == ["session_title"]
+    assert agent["sections"]["session_title"] == {"title_model": False}
+
+
+def test_a_larger_model_has_the_installed_tools_and_is_asked_for_titles_if_wanted() -> None:
+    agent = complete_config({"model": "openai:x"}, titles=True)["agents"][DEFAULT_AGENT]
+    said = {"model": "openai:x", "plugins": {"session_title": {"title_model": False}}}
+
+    assert agent["more_plugins"] == ["files_tool", "session_title"]
+    assert agent["sections"]["session_title"] == {"title_model": True}
+    settings = complete_config(said, titles=True)["agents"][DEFAULT_AGENT]["sections"]["session_title"]
+    assert settings == {"title_model": False}
+
+
+def test_the_setting_tools_replaces_the_usual_ones_and_must_name_installed_plugins() -> None:
+    assert complete_config({"tools": ["mine"]})["agents"][DEFAULT_AGENT]["more_plugins"][0] == "mine"
+    with pytest.raises(ConfigError, match="there is no plugin 'mien', which the setting tools names; "):
+        complete_config({"tools": ["mien"]})
+
+
+def test_an_agent_that_names_its_plugins_gets_no_others() -> None:
+    config = complete_config({"agents": {"a": {"plugin_ids": []}, "b": {"model": "gemini:y"}}})
+
+    assert "more_plugins" not in config["agents"]["a"]
+    assert config["default_agent"] == "a"
+    assert config["models"]["gemini:y"] == {"provider": "gemini", "model": "y"}
+
+
+def test_calls_that_only_read_need_no_approval_unless_everything_else_is_denied() -> None:
+    assert complete_config({})["permissions"] == {"default": "ask", "allow": [*READING]}
+    strict = {"default": "deny", "allow": ["x"]}
+    assert complete_config({"permissions": strict})["permissions"] == strict
+
+
+def test_names_of_models() -> None:
+    assert read_model("openai:gpt") == {"provider": "openai_responses", "model": "gpt"}
+    assert read_model("local") == {"provider": "local_llama", "model": ""}
+    assert [is_embedded(name) for name in ("local", "local_llama:", "openai:x")] == [True, True, False]
+
+
+def test_installed_plugins_are_those_that_may_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("AGENT_LOAD_PLUGINS", "no_such_plugin")
+
+    assert defaults.installed_names() == set()

@@ -1,0 +1,300 @@
+"""Asking the model, and running the tools that it calls: each is one flow with four ways to run it.
+
+What runs tools is imported when the first one is asked for, since many requests have none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from agent_core.core.plugins import CoreBase, check_context, check_list, check_session
+from agent_core.drivers import AsyncEventStream, EventStream, call, call_async
+from agent_core.errors import ArgumentTypeError
+from agent_core.frozen import Dicts, JsonObject, thaw
+from agent_core.pipeline.request import Request
+from agent_core.pipeline.turn import request_turn
+from agent_core.resolve.tools import gather_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from agent_core.cancellation import CancellationToken
+    from agent_core.messages import Message
+    from agent_core.models import ToolDescriptor
+    from agent_core.pipeline.finish import TurnResult
+    from agent_core.pipeline.tool_calls import ToolHost
+    from agent_core.resolve import Resolution
+    from agent_core.session import Session
+    from agent_core.steps import Flow
+
+
+class Requests(CoreBase):
+    """One question to the model, as a call or as a stream."""
+
+    def send_request(
+        self,
+        session: Session,
+        config: JsonObject,
+        *,
+        request_id: str | None = None,
+        cancellation: CancellationToken | None = None,
+        context: JsonObject | None = None,
+    ) -> tuple[Session, Dicts]:
+        """Ask the model and return the new session and the messages that were added.
+
+        Raises:
+            NoProviderError: If no provider is registered.
+            ResolveError: If the configuration names something that is not there.
+            ProviderError: If the provider failed.
+            PluginError: If another plugin did.
+        """
+        result = call(
+            self.request_flow(
+                session,
+                config,
+                stream=False,
+                request_id=request_id,
+                cancellation=cancellation,
+                context=context,
+            )
+        )
+        return result.session, result.messages
+
+    def send_request_stream(
+        self,
+        session: Session,
+        config: JsonObject,
+        *,
+        request_id: str | None = None,
+        cancellation: CancellationToken | None = None,
+        context: JsonObject | None = None,
+    ) -> EventStream[TurnResult]:
+        """Ask the model and yield events: `partial` with a message, and last `final` with the session.
+
+        The stream may be closed at any time; its `result` then has what was produced up to there.
+        Raises what `send_request` raises, at the first event or later.
+        """
+        return EventStream(
+            self.request_flow(
+                session,
+                config,
+                stream=True,
+                request_id=request_id,
+                cancellation=cancellation,
+                context=context,
+            )
+        )
+
+    async def send_request_async(
+        self,
+        session: Session,
+        config: JsonObject,
+        *,
+        request_id: str | None = None,
+        cancellation: CancellationToken | None = None,
+        context: JsonObject | None = None,
+    ) -> tuple[Session, Dicts]:
+        """Do what `send_request` does, on the running event loop."""
+        flow = self.request_flow(
+            session, config, stream=False, request_id=request_id, cancellation=cancellation, context=context
+        )
+        result = await call_async(flow)
+        return result.session, result.messages
+
+    def send_request_stream_async(
+        self,
+        session: Session,
+        config: JsonObject,
+        *,
+        request_id: str | None = None,
+        cancellation: CancellationToken | None = None,
+        context: JsonObject | None = None,
+    ) -> AsyncEventStream[TurnResult]:
+        """Do what `send_request_stream` does, on the running event loop."""
+        return AsyncEventStream(
+            self.request_flow(
+                session,
+                config,
+                stream=True,
+                request_id=request_id,
+                cancellation=cancellation,
+                context=context,
+            )
+        )
+
+    def request_flow(
+        self,
+        session: Session,
+        config: JsonObject,
+        *,
+        stream: bool,
+        request_id: str | None = None,
+        cancellation: CancellationToken | None = None,
+        context: JsonObject | None = None,
+        transform: Callable[[Sequence[Message]], Sequence[Message]] | None = None,
+    ) -> Flow[TurnResult]:
+        """Return one question to the model as a flow, for layers that drive flows of their own.
+
+        Args:
+            transform: Gets the session's messages and returns those to send, others among them if
+                need be. The session keeps all of its own and none of the others.
+        """
+        check_session(session)
+        resolution = yield from self._resolving(config)
+        request = Request(
+            core=self,
+            resolution=resolution,
+            session=session,
+            operation="send_request",
+            request_id=request_id or (None if cancellation is None else uuid4().hex),
+            stream=stream,
+            cancellation=cancellation,
+            extra=check_context(context),
+            transform=transform,
+        )
+        return (yield from request_turn(request))
+
+
+class ToolCalls(CoreBase):
+    """Tools and tool calls."""
+
+    def get_available_tools(self, config: JsonObject) -> list[ToolDescriptor]:
+        """Return every tool that the enabled tool plugins offer."""
+        return list(gather_tools(self._resolve(config, provider_optional=True)).available)
+
+    def get_tool_schemas(self, config: JsonObject) -> Dicts:
+        """Return the schemas that the model is shown: after allow and exclude lists and features."""
+        schemas: Dicts = thaw(gather_tools(self._resolve(config, provider_optional=True)).schemas())
+        return schemas
+
+    def execute_tool_calls(
+        self, tool_calls: Dicts, config: JsonObject, *, context: JsonObject | None = None
+    ) -> Dicts:
+        """Run the calls that a model asked for and return one tool message each.
+
+        What goes wrong with a call (no such tool, arguments that do not fit, an exception) is in its
+        message, for the model to read.
+        """
+        return call(self.tool_calls_flow(tool_calls, config, context=context))
+
+    def iter_tool_messages(
+        self,
+        tool_calls: Dicts,
+        config: JsonObject,
+        *,
+        cancellation: CancellationToken | None = None,
+        context: JsonObject | None = None,
+    ) -> EventStream[Any]:
+        """Run the calls and yield partial output (dicts with `part`) and each call's tool message."""
+        flow = self.tool_calls_flow(tool_calls, config, cancellation=cancellation, context=context)
+        return EventStream(flow)
+
+    def stream_tool_call(
+        self, tool_call: JsonObject, config: JsonObject, *, context: JsonObject | None = None
+    ) -> EventStream[Any]:
+        """Run one call and yield what the tool itself yields, its result included.
+
+        A call that cannot be run yields nothing: `iter_tool_messages` tells why.
+
+        Raises:
+            ToolError: If the tool raised or took too long, at the point where it did.
+        """
+        return EventStream(self._tool_items_flow(tool_call, config, context))
+
+    async def execute_tool_calls_async(
+        self, tool_calls: Dicts, config: JsonObject, *, context: JsonObject | None = None
+    ) -> Dicts:
+        """Do what `execute_tool_calls` does, on the running event loop."""
+        return await call_async(self.tool_calls_flow(tool_calls, config, context=context))
+
+    def iter_tool_messages_async(
+        self,
+        tool_calls: Dicts,
+        config: JsonObject,
+        *,
+        cancellation: CancellationToken | None = None,
+        context: JsonObject | None = None,
+    ) -> AsyncEventStream[Any]:
+        """Do what `iter_tool_messages` does, on the running event loop."""
+        flow = self.tool_calls_flow(tool_calls, config, cancellation=cancellation, context=context)
+        return AsyncEventStream(flow)
+
+    def stream_tool_call_async(
+        self, tool_call: JsonObject, config: JsonObject, *, context: JsonObject | None = None
+    ) -> AsyncEventStream[Any]:
+        """Do what `stream_tool_call` does, on the running event loop."""
+        return AsyncEventStream(self._tool_items_flow(tool_call, config, context))
+
+    def tool_calls_flow(
+        self,
+        tool_calls: Dicts,
+        config: JsonObject,
+        *,
+        cancellation: CancellationToken | None = None,
+        context: JsonObject | None = None,
+    ) -> Flow[Dicts]:
+        """Return the running of tool calls as a flow, for layers that drive flows of their own."""
+        if not tool_calls:
+            return []
+        check_list("tool_calls", tool_calls)
+        resolution = yield from self._resolving(config, provider_optional=True)
+        host = self._tool_host(resolution, context, cancellation)
+        from agent_core.pipeline.tools import run_tool_calls
+
+        return (yield from run_tool_calls(host, tool_calls))
+
+    def tool_host(self, config: JsonObject) -> Flow[ToolHost]:
+        """Return, as a flow, what a batch of calls runs with, for layers that run calls one by one.
+
+        See `agent_core.pipeline.tools.run_tool_call`. Tools get their state once for all calls of it.
+        """
+        resolution = yield from self._resolving(config, provider_optional=True)
+        return self._tool_host(resolution, None, None)
+
+    def format_tool_call_preview(self, tool_call: JsonObject, config: JsonObject) -> JsonObject:
+        """Return the call's id and one line that tells a person what it will do."""
+        host = self._tool_host(self._resolve(config, provider_optional=True), None, None)
+        from agent_core.pipeline.tool_calls import preview_call
+
+        return preview_call(host, tool_call)
+
+    def format_tool_call_previews(self, tool_calls: Dicts, config: JsonObject) -> Dicts:
+        """Return a preview of each call."""
+        host = self._tool_host(self._resolve(config, provider_optional=True), None, None)
+        from agent_core.pipeline.tool_calls import preview_call
+
+        return [preview_call(host, tool_call) for tool_call in tool_calls if isinstance(tool_call, dict)]
+
+    def extract_tool_calls_from_messages(self, messages: Dicts) -> Dicts:
+        """Return the tool calls that assistant messages carry in their metadata."""
+        found: Dicts = []
+        for message in messages:
+            if isinstance(message, dict) and message.get("role") == "assistant":
+                metadata = message.get("metadata")
+                calls = metadata.get("tool_calls") if isinstance(metadata, dict) else None
+                found += [c for c in calls if isinstance(c, dict)] if isinstance(calls, list) else []
+        return found
+
+    def _tool_host(
+        self, resolution: Resolution, context: JsonObject | None, cancellation: CancellationToken | None
+    ) -> ToolHost:
+        from agent_core.pipeline.tool_calls import ToolHost
+
+        if cancellation is not None and not hasattr(cancellation, "add_callback"):
+            raise ArgumentTypeError(f"cancellation must be a token, not {type(cancellation).__name__}")
+        return ToolHost(
+            resolution=resolution,
+            table=gather_tools(resolution),
+            core=self,
+            cancellation=cancellation,
+            extra=check_context(context),
+        )
+
+    def _tool_items_flow(
+        self, tool_call: JsonObject, config: JsonObject, context: JsonObject | None
+    ) -> Flow[None]:
+        resolution = yield from self._resolving(config, provider_optional=True)
+        from agent_core.pipeline.tools import stream_tool_items
+
+        yield from stream_tool_items(self._tool_host(resolution, context, None), tool_call)

@@ -1,1 +1,0 @@
-"""`AgentCore`, part by part."""

@@ -1,0 +1,58 @@
+"""What all wire formats have in common: JSON objects, how an answer ended, how many tokens it took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypedDict, cast
+
+import orjson
+
+JsonObject = dict[str, Any]
+"""A JSON object as a provider sends or takes it: a message, an event, a body."""
+
+Dicts = list[JsonObject]
+
+Config = Mapping[str, Any]
+"""The settings of a request."""
+
+State = dict[str, Any]
+"""What a provider keeps while a request runs."""
+
+Ending = Literal["complete", "length", "tool_calls", "refusal", "filtered", "paused"]
+"""`complete`, cut by the `length` limit, waiting for `tool_calls`, a `refusal` of the model, `filtered`
+by the provider, or `paused` by it to be continued. Anything else is not an ending but an error: see
+`agent_provider_kit.failures`."""
+
+
+def decode_object(data: bytes) -> JsonObject:
+    """Return the JSON object that *data* is.
+
+    Raises:
+        ValueError: If it is something else.
+    """
+    decoded = orjson.loads(data)
+    if isinstance(decoded, dict):
+        return decoded
+    raise ValueError("it is not a JSON object")
+
+
+class Usage(TypedDict, total=False):
+    """What a turn used; a count that the provider did not give is absent.
+
+    `input_tokens` counts everything that was sent, cached or not.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+    cached_input_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+
+
+def make_usage(**counts: object) -> Usage:
+    """Return the counts that are whole numbers, with the total filled in."""
+    usage = {name: count for name, count in counts.items() if type(count) is int}
+    if "total_tokens" not in usage and "input_tokens" in usage and "output_tokens" in usage:
+        usage["total_tokens"] = usage["input_tokens"] + usage["output_tokens"]
+    return cast("Usage", usage)

@@ -1,0 +1,146 @@
+"""Before a call runs: what was decided about it, and what the gates say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from agent_runtime.answers import BLOCKED, REFUSED, given_result, refusal
+from agent_runtime.engine import finish, warn
+from agent_runtime.gates import Block, SetResult, Suspend, Verdict, rank
+from agent_runtime.phases import CallView, Phase
+from agent_runtime.suspension import Suspension
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent_core.pipeline.tool_calls import ReadyCall
+    from agent_core.steps import Flow
+    from agent_runtime.phases import PhaseView
+    from agent_runtime.run import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """A call to be answered.
+
+    Attributes:
+        number: Its place among the calls of its step.
+        suspension: What it waited for, when a run goes on.
+        ready: The call as the core runs it; None if no tool can.
+        refused: What the model reads in that case.
+    """
+
+    view: CallView
+    number: int = 0
+    suspension: Suspension | None = None
+    ready: ReadyCall | None = None
+    refused: dict[str, Any] | None = None
+
+    @property
+    def settled(self) -> tuple[str, ...]:
+        """Who has asked about the call and was answered with yes."""
+        waited = self.suspension
+        return () if waited is None else (*waited.settled, waited.owner)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call ended: with a message for the model, or waiting for a decision.
+
+    Attributes:
+        ran: True if the message is the tool's own answer.
+        seconds: For how long the tool ran.
+    """
+
+    message: dict[str, Any] | None = None
+    suspension: Suspension | None = None
+    ran: bool = False
+    seconds: float = 0.0
+
+
+def gated(run: Run, call: Pending) -> Flow[Outcome | None]:
+    """Return what becomes of a call in place of running it; None lets it run."""
+    settled = _by_decision(call)
+    if settled is not None:
+        return settled
+    yield from run.phase(Phase.TOOL_GATE, call=call.view)
+    if not run.agent.env.tool_gates:
+        return None
+    yield from run.settle_before(plugin for plugin, _ in run.agent.env.tool_gates)
+    answers: list[tuple[str, Verdict]] = []
+    for plugin, gate in run.agent.env.tool_gates:
+        verdict = yield from _ask(plugin, gate, _view_for(run, call, plugin))
+        if verdict is not None and not (isinstance(verdict, Suspend) and plugin in call.settled):
+            answers.append((plugin, verdict))
+    if not answers:
+        return None
+    plugin, verdict = min(answers, key=lambda answer: rank(answer[1]))
+    return _outcome(run, call, plugin, verdict)
+
+
+def suspension(run: Run, call: Pending, owner: str, asked: Mapping[str, Any]) -> Suspension:
+    """Return the note that a call waits, with an id that no other call of the run has."""
+    known = {name: asked[name] for name in asked if name in Suspension.__slots__ and asked[name] is not None}
+    return Suspension(
+        id=_waiting_id(run, call),
+        call_id=call.view.id,
+        tool=call.view.name,
+        call=call.view.raw,
+        owner=owner,
+        settled=call.settled,
+        **known,
+    )
+
+
+def _waiting_id(run: Run, call: Pending) -> str:
+    """Return an id; a call that waits once more gets another, since a decision counts for one question."""
+    if call.suspension is not None:
+        return f"{call.suspension.id}:{len(call.settled)}"
+    return f"{run.run_id}:{run.round}:{call.number}"
+
+
+def _by_decision(call: Pending) -> Outcome | None:
+    decision = call.view.decision
+    if decision is None or call.suspension is None:
+        return None
+    if not decision.approved and not getattr(call.view.tool, "takes_refusals", False):
+        why = f": {decision.reason}" if decision.reason else ""
+        return Outcome(refusal(call.view, REFUSED, f"the call was refused{why}"))
+    if call.suspension.mode == "use_decision":
+        return Outcome(given_result(call.view, decision.value))
+    return None
+
+
+def _view_for(run: Run, call: Pending, plugin: str) -> PhaseView:
+    """Return what a gate sees; of decisions only those about what it asked itself."""
+    view = call.view
+    if view.decision is not None and plugin not in call.settled:
+        view = replace(view, decision=None)
+    return run.view(Phase.TOOL_GATE, run.state, call=view)
+
+
+def _ask(plugin: str, gate: Any, view: Any) -> Flow[Verdict | None]:
+    """Return a gate's verdict; one that cannot give any blocks, since it may be what keeps people safe."""
+    try:
+        verdict = yield from finish(gate, view)
+    except Exception as error:  # noqa: BLE001 - a stranger's gate may raise anything
+        return (yield from _failed(plugin, f"raised {type(error).__name__}: {error}"))
+    if verdict is None or isinstance(verdict, (Block, Suspend, SetResult)):
+        return verdict
+    return (yield from _failed(plugin, f"answered {verdict!r}, not Block, Suspend, SetResult or None"))
+
+
+def _failed(plugin: str, how: str) -> Flow[Block]:
+    problem = f"the gate of plugin {plugin!r} {how}"
+    yield from warn(problem, plugin)
+    return Block(problem)
+
+
+def _outcome(run: Run, call: Pending, plugin: str, verdict: Verdict) -> Outcome:
+    if isinstance(verdict, Block):
+        return Outcome(refusal(call.view, BLOCKED, f"the call was not allowed: {verdict.reason}"))
+    if isinstance(verdict, SetResult):
+        return Outcome(given_result(call.view, verdict.result, is_error=verdict.is_error))
+    asked = {name: getattr(verdict, name) for name in Suspend.__slots__}
+    return Outcome(suspension=suspension(run, call, plugin, asked))

@@ -1,0 +1,302 @@
+"""The actions that plugins offer, as the chat names them, and the forms for their inputs.
+
+Inputs are asked for one by one, or given on one line as `name=value`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent_core import ActionInputError, AgentError
+from agent_core.actions import Action
+from agent_terminal_app.chat.agent import who_answers
+from agent_terminal_app.chat.rendering.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from agent_core.actions import ActionInput
+    from agent_terminal_app.chat.conversation import Conversation
+
+_WORDS = {
+    **dict.fromkeys(("y", "yes", "true", "on", "1"), True),
+    **dict.fromkeys(("n", "no", "false", "off", "0"), False),
+}
+_EMPTY = '""'
+_EXPECTED = {
+    "integer": "write a whole number, such as 3",
+    "number": "write a number, such as 3 or 0.5",
+    "boolean": "write yes or no",
+    "array": 'write a JSON list, such as ["a", "b"]',
+    "object": 'write a JSON object, such as {"a": 1}',
+}
+
+
+class Unreadable(ValueError):
+    """What was typed is not what the field takes; the message says what to type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One input as the user fills it in.
+
+    Attributes:
+        wanted: What the action takes.
+        label: What it is called.
+        default: What an empty line means; None for nothing.
+    """
+
+    wanted: ActionInput
+    label: str
+    default: Any = None
+
+    @classmethod
+    def of(cls, wanted: ActionInput, *, label: str = "", default: Any = None) -> Field:
+        """Return the field of an input; a label and a default that are known here count more than its own."""
+        own = wanted.default if default is None else default
+        return cls(wanted, one_line(label or wanted.label or wanted.name), own)
+
+    @property
+    def question(self) -> str:
+        """What the user is asked: the name, what can be typed, and what an empty line means."""
+        about = one_line(self.wanted.description)
+        return f"{self.label} ({self._kind}; {self._when_empty})" + (f": {about}" if about else "")
+
+    def read(self, typed: str) -> Any:
+        """Return the value that was typed; None for none.
+
+        Raises:
+            Unreadable: If the input does not take it.
+        """
+        text = typed.strip()
+        if not text:
+            if self.default is None and self.wanted.required:
+                raise Unreadable(f"{self.label} is needed: type something, or press Esc to leave")
+            return self.default
+        value = self._chosen(text) if self.wanted.enum else _value(self.wanted.type, typed)
+        problem = self.wanted.problem_with(value)
+        if problem is not None:
+            raise Unreadable(f"{self.label}: {problem}")
+        return value
+
+    @property
+    def _kind(self) -> str:
+        if not self.wanted.enum:
+            return {"string": "text", "boolean": "yes or no", "any": "anything"}.get(
+                self.wanted.type, self.wanted.type
+            )
+        if not self._is_numbered:
+            return "one of " + ", ".join(map(_written, self.wanted.enum))
+        return ", ".join(f"[{number}] {_written(one)}" for number, one in enumerate(self.wanted.enum, 1))
+
+    @property
+    def _when_empty(self) -> str:
+        if self.default is not None:
+            return f"Enter for {_written(self.default)}"
+        return "needed" if self.wanted.required else "Enter for none"
+
+    @property
+    def _is_numbered(self) -> bool:
+        """Whether choices have numbers; where they are numbers themselves, that would only confuse."""
+        return not any(str(one).lstrip("-").isdecimal() for one in self.wanted.enum)
+
+    def _chosen(self, text: str) -> Any:
+        for one in self.wanted.enum:
+            if text in (str(one), _written(one)):
+                return one
+        if self._is_numbered and text.isdecimal() and 1 <= int(text) <= len(self.wanted.enum):
+            return self.wanted.enum[int(text) - 1]
+        raise Unreadable(f"{self.label}: {one_line(text, 40)!r} is none of {self._kind}")
+
+
+async def fill_in(
+    fields: Iterable[Field],
+    ask: Callable[[str], Awaitable[str | None]],
+    tell: Callable[[str], None],
+) -> dict[str, Any] | None:
+    """Ask for each field until it can be read, and return the values; None if the user leaves the form."""
+    values: dict[str, Any] = {}
+    for one in fields:
+        while (typed := await ask(one.question)) is not None:
+            try:
+                value = one.read(typed)
+            except Unreadable as problem:
+                tell(str(problem))
+                continue
+            if value is not one.wanted.default:  # which the action knows by itself
+                values[one.wanted.name] = value
+            break
+        else:
+            return None
+    return values
+
+
+def read_inline(action: Action, text: str) -> dict[str, Any]:
+    """Return the values that were given as `name=value`; quotes hold spaces together.
+
+    Raises:
+        ActionInputError: If one cannot be read, or names no input.
+    """
+    values: dict[str, Any] = {}
+    for word in _split(action, text):
+        name, equals, typed = word.partition("=")
+        wanted = action.inputs.get(name)
+        if not equals or wanted is None:
+            raise ActionInputError(action.id, one_line(name, 40), f"no such input; {_takes(action)}")
+        try:
+            values[name] = Field.of(wanted).read(typed or _EMPTY)
+        except Unreadable as problem:
+            raise ActionInputError(action.id, name, str(problem)) from None
+    return values
+
+
+def _split(action: Action, text: str) -> Sequence[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        problem = f"a quote is not closed; {_takes(action)}"
+        raise ActionInputError(action.id, one_line(text, 40), problem) from None
+
+
+def _takes(action: Action) -> str:
+    if not action.inputs:
+        return "it takes nothing"
+    names = ", ".join(one_line(name) for name in action.inputs)
+    return f'write {next(iter(action.inputs))}=VALUE, with spaces in "quotes"; it takes {names}'
+
+
+def _value(kind: str, typed: str) -> Any:
+    """Return what was typed as a value of a type; text stays as it is."""
+    text = typed.strip()
+    if kind in ("string", "any") and text == _EMPTY:
+        return ""
+    if kind == "string":
+        return typed
+    value = _WORDS.get(text.lower()) if kind == "boolean" else _parsed(text)
+    if kind == "any":
+        return typed if value is None else value
+    if value is None or isinstance(value, str):
+        raise Unreadable(f"{one_line(text, 40)!r} cannot be read: {_EXPECTED[kind]}")
+    return value
+
+
+def _parsed(text: str) -> Any:
+    """Return JSON as a value; None if it is none, or one that no input takes."""
+    try:
+        return json.loads(text, parse_constant=lambda _name: None)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return one_line(value if isinstance(value, str) else json.dumps(value, default=str), 60)
+
+
+def missing(action: Action, given: Mapping[str, Any]) -> list[ActionInput]:
+    """Return the inputs that must be given and were not."""
+    return [
+        one
+        for one in action.inputs.values()
+        if one.required and one.default is None and one.name not in given
+    ]
+
+
+_LAST = 1_000_000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """An action that the user can ask for.
+
+    Attributes:
+        action: The action.
+        label: What it is called.
+        order: Where it stands among others; the least comes first.
+        input_labels: What its inputs are called in the dialog that its plugin wants, by name.
+    """
+
+    action: Action
+    label: str
+    order: float = _LAST
+    input_labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"{self.action.plugin}.{self.action.id}"
+
+    @property
+    def about(self) -> str:
+        """One line about it."""
+        said = one_line(self.action.description, 80)
+        return f"{one_line(self.label, 40)}: {said}" if said else one_line(self.label, 40)
+
+    @property
+    def is_of_application(self) -> bool:
+        """Whether it serves the whole application, and not one session."""
+        return self.action.owner == "application"
+
+    @property
+    def needs_session(self) -> bool:
+        """Whether something must have been said before; its plugin may say that no session matters to it."""
+        return not self.is_of_application and self.action.extra.get("without_session") is not True
+
+
+async def find_offers(conversation: Conversation) -> list[Offer]:
+    """Return what can be asked for now; without a session, what its agent's plugins will offer in one."""
+    app, session_id = conversation.app, conversation.session_id
+    given = await app.get_actions_async(session_id)
+    elements = await app.get_ui_elements_async()
+    try:
+        who = await who_answers(conversation)
+        settings = dict(who.config)
+        if session_id is None:
+            given += await asyncio.to_thread(who.core.get_session_actions, settings)
+        elements += await asyncio.to_thread(who.core.get_ui_schema, settings)
+    except AgentError:  # an agent that cannot run takes nothing from the plugins of the application
+        if session_id is not None:
+            raise
+    shown = {(one.get("plugin"), one.get("action_id")): one for one in reversed(elements)}
+    offers = [_offer(one, shown.get((one["plugin"], one["id"]), {})) for one in given]
+    return sorted((one for one in offers if one.action.is_manual), key=lambda one: one.order)
+
+
+def by_name(offers: Iterable[Offer], taken: Collection[str] = ()) -> dict[str, Offer]:
+    """Return offers by what can be typed: their whole names, and their ids where these mean only one."""
+    known = list(offers)
+    ids = Counter(offer.action.id for offer in known)
+    short = {one.action.id: one for one in known if ids[one.action.id] == 1 and one.action.id not in taken}
+    return {**short, **{offer.name: offer for offer in known}}  # no id can pass for another's whole name
+
+
+def shortest_names(offers: Iterable[Offer], taken: Collection[str] = ()) -> list[tuple[str, str]]:
+    """Return each offer once, by the shortest name that means it, with a line about it."""
+    known = list(offers)
+    named = by_name(known, taken)
+    return [(one.action.id if named.get(one.action.id) is one else one.name, one.about) for one in known]
+
+
+def _offer(definition: Mapping[str, Any], element: Mapping[str, Any]) -> Offer:
+    own = {key: value for key, value in definition.items() if key not in ("plugin", "action_owner")}
+    action = Action.from_dict(own, plugin=definition["plugin"], owner=definition["action_owner"])
+    label, order = element.get("label"), element.get("order")
+    return Offer(
+        action=action,
+        label=label if isinstance(label, str) and label else action.label,
+        order=float(order) if isinstance(order, int | float) else _LAST,
+        input_labels=_dialog_labels(element.get("dialog")),
+    )
+
+
+def _dialog_labels(dialog: Any) -> dict[str, str]:
+    inputs = dialog.get("inputs") if isinstance(dialog, Mapping) else None
+    listed = inputs if isinstance(inputs, Sequence) and not isinstance(inputs, str) else ()
+    pairs = [(one.get("name"), one.get("label")) for one in listed if isinstance(one, Mapping)]
+    return {name: label for name, label in pairs if isinstance(name, str) and isinstance(label, str)}

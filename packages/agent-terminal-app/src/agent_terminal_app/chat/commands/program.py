@@ -1,0 +1,231 @@
+"""`/config`, `/setup`, `/help`, `/doctor`, `/quit`: the program itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from agent_app.defaults import read_model
+from agent_core import AgentError
+from agent_runtime import ModelSpec
+from agent_terminal_app.application import application_config, catalogue_of, open_quietly
+from agent_terminal_app.chat.commands.models import use_model
+from agent_terminal_app.chat.commands.offers import find_offers, shortest_names
+from agent_terminal_app.chat.commands.registry import (
+    ALIASES,
+    COMMANDS,
+    GROUPS,
+    Quit,
+    Talk,
+    command,
+    find_command,
+    still_working,
+)
+from agent_terminal_app.chat.rendering.text import one_line
+from agent_terminal_app.errors import CommandError
+from agent_terminal_app.first_run.ask import choose_by_typing
+from agent_terminal_app.first_run.dialogue import set_up
+from agent_terminal_app.health import check_terminal, checks, look_at_all, report_lines
+from agent_terminal_app.keys import KeyLookup, KeyStore, with_keys
+from agent_terminal_app.settings import unset_value
+from agent_terminal_app.settings.keypaths import find_value, leaves, literal, read_way, readings, spell
+from agent_terminal_app.settings.plugins import set_checked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from agent_terminal_app.application import Opened
+    from agent_terminal_app.chat.conversation import Conversation
+
+
+def _choices(_conversation: Conversation, _typed: str) -> list[tuple[str, str]]:
+    settings = open_quietly().settings
+    return [(spell(place), f"{literal(leaf)} now") for place, leaf in leaves(settings.values)]
+
+
+@command(
+    "config",
+    "show settings, or change one",
+    group="The program",
+    takes="[KEY | KEY=VALUE | unset KEY]",
+    choices=_choices,
+)
+async def config(talk: Talk, rest: str) -> None:
+    """Show all settings and where each comes from, or those below a key; KEY=VALUE changes one in your file.
+
+    Keys have dots, as in `ui.theme=dark`. A value that cannot be right is refused. A change counts from the
+    next start on; /model changes the model of this session at once.
+    """
+    verb, _, more = rest.partition(" ")
+    if verb == "unset":
+        await _change(talk, _unset, more.strip())
+    elif "=" in rest:
+        key, _, value = (more if verb == "set" else rest).partition("=")
+        await _change(talk, _set, key.strip(), value.strip())
+    elif verb == "set":
+        raise AgentError("use /config KEY=VALUE, for example /config ui.theme=dark")
+    else:
+        for line in await asyncio.to_thread(_shown, more.strip() if verb == "get" else rest):
+            talk.line(line)
+
+
+async def _change(talk: Talk, change: Callable[..., Path], key: str, *value: str) -> None:
+    path = await asyncio.to_thread(change, key, *value)
+    talk.note(f"Changed {path}; it takes effect at the next start of `agent`.")
+    for line in await asyncio.to_thread(_now, key):
+        talk.line(line)
+    if key in ("model", "default_agent"):
+        talk.note(f"/{'model' if key == 'model' else 'agent'} changes this session at once.")
+
+
+def _shown(key: str) -> list[str]:
+    """Return the lines of all settings, or of those below a key."""
+    settings = open_quietly().settings
+    way = read_way(key) if key else ()
+    value = find_value(settings.values, way)
+    found = leaves(value, way) if isinstance(value, Mapping) else [(way, value)]
+    lines = [(spell(place), literal(leaf)) for place, leaf in found]
+    return [f"{name} = {leaf}   # {settings.origins.get(name, 'several places')}" for name, leaf in lines]
+
+
+def _now(key: str) -> list[str]:
+    """Return what holds at the next start; another place may say more than the user's file."""
+    try:
+        return _shown(key)
+    except CommandError:
+        return []
+
+
+def _set(key: str, value: str) -> Path:
+    paths = open_quietly().paths
+    refusals: list[CommandError] = []
+    for reading in readings(value):
+        try:
+            return set_checked(paths, key, reading)
+        except CommandError as error:
+            refusals.append(error)
+    raise refusals[0]
+
+
+def _unset(key: str) -> Path:
+    return unset_value(open_quietly().paths, key)
+
+
+_CHOICE = "Number or name (Enter: 1; Esc leaves it)"
+
+
+@command("setup", "connect a model", group="The program", idle=True)
+async def setup(talk: Talk, _rest: str) -> None:
+    """Connect a model: a provider, a server of your own, or the embedded one.
+
+    What is there already is found: keys in the environment, stored keys, servers on this machine. It counts
+    for every later start, and for this session from your next message on.
+    """
+    opened = await asyncio.to_thread(open_quietly)
+    outcome = await set_up(ChatAsk(talk), opened)
+    if outcome.changed:
+        await asyncio.to_thread(_declare, talk, opened.again(), outcome.model)
+        await use_model(talk, outcome.model)
+
+
+class ChatAsk:
+    """Asks through the prompt of the chat, as dialogues of the first run want to be asked."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+
+    async def choose(self, title: str, options: Sequence[str]) -> int | None:
+        """Show a list and read a number, or a part of a name."""
+        return await choose_by_typing(title, options, tell=self.tell, read=partial(self.line, _CHOICE))
+
+    async def secret(self, prompt: str) -> str | None:
+        """Read a key, which is neither shown nor kept among what was typed."""
+        return await self._talk.ask(prompt.rstrip(), hidden=True)
+
+    async def line(self, prompt: str) -> str | None:
+        return await self._talk.ask(prompt.rstrip())
+
+    def tell(self, text: str) -> None:
+        for line in text.splitlines():
+            self._talk.line(line)
+
+
+def _declare(talk: Talk, opened: Opened, name: str) -> None:
+    """Make a model known to the application that runs: it was written into the settings just now."""
+    config = with_keys(application_config(opened.settings), KeyLookup(KeyStore(opened.paths)))
+    model = ModelSpec.from_dict({**config["models"].get(name, read_model(name)), "id": name})
+    catalogue_of(talk.app).set_model(model)
+
+
+_GROUP = "The program"
+_INDENT, _KEYS = 2, 30
+_STATUS = 6
+"""How wide the column is in which a finding has its status."""
+
+_STYLES = {"WARN": "bold", "FAIL": "red"}
+
+
+@command("help", "list the commands, or explain one", group=_GROUP, takes="[NAME]")
+async def help_(talk: Talk, rest: str) -> None:
+    """List the commands and the keys; with a name, explain that command."""
+    if rest:
+        await _explain(talk, rest.removeprefix("/"))
+        return
+    for group in GROUPS:
+        talk.line(group, "heading")
+        for one in COMMANDS.values():
+            if one.group == group:
+                talk.row(f"  /{one.name:<12}", one.about)
+    actions = shortest_names(await find_offers(talk.conversation), COMMANDS)
+    if actions:
+        talk.line("Actions of plugins", "heading")
+    for name, about in actions:
+        talk.row(f"  /{name:<22}", about)
+    talk.line("Keys", "heading")
+    for keys, about in talk.conversation.keys.rows():
+        talk.row(f"  {keys:<{_KEYS}}", about)
+    talk.note("/help NAME explains a command; keys.toml changes keys (`agent doctor` says where it is).")
+
+
+@command("doctor", "look for what is wrong", group=_GROUP)
+async def doctor(talk: Talk, _rest: str) -> None:
+    """Look for what is wrong with the program and its settings, and say what to do about it."""
+    terminal = partial(check_terminal, of_chat=True, color=talk.screen.color)
+    async with still_working(talk.note, "looking"):
+        findings = await asyncio.to_thread(look_at_all, checks(terminal))
+    for finding in findings:
+        for line in report_lines(finding):
+            talk.line(line, _STYLES.get(finding.status, ""), hang=_STATUS)
+
+
+@command("quit", "leave; everything is kept", group=_GROUP, alias="exit")
+def quit_(_talk: Talk, _rest: str) -> None:
+    """Leave. Everything is kept: `agent chat --session ID` or /resume goes on."""
+    raise Quit
+
+
+async def _explain(talk: Talk, name: str) -> None:
+    found = await find_command(talk, name)
+    if found is None:
+        raise AgentError(f"there is no command /{one_line(name, 60)}: /help lists them")
+    others = [alias for alias, meant in ALIASES.items() if meant == found.name]
+    also = f"   (also /{', /'.join(others)})" if others else ""
+    talk.line(f"{found.usage}{also}", "bold")
+    talk.line(found.about)
+    for line in _reflowed(found.details, talk.screen.width):
+        talk.line(f"  {line}".rstrip(), hang=_INDENT)
+
+
+def _reflowed(text: str, width: int | None) -> list[str]:
+    """Return the lines of a text; where there is a width, each paragraph is one line, to be wrapped again."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        goes_on = bool(lines and lines[-1] and line) and not line.startswith(" ")
+        if width is not None and goes_on and not lines[-1].startswith(" "):
+            lines[-1] = f"{lines[-1]} {line}"
+        else:
+            lines.append(line)
+    return lines

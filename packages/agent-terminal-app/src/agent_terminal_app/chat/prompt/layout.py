@@ -1,0 +1,265 @@
+"""The rows around the prompt: opened folds, current work, waiting messages, completions, the status line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.application import get_app
+from prompt_toolkit.filters import Condition, has_completions, is_done
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
+from prompt_toolkit.layout import (
+    CompletionsMenu,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    VerticalAlign,
+    Window,
+)
+from prompt_toolkit.layout.controls import BufferControl
+from prompt_toolkit.layout.processors import (
+    ConditionalProcessor,
+    PasswordProcessor,
+    Processor,
+    Transformation,
+    TransformationInput,
+)
+from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import SearchToolbar
+
+from agent_core.clean_text import mask
+from agent_terminal_app.chat.keymap import KeyMap
+from agent_terminal_app.chat.rendering.folds import fold_lines
+from agent_terminal_app.chat.rendering.text import (
+    cells,
+    cut_place,
+    first_style,
+    fitted,
+    unstyled,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from prompt_toolkit.buffer import Buffer
+
+    from agent_terminal_app.chat.loop import Chat
+    from agent_terminal_app.chat.rendering.folds import Fold, Folds
+
+
+class Pane:
+    """The fold that is open, if one is.
+
+    Args:
+        keys: What opens, scrolls and closes it.
+    """
+
+    def __init__(self, keys: KeyMap | None = None) -> None:
+        self._keys = keys or KeyMap.usual()
+        self._fold: Fold | None = None
+        self._offset = 0
+        self._made: tuple[tuple[int, int, int], str, list[str]] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._fold is not None
+
+    def open_next(self, folds: Folds) -> None:
+        """Open the last fold; if one is open, the one before it; behind the first one, none."""
+        self._fold = folds.find() if self._fold is None else folds.before(self._fold.number)
+        self._offset = 0
+
+    def close(self) -> None:
+        self._fold = None
+
+    def scroll(self, rows: int) -> None:
+        self._offset = max(0, self._offset + rows)
+
+    def lines(self, width: int, height: int, *, color: bool) -> list[str]:
+        """Return the lines that are seen, within bounds, and how to see others."""
+        if self._fold is None:
+            return []
+        title, rows = self._rows(self._fold, width, color=color)
+        room = max(height - 2, 1)
+        self._offset = min(self._offset, max(0, len(rows) - room))
+        seen = rows[self._offset : self._offset + room]
+        first, last = self._offset + 1, self._offset + len(seen)
+        place = f"lines {first}-{last} of {len(rows)} · " if len(rows) > room else ""
+        return [title, *seen, fitted(f"{place}{self._how()}", width)]
+
+    def _how(self) -> str:
+        keys = self._keys
+        older = f"{keys.first('open')} older, " if keys.first("open") else ""
+        scroll = f"{keys.first('scroll_up')} {keys.first('scroll_down')}".strip()
+        return f"{older}{f'{scroll} scroll, ' if scroll else ''}{keys.first('stop')} closes"
+
+    def _rows(self, fold: Fold, width: int, *, color: bool) -> tuple[str, list[str]]:
+        """Return a fold as rows; they are made once, since they are drawn again and again."""
+        key = (fold.number, fold.size, width)
+        if self._made is None or self._made[0] != key:
+            title, *body = fold_lines(fold, width=width, color=color)
+            self._made = (key, title, [row for line in body for row in _rows(line, width)])
+        return self._made[1], self._made[2]
+
+
+def _rows(line: str, width: int) -> list[str]:
+    """Return a line cut into rows; its style goes on from row to row."""
+    plain = unstyled(line)
+    if cells(plain) <= width:
+        return [line]
+    style, rows = first_style(line), []
+    while plain and (place := cut_place(plain, width)):
+        rows.append(f"{style}{plain[:place]}\x1b[0m" if style else plain[:place])
+        plain = plain[place:]
+    return rows
+
+
+STYLE = Style.from_dict(
+    {
+        "around": "dim",
+        "prompt": "bold",
+        "completion-menu": "noinherit",
+        "completion-menu.completion": "noinherit",
+        "completion-menu.completion.current": "noinherit reverse",
+        "completion-menu.meta.completion": "noinherit dim",
+        "completion-menu.meta.completion.current": "noinherit reverse",
+        "scrollbar.background": "noinherit",
+        "scrollbar.button": "noinherit",
+        "scrollbar.arrow": "noinherit",
+    }
+)
+_MOST_DOING = 4
+_MENU = 8
+_PROMPT, _CONTINUED = "» ", "  "
+
+
+def toolbar(chat: Chat, width: int) -> str:
+    """Return the last line: the state, the mode if edits are not asked about, as many meters as fit."""
+    conversation = chat.conversation
+    parts, kept = [_state(chat)], 1
+    if conversation is not None:
+        mode = ["edits allowed"] if conversation.edits.allowed else []
+        parts, kept = [*mode, *parts, *conversation.meters.parts()], 1 + len(mode)
+    while len(parts) > kept and cells(" · ".join(parts)) > width - 1:
+        parts.pop()
+    return fitted(" · ".join(parts), width - 1)
+
+
+def _state(chat: Chat) -> str:
+    if chat.asks_for_a_line:
+        hidden = ", it is not shown" if chat.asks_for_a_secret else ""
+        return f"type your answer{hidden} · Esc leaves it"
+    if chat.progress.running:
+        return chat.progress.state()
+    if chat.busy:
+        return "working · Esc stops"
+    if chat.conversation is None:
+        return "starting …"
+    if chat.asking:
+        return "your answer? · Esc: no"
+    return f"ready · {chat.keys.first('help')} help" if chat.keys.first("help") else "ready · /help"
+
+
+def _hiding(chat: Chat) -> Processor:
+    """Return what hides the typed text, except its length, while a secret is asked for."""
+    return ConditionalProcessor(PasswordProcessor(), Condition(lambda: chat.asks_for_a_secret))
+
+
+class ShowUnseen(Processor):
+    """Shows that there is a character where one would see nothing, or text that is turned around."""
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """Put a mark in the place of each."""
+        typed = transformation_input.fragments
+        shown: StyleAndTextTuples = [(style, mask(text)) for style, text, *_ in typed]
+        return Transformation(shown)
+
+
+class PromptLayout:
+    """Everything around the prompt.
+
+    Args:
+        chat: What is shown.
+        buffer: What is typed.
+        color: Whether styles are wanted.
+    """
+
+    def __init__(self, chat: Chat, buffer: Buffer, *, color: bool) -> None:
+        self._chat = chat
+        self._color = color
+        self.pane = Pane(chat.keys)
+        self.search = SearchToolbar()
+        self.prompt = Window(
+            BufferControl(
+                buffer,
+                input_processors=[ShowUnseen(), _hiding(chat)],
+                include_default_input_processors=True,
+                search_buffer_control=self.search.control,
+                preview_search=True,
+            ),
+            height=lambda: Dimension(min=1, max=max(1, _size()[1] // 2)),
+            wrap_lines=True,
+            dont_extend_height=True,
+            get_line_prefix=_prefix,
+        )
+
+    def layout(self) -> Layout:
+        """Return where everything is: what goes on above the prompt, what helps below it."""
+        here = ~is_done
+        rows = HSplit(
+            [
+                _lines(self._pane_lines, style=""),
+                _lines(self.doing, style="class:around"),
+                _lines(self.waiting, style="class:around"),
+                ConditionalContainer(self.prompt, filter=here),
+                self.search,
+                ConditionalContainer(
+                    CompletionsMenu(max_height=_MENU, scroll_offset=1), filter=has_completions
+                ),
+                ConditionalContainer(
+                    Window(FormattedTextControl(self._toolbar), height=1, style="class:around"), filter=here
+                ),
+            ],
+            align=VerticalAlign.TOP,
+        )
+        return Layout(rows, focused_element=self.prompt)
+
+    def seen(self) -> tuple[object, ...]:
+        """Return everything that may change by itself, to be compared with what was drawn."""
+        return tuple(self.doing()), tuple(self.waiting()), toolbar(self._chat, _size()[0]), self.pane.is_open
+
+    def doing(self) -> list[str]:
+        """Return the current work, one line each."""
+        return [fitted(line, _size()[0] - 1) for line in self._chat.progress.lines()[:_MOST_DOING]]
+
+    def waiting(self) -> list[str]:
+        """Return what waits, one line each."""
+        return [fitted(line, _size()[0] - 1) for line in self._chat.waiting_lines()]
+
+    def _pane_lines(self) -> list[str]:
+        width, height = _size()
+        return self.pane.lines(width - 1, height * 2 // 3, color=self._color)
+
+    def _toolbar(self) -> str:
+        return toolbar(self._chat, _size()[0])
+
+
+def _size() -> tuple[int, int]:
+    size = get_app().output.get_size()
+    return size.columns, size.rows
+
+
+def _prefix(line: int, wrap: int) -> StyleAndTextTuples:
+    return [("class:prompt", _PROMPT if line == 0 and wrap == 0 else _CONTINUED)]
+
+
+def _lines(lines: Callable[[], list[str]], *, style: str) -> ConditionalContainer:
+    """Return a window for lines that come and go."""
+    shown = Window(
+        FormattedTextControl(lambda: ANSI("\n".join(lines()))),
+        height=lambda: Dimension.exact(len(lines())),
+        style=style,
+        dont_extend_height=True,
+    )
+    return ConditionalContainer(shown, filter=~is_done & Condition(lambda: bool(lines())))

@@ -1,0 +1,291 @@
+"""The prompt: always there, with keys, completion and history, below the conversation.
+
+It is an application that draws a few rows below what was written, never the whole terminal. Lines that are
+sent are handed to the chat one after the other, so that typing goes on while they are processed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import termios
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from prompt_toolkit.output.color_depth import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from agent_terminal_app.chat.prompt.input_line import InputLine, Line
+from agent_terminal_app.chat.prompt.keys import LONGEST_PASTE, chat_keys, open_keyboard
+from agent_terminal_app.chat.prompt.layout import STYLE, PromptLayout
+from agent_terminal_app.chat.prompt.pager import Pager
+from agent_terminal_app.chat.prompt.screen import PromptApplication, PromptScreen, Redraw
+from agent_terminal_app.chat.rendering.renderer import Remarks
+from agent_terminal_app.chat.rendering.screen import on_signals, prints_as_lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from prompt_toolkit.application import Application
+
+    from agent_terminal_app.chat.loop import Chat
+
+__all__ = ["Prompt", "PromptScreen", "run_prompt"]
+
+_ESCAPE = 0.04
+"""For how many seconds an Esc may still be the beginning of another key."""
+
+_TWICE = 0.8
+"""Within how many seconds a second Esc belongs to the first."""
+
+_CHORD = 1.0
+"""For how many seconds the first of two keys, as Ctrl+X Ctrl+E, waits for the second."""
+
+_PATIENCE = 5.0
+"""For how many seconds the agent may tidy up at the end."""
+
+_HUNG_UP, _INTERRUPTED = 129, 130
+
+
+class Prompt:
+    """The prompt of one chat.
+
+    Args:
+        chat: What takes the lines.
+        screen: Where everything is shown that is not the prompt.
+        history: Where what was typed is kept; None for nowhere.
+
+    Attributes:
+        chat: What takes the lines.
+        line: What is typed.
+        layout: What stands around it.
+        code: The exit code.
+    """
+
+    def __init__(self, chat: Chat, screen: PromptScreen, history: Path | None) -> None:
+        self.chat = chat
+        self.code = 0
+        self.line = InputLine(chat, history)
+        self.layout = PromptLayout(chat, self.line.buffer, color=screen.color)
+        self._screen = screen
+        self._remarks = Remarks(screen)
+        self._lines: asyncio.Queue[Line] = asyncio.Queue()
+        self._taking: asyncio.Task[None] | None = None
+        self._escaped = 0.0
+        self._application = self._make_application()
+        self._pager = Pager(self._application, screen)
+        self._redraw = Redraw(self.layout.seen, self._application.invalidate, lambda: chat.progress.running)
+        self._application.before_render += lambda _application: self._redraw.is_drawn()
+
+    def _make_application(self) -> Application[None]:
+        application = PromptApplication(
+            layout=self.layout.layout(),
+            style=STYLE,
+            key_bindings=chat_keys(self, self.chat.keys),
+            color_depth=ColorDepth.DEPTH_4_BIT if self._screen.color else ColorDepth.DEPTH_1_BIT,
+            erase_when_done=True,
+            input=open_keyboard(),
+            output=open_terminal(),
+        )
+        application.ttimeoutlen = _ESCAPE
+        application.key_processor.after_key_press += lambda _keys: self._be_quick_with_escape()
+        return application
+
+    def _be_quick_with_escape(self) -> None:
+        """Let an Esc count at once that nothing followed: the keyboard has waited for that already."""
+        begun = self._application.key_processor.key_buffer
+        only_escape = len(begun) == 1 and begun[0].key == "escape"
+        self._application.timeoutlen = _ESCAPE / 5 if only_escape else _CHORD
+
+    async def run(self) -> None:
+        """Read lines until the user leaves, or the terminal is gone.
+
+        Raises:
+            AgentError: If the application cannot be opened.
+            EOFError: If the terminal is gone.
+        """
+        self.chat.start().add_done_callback(self._opened)
+        self.chat.changed = self._redraw.look_again
+        self._screen.attach(self._application, asyncio.get_running_loop())
+        helpers = [asyncio.create_task(self._take_lines()), asyncio.create_task(self._leave_when_asked())]
+        for helper in helpers:
+            helper.add_done_callback(self._ended)
+        try:
+            await self._application.run_async(set_exception_handler=False, handle_sigint=False)
+        finally:
+            self.chat.changed = lambda: None
+            self._redraw.stop()
+            for helper in helpers:
+                helper.cancel()
+            self._screen.detach()
+
+    def _opened(self, opening: asyncio.Task[Any]) -> None:
+        self._ended(opening)
+        if self.chat.conversation is not None:
+            self.chat.conversation.fill = self.line.fill
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        """End the prompt with the error of a task that runs alongside it, if there is one."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None and self._is_there:
+            self._application.exit(exception=error)
+
+    @property
+    def _is_there(self) -> bool:
+        return self._application.is_running and not self._application.is_done
+
+    # What the keys do
+
+    def send(self, *, queue: bool = False) -> None:
+        """Send what is typed."""
+        line = self.line.take(queue=queue)
+        if line.secret:
+            self.line.forget()
+        self._lines.put_nowait(line)
+
+    def run_command(self, command: str) -> None:
+        """Run a command without typing it."""
+        self._lines.put_nowait(Line(command, command))
+
+    def interrupt(self) -> bool:
+        """Stop the current work, also a line that waits for the application; False if there is nothing."""
+        if self.chat.conversation is None and self._taking is not None:
+            return self._taking.cancel()
+        was_hidden = self.chat.asks_for_a_secret
+        stopped = self.chat.interrupt()
+        if was_hidden:  # what was begun would be seen now
+            self.line.forget()
+        return stopped
+
+    def escape(self) -> None:
+        """Close what is open, else stop the current work; pressed twice with nothing typed, rewind."""
+        last, self._escaped = self._escaped, 0.0
+        if self.line.buffer.complete_state is not None:
+            self.line.buffer.cancel_completion()
+        elif self.layout.pane.is_open:
+            self.layout.pane.close()
+        elif not self.interrupt() and not self.line.buffer.text:
+            now = time.monotonic()
+            if now - last < _TWICE:
+                self.run_command("/rewind")
+            else:
+                self._escaped = now
+
+    def end_by_signal(self, code: int) -> None:
+        """End the prompt, unless the signal is Ctrl+C in a pager, which is for the pager."""
+        if not (self._pager.is_open and code == _INTERRUPTED):
+            self.leave(code)
+
+    def leave(self, code: int = 0) -> None:
+        """End the prompt, and the pager that has the terminal."""
+        self.code = code
+        self._pager.stop()
+        if self._is_there:
+            self._application.exit()
+
+    def take_back(self) -> None:
+        """Take the last message back that waits."""
+        self._application.create_background_task(self._take_back())
+
+    async def _take_back(self) -> None:
+        if text := await self.chat.take_back():
+            self.line.fill(text)
+        self._application.invalidate()
+
+    def next_mode(self) -> None:
+        """Ask before edits from now on, or do not, as soon as there is anything to ask about."""
+        if self.chat.conversation is not None:
+            self._application.create_background_task(self.chat.next_mode())
+
+    def show_transcript(self) -> None:
+        """Show the whole session in a pager."""
+        conversation = self.chat.conversation
+        if conversation is None or conversation.session_id is None:
+            self._remarks.note("nothing has been said yet")
+        else:
+            self._pager.show(conversation.app, conversation.session_id)
+
+    def paste(self, text: str) -> None:
+        self.line.paste(text)
+        if len(text) >= LONGEST_PASTE:
+            limit = f"only the first {LONGEST_PASTE:,} characters are pasted"
+            self._remarks.note(f"{limit}; a file can be attached: @FILE")
+
+    def edit(self) -> None:
+        """Edit what is typed in an editor; lines that come in between are shown afterwards."""
+        self._screen.hold()
+        self.line.buffer.open_in_editor().add_done_callback(lambda _task: self._screen.release())
+
+    # What happens alongside the keys
+
+    async def _take_lines(self) -> None:
+        """Hand the lines over, one after the other."""
+        while True:
+            line = await self._lines.get()
+            self._taking = asyncio.create_task(self._take(line))
+            await asyncio.wait([self._taking])
+            if self._taking.cancelled():
+                self._give_back(line)
+            else:
+                self._taking.result()
+            self._taking = None
+
+    async def _take(self, line: Line) -> None:
+        if line.secret and not self.chat.asks_for_a_secret:
+            self._remarks.note("no question is open any more; what you typed was discarded")
+        elif not await self.chat.take(line.text, queue=line.queue, shown=line.shown):
+            self._give_back(line)
+        # Only now: until then the chat must know whether the line was begun before a question came.
+        self.chat.typing(self.line.buffer.text)
+
+    def _give_back(self, line: Line) -> None:
+        self.line.give_back(line)
+        self._application.invalidate()
+
+    async def _leave_when_asked(self) -> None:
+        await self.chat.left.wait()
+        self.leave()
+
+
+def open_terminal() -> Vt100_Output:
+    """Return the terminal to draw on; it is never asked where its cursor is, since some do not answer."""
+    terminal = Vt100_Output.from_pty(sys.stdout, term=os.environ.get("TERM", ""), enable_bell=False)
+    terminal.enable_cpr = False
+    return terminal
+
+
+async def run_prompt(chat: Chat, history: Path | None) -> int:
+    """Read lines from the terminal until the user leaves; the agent works at the same time.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        AgentError: If the application cannot be opened.
+    """
+    screen = chat.screen
+    assert isinstance(screen, PromptScreen)
+    prompt = Prompt(chat, screen, history)
+    with on_signals(prompt.end_by_signal):
+        try:
+            with prints_as_lines(screen):
+                await prompt.run()
+        except (EOFError, OSError, termios.error):  # the terminal is gone, and so is whom to tell
+            prompt.code = prompt.code or _HUNG_UP
+            screen.mute()
+        finally:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(chat.close(), _PATIENCE)
+    if line := _how_to_go_on(chat):
+        Remarks(screen).note(line)
+    return prompt.code
+
+
+def _how_to_go_on(chat: Chat) -> str:
+    """Return how the session is resumed, if it is kept anywhere."""
+    conversation = chat.conversation
+    if conversation is None or conversation.session_id is None or conversation.app.is_ephemeral:
+        return ""
+    return f"resume with: agent chat --session {conversation.session_id}"

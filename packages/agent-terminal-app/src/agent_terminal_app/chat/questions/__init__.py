@@ -1,0 +1,1 @@
+"""What the user is asked: by the agent (approvals) and by commands (dialogues)."""

@@ -1,0 +1,138 @@
+"""Approvals: the questions of a conversation, one after the other.
+
+A line that was begun before its question appeared does not answer it, and a question that somebody else
+has answered is not answered twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from agent_app import DecisionNotAccepted
+from agent_runtime import SpecError
+from agent_terminal_app.chat.rendering.text import clean, one_line, styled
+from agent_terminal_app.chat.rendering.wrap import in_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent_app.store.base import GrantScope
+    from agent_terminal_app.chat.conversation import Conversation
+    from agent_terminal_app.chat.questions.question import Answer, Question
+    from agent_terminal_app.chat.rendering.screen import Screen
+
+
+class Unclear(ValueError):
+    """A line does not answer the question; the message says what would."""
+
+
+class Approvals:
+    """The questions of a conversation: shown one after the other, and answered.
+
+    Args:
+        screen: Where they are shown.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._shown: Question | None = None
+        self._typed = ""
+        self._begun_before = False
+
+    def typing(self, text: str) -> None:
+        """Note what stands in the input now."""
+        self._typed = text
+        if not text:  # whatever comes now is begun with the question before one's eyes
+            self._begun_before = False
+
+    def typed_before(self) -> None:
+        """Note that the next line was typed before the question could be seen."""
+        self._begun_before = True
+
+    def waits_in(self, conversation: Conversation) -> bool:
+        """Say whether a question of the session was shown that nobody has answered here."""
+        return self._shown is not None and self._shown.approval.session_id == conversation.session_id
+
+    async def ask(self, conversation: Conversation) -> bool:
+        """Show the next question, if there is one; say whether there is."""
+        self._shown = await conversation.next_question()
+        if self._shown is not None:
+            self._begun_before = bool(self._typed)
+            self._show(self._shown.lines(color=self._screen.color))
+        return self._shown is not None
+
+    async def was_decided(self, conversation: Conversation) -> bool:
+        """Look whether what was asked needs no answer any more, and show what is asked then.
+
+        Returns:
+            True if nothing is left to be asked, so that the agent can go on.
+        """
+        shown, found = self._shown, await conversation.next_question()
+        if shown is None or (found is not None and found.id == shown.id):
+            return False
+        return not await self.ask(conversation) and await _can_go_on(conversation, shown.id)
+
+    async def take(self, conversation: Conversation, line: str) -> bool:
+        """Take a line as the answer to the question that was shown.
+
+        Returns:
+            True if nothing is left to be asked, so that the agent can go on.
+        """
+        shown, found = self._shown, await conversation.next_question()
+        before, self._begun_before, self._typed = self._begun_before, False, ""
+        if before or shown is None:
+            conversation.add(line, "queue")
+            self._note(f"Queued until you have answered: {one_line(line)}")
+        elif found is not None and found.id == shown.id:
+            return await self._answer(conversation, shown, line)
+        if shown is None:
+            return not await self.ask(conversation)
+        if found is None or found.id != shown.id:
+            return await self._answered_elsewhere(conversation, shown)
+        self._show(shown.choice_lines(color=self._screen.color))
+        return False
+
+    async def _answer(self, conversation: Conversation, question: Question, line: str) -> bool:
+        try:
+            await _give(conversation, question, question.read(line))
+        except Unclear as unclear:
+            self._note(str(unclear))
+            return False
+        except (DecisionNotAccepted, SpecError) as refused:
+            found = await conversation.next_question()
+            if found is None or found.id != question.id:
+                return await self._answered_elsewhere(conversation, question)
+            self._note(str(refused))
+            return False
+        return not await self.ask(conversation)
+
+    async def _answered_elsewhere(self, conversation: Conversation, question: Question) -> bool:
+        self._note("Somebody else has already answered this.")
+        return not await self.ask(conversation) and await _can_go_on(conversation, question.id)
+
+    def _show(self, lines: Iterator[str]) -> None:
+        for line in lines:
+            self._screen.line(line)
+
+    def _note(self, text: str) -> None:
+        for row in in_rows(clean(text), self._screen.width):
+            self._screen.line(styled(row, "dim", color=self._screen.color))
+
+
+async def _give(conversation: Conversation, question: Question, answer: Answer) -> None:
+    """Decide as answered, and grant what is granted with it."""
+    app, session_id = conversation.app, conversation.session_id
+    if len(answer.patterns) > 1:
+        for pattern in answer.patterns:
+            await app.grant_async(pattern, scope=cast("GrantScope", answer.scope), session_id=session_id)
+        return
+    decision = dict(answer.decision)
+    if answer.patterns:
+        decision["grant"] = {"scope": answer.scope, "pattern": answer.patterns[0]}
+    await app.decide_async(question.id, decision, session_id=session_id)
+
+
+async def _can_go_on(conversation: Conversation, approval_id: str) -> bool:
+    """Say whether a decision of somebody else still waits for a run that goes on with it."""
+    found = await conversation.app.approvals_async(conversation.session_id, decided=True)
+    return any(one.id == approval_id and not one.used for one in found)

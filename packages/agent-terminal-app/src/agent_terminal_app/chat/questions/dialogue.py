@@ -1,0 +1,114 @@
+"""A running command: it may ask for lines, take its time, and be stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agent_terminal_app.chat.rendering.wrap import in_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from agent_terminal_app.chat.rendering.screen import Screen
+
+_SOON = 0.2
+"""How many seconds the lines after a command wait for it; a slower command runs while they are taken."""
+
+
+class Dialogue:
+    """Runs one command at a time.
+
+    Args:
+        screen: Where questions are shown.
+        ended: Called when a command has ended, with what it raised, if that was anything.
+        asked: Called when it asks something.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        ended: Callable[[BaseException | None], None] = lambda _error: None,
+        asked: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._screen = screen
+        self._ended = ended
+        self._has_asked = asked
+        self._task: asyncio.Task[None] | None = None
+        self._wanted: asyncio.Future[str | None] | None = None
+        self._hidden = False
+        self._asked = asyncio.Event()
+
+    @property
+    def running(self) -> bool:
+        """Whether a command is working."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def asking(self) -> bool:
+        """Whether the command waits for a line."""
+        return self._wanted is not None and not self._wanted.done()
+
+    @property
+    def asking_for_a_secret(self) -> bool:
+        """Whether it waits for a secret."""
+        return self.asking and self._hidden
+
+    async def ask(self, question: str, *, hidden: bool = False) -> str | None:
+        """Ask the user something, for a command; the next line that is typed is the answer.
+
+        Args:
+            hidden: Whether the line is a secret: it is never shown and never kept.
+
+        Returns:
+            The line; None if the user wants to leave it.
+        """
+        self._hidden, self._wanted = hidden, asyncio.get_running_loop().create_future()
+        # Behind that, so that nothing can be seen that is typed for it.
+        for line in question.split("\n"):
+            self._screen.line("\n".join(in_rows(line, self._screen.width)))
+        self._asked.set()
+        self._has_asked()
+        try:
+            return await self._wanted
+        finally:
+            self._wanted = None
+
+    async def begin(self, command: Coroutine[None, None, None]) -> None:
+        """Start a command, and wait a moment for it: until it is done, asks, or takes long."""
+        self._task = asyncio.create_task(command)
+        self._task.add_done_callback(self._done)
+        await self._soon(_SOON)
+
+    async def answer(self, line: str | None) -> None:
+        """Hand the command the line that it waits for."""
+        assert self._wanted is not None
+        self._asked.clear()
+        self._wanted.set_result(line)
+        await self._soon(_SOON)
+
+    def stop(self) -> bool:
+        """Take the question back that is open, or stop the command; False if there is none."""
+        if self.asking:
+            assert self._wanted is not None
+            self._asked.clear()
+            self._wanted.set_result(None)
+            return True
+        return self._task is not None and self._task.cancel()
+
+    async def settle(self) -> None:
+        """Wait until the command is done, or asks something."""
+        await self._soon(None)
+
+    async def _soon(self, seconds: float | None) -> None:
+        if self._task is None or self._task.done():
+            return
+        asked = asyncio.ensure_future(self._asked.wait())
+        try:
+            await asyncio.wait([self._task, asked], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asked.cancel()
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._asked.clear()
+        self._ended(None if task.cancelled() else task.exception())

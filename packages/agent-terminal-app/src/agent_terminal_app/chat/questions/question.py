@@ -1,0 +1,326 @@
+"""A question of the agent, and what a line means as an answer to it.
+
+The call is shown whole, with nothing hidden in it. Permission can be given for more than one call: each
+choice says for how long and for which calls, so that nobody agrees to more than they read. Any other line
+refuses the call, and the agent reads it as the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent_app.grants import project_of
+from agent_core.clean_text import hides
+from agent_runtime.permissions import CallPattern
+from agent_terminal_app.chat.questions.approvals import Unclear
+from agent_terminal_app.chat.rendering.displays import as_json, display_lines
+from agent_terminal_app.chat.rendering.text import clean, one_line, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_app import Approval
+    from agent_core import Session
+
+_INDENT = "  "
+
+
+def heading(asked: Mapping[str, Any], tool: str) -> str:
+    """Return the one line about a call, however long it is."""
+    preview = asked.get("preview")
+    return one_line(preview) if isinstance(preview, str) and preview.strip() else one_line(tool)
+
+
+def call_lines(asked: Mapping[str, Any], *, color: bool) -> Iterator[str]:
+    """Yield a call line by line: what its tool shows of it, or else all of its arguments.
+
+    Args:
+        asked: The parameters of an approval.
+    """
+    display, arguments = asked.get("display"), asked.get("arguments")
+    if isinstance(display, Mapping) and display.get("content"):
+        yield from _indented(_shown(display, color=color))
+    elif arguments not in (None, {}):
+        yield from _indented(_argument_lines(arguments))
+    if any(_hides_something(text) for text in _texts(arguments)):
+        yield _INDENT + styled("It holds characters that cannot be seen; exactly:", "yellow", color=color)
+        yield _INDENT + json.dumps(arguments)
+
+
+def _shown(display: Mapping[str, Any], *, color: bool) -> Iterator[str]:
+    """Yield what a tool shows; Markdown as it is written, since what is styled away may matter."""
+    title = display.get("title")
+    if isinstance(title, str) and title:
+        yield styled(one_line(title), "bold", color=color)
+    plain = {**display, "type": "text"} if display.get("type") == "markdown" else display
+    yield from display_lines(plain, width=None, color=color)
+
+
+def _argument_lines(arguments: Any) -> Iterator[str]:
+    if not isinstance(arguments, Mapping):
+        yield from _lines(arguments)
+        return
+    for name, value in arguments.items():
+        first, *more = _lines(value)
+        if more:
+            yield f"{one_line(str(name))}:"
+            yield from _indented([first, *more])
+        else:
+            yield f"{one_line(str(name))}: {first}"
+
+
+def _lines(value: Any) -> list[str]:
+    """Return a value as lines that are safe to show; only a newline ends one."""
+    text = value if isinstance(value, str) else as_json(value)
+    return [clean(line) for line in text.removesuffix("\n").split("\n")]
+
+
+def _hides_something(text: str) -> bool:
+    """Say whether a text has characters that do not show: they could hide other text."""
+    seen = text.replace("\r\n", "\n")
+    return hides(seen) or any(not one.isprintable() for one in seen if one not in "\n\t")
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (_INDENT + line for line in lines)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in nested data, names among them; a model decides how deep it is, so no recursion."""
+    waiting = [value]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, str):
+            yield here
+        elif isinstance(here, Mapping):
+            waiting += [*here, *here.values()]
+        elif isinstance(here, (list, tuple)):
+            waiting += here
+
+
+_YES = ("y", "yes")
+_NO = ("n", "no")
+_PERHAPS = (*_YES, "ok", "okay", "sure", "yep", "yeah", "go", "allow", "approve")
+_REFUSES = "-"
+_WHERE = {"session": "for this session", "project": "in this project", "always": "always"}
+_FOR_LONGER = re.compile(r"(allow|deny)\s+(session|project|always)(?:\s+(.+))?", re.DOTALL)
+_MOST_DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a line means.
+
+    Attributes:
+        decision: What is decided, as applications take it.
+        scope: For how long something is granted with it; empty for this call alone.
+        patterns: What is granted. One pattern goes with the decision; several, for a call that is about
+            several things, are given one by one, and with the last of them the call is decided.
+    """
+
+    decision: Mapping[str, Any]
+    scope: str = ""
+    patterns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Something that can be chosen by its number.
+
+    Attributes:
+        label: What it means, with all that it grants.
+        answer: What is answered by it.
+    """
+
+    label: str
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something that the agent waits for, with what can be answered.
+
+    Attributes:
+        approval: What is asked.
+        choices: What can be chosen.
+        scopes: For how long something can be granted.
+    """
+
+    approval: Approval
+    choices: tuple[Choice, ...]
+    scopes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, approval: Approval, session: Session) -> Question:
+        """Return the question of an approval in its session."""
+        if not _wants_yes_or_no(approval):
+            options = _options(approval.suspension)
+            return cls(approval, tuple(Choice(_written(one), Answer({"value": one})) for one in options))
+        scopes = [scope for scope in _WHERE if scope != "project" or project_of(session) is not None]
+        if not _is_about_permissions(approval):
+            scopes = []
+        patterns = _worth_a_number(approval.suspension["parameters"])
+        granting = [_granting(scope, patterns) for scope in scopes if patterns]
+        no = Choice("no (n), or say what to do instead", Answer({"approved": False}))
+        choices = (Choice("yes, once (y)", Answer({"approved": True})), *granting, no)
+        return cls(approval, choices, tuple(scopes))
+
+    @property
+    def id(self) -> str:
+        """By what it is decided."""
+        return self.approval.id
+
+    def lines(self, *, color: bool) -> Iterator[str]:
+        """Yield what the user reads: the call as it is, why it is asked for, and the choices."""
+        asked, suspension = self.approval.suspension["parameters"], self.approval.suspension
+        if _is_about_permissions(self.approval):
+            yield styled(f"? {heading(asked, asked['tool'])}", "bold", color=color)
+        else:
+            first, *more = clean(suspension["message"]).split("\n")
+            yield styled(f"? {first}", "bold", color=color)
+            yield from more
+        yield from call_lines(_with_arguments(suspension), color=color)
+        yield from (styled(line, "dim", color=color) for line in self._why())
+        yield from self.choice_lines(color=color)
+
+    def _why(self) -> Iterator[str]:
+        asked, tool = self.approval.suspension["parameters"], self.approval.suspension["tool"]
+        if _is_about_permissions(self.approval):
+            yield one_line(f"You are asked because {asked['reason']}.")
+        if asked.get("tool", tool) != tool:
+            yield one_line(f"{asked['tool']} will run, called by {tool}.")
+
+    def choice_lines(self, *, color: bool) -> Iterator[str]:
+        """Yield the choices, each with its number, and what else can be typed."""
+        for number, choice in enumerate(self.choices, 1):
+            yield f"  [{number}] {one_line(choice.label)}"
+        yield from (styled(f"  {one_line(hint)}", "dim", color=color) for hint in self._hints())
+
+    def _hints(self) -> Iterator[str]:
+        if not _wants_yes_or_no(self.approval):
+            yield f"Write your answer; a single {_REFUSES} refuses to give one."
+            return
+        offered = self._offered()
+        numbered = [pattern for choice in self.choices for pattern in choice.answer.patterns]
+        others = [pattern for pattern in offered if pattern not in numbered]
+        if others and self.scopes:
+            yield f"Another pattern: allow {self.scopes[0]} PATTERN, for instance {', '.join(others)}"
+        if _narrow(offered):
+            yield f"To forbid it for longer: {', '.join(f'deny {scope}' for scope in self.scopes)}"
+
+    def _offered(self) -> Sequence[str]:
+        return self.approval.suspension["parameters"].get("suggestions") or ()
+
+    def read(self, line: str) -> Answer:
+        """Return what a line means.
+
+        Raises:
+            Unclear: If it means none.
+        """
+        text = line.strip()
+        if _wants_yes_or_no(self.approval):
+            return self._permission(text)
+        return Answer({"approved": False} if text == _REFUSES else {"value": self._value(text)})
+
+    def _permission(self, text: str) -> Answer:
+        word = text.lower().rstrip(".!")
+        if word in (*_YES, *_NO):
+            return Answer({"approved": word in _YES})
+        if text.isdecimal() and len(text) <= _MOST_DIGITS:
+            return self._chosen(int(text))
+        if (found := _FOR_LONGER.fullmatch(text)) is not None:
+            return self._for_longer(found[2], found[3], approved=found[1] == "allow")
+        if re.split(r"[\s,.!;]", word, maxsplit=1)[0] in _PERHAPS:
+            raise Unclear("Is that a yes? y runs it once; begin with another word to refuse and say why.")
+        return Answer({"approved": False, "reason": text})
+
+    def _chosen(self, number: int) -> Answer:
+        if not 1 <= number <= len(self.choices):
+            raise Unclear(f"There is no [{number}]: choose from 1 to {len(self.choices)}, or say why not.")
+        return self.choices[number - 1].answer
+
+    def _for_longer(self, scope: str, pattern: str | None, *, approved: bool) -> Answer:
+        if pattern is not None:
+            return Answer({"approved": approved}, scope, (pattern.strip(),))
+        for choice in self.choices:
+            if approved and choice.answer.scope == scope:
+                return choice.answer
+        narrowest = next((one.text for one in _narrow(self._offered())), None)
+        if approved or narrowest is None:
+            raise Unclear(f"Say for which calls: {'allow' if approved else 'deny'} {scope} PATTERN")
+        return Answer({"approved": False}, scope, (narrowest,))
+
+    def _value(self, text: str) -> Any:
+        options = _options(self.approval.suspension)
+        for one in options:
+            if text in (one, _written(one)):
+                return one
+        if options:
+            if text.isdecimal() and 1 <= int(text) <= len(options):
+                return options[int(text) - 1]
+            raise Unclear(f"Choose from 1 to {len(options)}, or {_REFUSES} to refuse.")
+        kind = (self.approval.suspension.get("response_schema") or {}).get("type", "string")
+        if kind == "string":
+            return text
+        if kind == "boolean" and text.lower() in (*_YES, *_NO):
+            return text.lower() in _YES
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise Unclear(f"The answer must be of the type {kind}, written as JSON.") from None
+
+
+def _wants_yes_or_no(approval: Approval) -> bool:
+    return bool(approval.suspension.get("action", "approve") == "approve")
+
+
+def _with_arguments(suspension: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what is known of the call; a gate of a plugin may not tell its arguments, but the call does."""
+    asked: Mapping[str, Any] = suspension["parameters"]
+    call = suspension["call"].get("function") or suspension["call"].get("custom") or {}
+    if "arguments" in asked or suspension.get("action", "approve") != "approve":
+        return asked
+    written = call.get("arguments") or call.get("input") or ""
+    try:
+        return {**asked, "arguments": json.loads(written)}
+    except (TypeError, ValueError):
+        return {**asked, "arguments": written}
+
+
+def _options(suspension: Mapping[str, Any]) -> list[Any]:
+    schema = suspension.get("response_schema") or {}
+    return list(schema.get("enum") or ())
+
+
+def _is_about_permissions(approval: Approval) -> bool:
+    """Say whether it is the rules that ask; what a plugin asks by itself cannot be granted."""
+    return "suggestions" in approval.suspension["parameters"]
+
+
+def _granting(scope: str, patterns: tuple[str, ...]) -> Choice:
+    return Choice(f"yes, {_WHERE[scope]}: {', '.join(patterns)}", Answer({"approved": True}, scope, patterns))
+
+
+def _worth_a_number(asked: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what to offer for longer: the family of the call, if its tool knows one, or this very call.
+
+    Granting the whole tool is too much for one key; it can be typed instead.
+    """
+    narrow = _narrow(asked.get("suggestions") or ())
+    families = [one for one in narrow if one.subject is not None and not one.subject.is_literal]
+    best = next(iter([*families, *narrow]), None)
+    return tuple(asked.get("together") or ()) if best is None else (best.text,)
+
+
+def _narrow(offered: Sequence[str]) -> list[CallPattern]:
+    """Return the patterns that are about something, and not about a whole tool."""
+    patterns = [CallPattern.parse(text) for text in offered]
+    return [pattern for pattern in patterns if pattern.subject is not None]
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,127 @@
+"""What the agent is doing now: for how long, in which step; shown on a line that changes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_terminal_app.chat.rendering.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MINUTE = 60
+
+
+@dataclass(slots=True)
+class Doing:
+    """Something that is being done.
+
+    Attributes:
+        title: What, in a line.
+        began: When.
+        tail: The last thing that was seen of it.
+        until: When it is over, if it is a wait.
+    """
+
+    title: str
+    began: float
+    tail: str = ""
+    until: float | None = None
+
+
+class Progress:
+    """What a run is doing, for a line that changes.
+
+    Args:
+        changed: Called when there is something else to show.
+        clock: The time in seconds; only differences count.
+
+    Attributes:
+        step: Which step of the run it is; 0 before the first.
+        stopping: Whether it was asked to stop.
+    """
+
+    def __init__(
+        self, changed: Callable[[], None] = lambda: None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.step = 0
+        self.stopping = False
+        self._began: float | None = None
+        self._doing: dict[str, Doing] = {}
+        self._changed = changed
+        self._clock = clock
+
+    @property
+    def running(self) -> bool:
+        """Whether a run is going on."""
+        return self._began is not None
+
+    def begin(self) -> None:
+        """Note that a run begins."""
+        self.step, self.stopping, self._began = 0, False, self._clock()
+        self._doing.clear()
+        self._changed()
+
+    def end(self) -> None:
+        """Note that it is over."""
+        self._began = None
+        self._doing.clear()
+        self._changed()
+
+    def stop(self) -> None:
+        """Note that it was asked to stop, so that this is seen at once."""
+        self.stopping = True
+        self._changed()
+
+    def take_step(self, number: int) -> None:
+        """Note which step it is; what was done before is done."""
+        self.step = number
+        self._doing.clear()
+        self._changed()
+
+    def do(self, key: str, title: str, *, seconds: float | None = None) -> None:
+        """Note something that is being done, or waited for during so many seconds."""
+        now = self._clock()
+        self._doing[key] = Doing(one_line(title), now, until=None if seconds is None else now + seconds)
+        self._changed()
+
+    def tell(self, key: str, tail: str) -> None:
+        """Note the last thing that was seen of it."""
+        if (doing := self._doing.get(key)) is not None:
+            doing.tail = one_line(tail)
+            self._changed()
+
+    def done(self, key: str) -> float | None:
+        """Note that it is done, and return how long it took."""
+        doing = self._doing.pop(key, None)
+        self._changed()
+        return None if doing is None else self._clock() - doing.began
+
+    def state(self) -> str:
+        """Return the run in a few words: for how long, which step."""
+        if self._began is None:
+            return ""
+        if self.stopping:
+            return "stopping …"
+        step = f" · step {self.step}" if self.step > 1 else ""
+        return f"working {duration(self._clock() - self._began)}{step} · Esc stops"
+
+    def lines(self) -> list[str]:
+        """Return what is being done, one line each."""
+        return [self._line(doing) for doing in self._doing.values()]
+
+    def _line(self, doing: Doing) -> str:
+        now = self._clock()
+        if doing.until is not None:
+            return f"{doing.title} in {max(0, round(doing.until - now))} s"
+        tail = f" │ {doing.tail}" if doing.tail else ""
+        since = now - doing.began
+        return f"{doing.title}{f' {duration(since)}' if since >= 1 else ''}{tail}"
+
+
+def duration(seconds: float) -> str:
+    """Return whole seconds, or minutes and seconds."""
+    whole = int(seconds)
+    return f"{whole} s" if whole < _MINUTE else f"{whole // _MINUTE} min {whole % _MINUTE} s"

@@ -1,0 +1,210 @@
+"""Lines: the inline marks of Markdown in them, and how they are wrapped to a width.
+
+Text inside code is literal. A link is shown with its address, so that its label cannot mislead. Without
+colours the marks stay visible, because they take the place of the styles. A row ends between two words,
+and never inside a mark unless it must. A word that is wider than a row stays whole, so that an address or
+a path can be copied.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from agent_terminal_app.chat.rendering.text import cell, cells, cut_place, is_wider, styled
+
+_LONGEST = 4000
+"""Longer lines are not prose, and searching them for marks would be slow."""
+
+_MARK = re.compile(
+    r"(?P<ticks>`{1,3})(?!`)(?P<code>[^`]+)(?P=ticks)(?!`)"
+    r"|!?\[(?P<label>[^\[\]]*)\]\(<?(?P<address>[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)>?(?:\s+\"[^\"]*\")?\)"
+    r"|<(?P<bare>(?:https?://|mailto:)[^\s<>]+)>"
+    r"|\*\*(?P<bold>[^\s*](?:[^*]*[^\s*])?)\*\*|(?<!\w)__(?P<bold2>[^\s_](?:[^_]*[^\s_])?)__(?!\w)"
+    r"|~~(?P<strike>[^\s~](?:[^~]*[^\s~])?)~~"
+    r"|(?<![*\w])\*(?P<italic>[^*\s](?:[^*]*[^*\s])?)\*(?![*\w])"
+    r"|(?<![_\w])_(?P<italic2>[^_\s](?:[^_]*[^_\s])?)_(?![_\w])"
+)
+_STYLES = {"bold": "bold", "bold2": "bold", "strike": "strike", "italic": "italic", "italic2": "italic"}
+_OPEN = re.compile(r"`+|\*\*|\[")
+_PATIENCE = 4
+"""For how many rows an open mark is expected to be closed."""
+
+# Small marks that do not begin a row, where rows are cut between any two characters.
+_NOT_FIRST = frozenset("、。，．：；！？）］｝〉》」』】〕ー…")  # noqa: RUF001 - they are meant
+_JOINER = "\u200d"
+
+
+class Span(NamedTuple):
+    """A piece of a line and the styles that it is shown in."""
+
+    text: str
+    styles: tuple[str, ...] = ()
+
+
+def spans(line: str, base: tuple[str, ...] = ()) -> list[Span]:
+    """Return the pieces of a line without their marks."""
+    if len(line) > _LONGEST:
+        return [Span(line, base)]
+    pieces, end = [], 0
+    for found in _MARK.finditer(line):
+        pieces += [Span(line[end : found.start()], base), *_marked(found, base)]
+        end = found.end()
+    return [piece for piece in (*pieces, Span(line[end:], base)) if piece.text]
+
+
+def _marked(found: re.Match[str], base: tuple[str, ...]) -> list[Span]:
+    kind = found.lastgroup or ""
+    if found["code"] is not None:
+        return [Span(found["code"], (*base, "code"))]
+    if found["bare"] is not None:
+        return [Span(found["bare"], (*base, "underline"))]
+    if found["address"] is not None:
+        return _link(found["label"], found["address"], base)
+    return spans(found[kind], (*base, _STYLES[kind]))
+
+
+def _link(label: str, address: str, base: tuple[str, ...]) -> list[Span]:
+    shown = Span(address, (*base, "underline"))
+    if not label or label in (address, address.partition("://")[2].rstrip("/")):
+        return [shown]
+    return [*spans(label, base), Span(" (", base), shown, Span(")", base)] if address else spans(label, base)
+
+
+def show(line: str, *base: str, color: bool) -> str:
+    """Return a line with its marks turned into styles; without colours as it is."""
+    if not color:
+        return line
+    return "".join(styled(span.text, *span.styles, color=True) for span in spans(line, base))
+
+
+def seen(line: str, *, color: bool) -> str:
+    """Return what the user reads of a line: the text without marks, if styles take their place."""
+    return "".join(span.text for span in spans(line)) if color else line
+
+
+def wrapped(line: str, width: int | None) -> list[str]:
+    """Return a line in rows, each with its own marks; a word that is wider than a row stays whole."""
+    rows: list[str] = []
+    while width is not None and is_wider(line, width) and (parts := cut_line(line, width)) is not None:
+        rows.append(parts[0])
+        line = parts[1]
+    return [*rows, line]
+
+
+def cut_line(line: str, width: int, *, finished: bool = True) -> tuple[str, str] | None:
+    """Return the first row of a line that is too wide, and the rest; None if it can be cut nowhere.
+
+    The row ends between two words, outside marks if possible. Inside a mark, the mark is closed for the row
+    and opened again for the rest. If nothing fits, the row is as wide as it must be.
+
+    Args:
+        finished: False if more of the line may come; a mark that is open may then still be closed.
+    """
+    near = line[: 4 * max(width, 1) + 200]
+    marks = [found.span() for found in _MARK.finditer(near)]
+    if not finished:
+        marks.append((_opening(near, marks, width), len(near)))
+    fits = cut_place(near, width)
+    fitting = [place for place in range(1, min(fits + 1, len(near))) if may_break(near, place)]
+    for place in reversed(fitting):
+        if _is_outside(place, marks):
+            return _parts(line, place)
+    for place in reversed(fitting):
+        if mark := _split_mark(near, place):
+            row, rest = _parts(line, place)
+            return row + mark, mark + rest
+    later = (place for place in range(fits + 1, len(near)) if may_break(near, place))
+    first = next((place for place in later if _is_outside(place, marks)), None)
+    return None if first is None else _parts(line, first)
+
+
+def _is_outside(place: int, marks: list[tuple[int, int]]) -> bool:
+    return not any(start < place < end for start, end in marks)
+
+
+def _parts(line: str, place: int) -> tuple[str, str]:
+    return line[:place].rstrip(" "), line[place:].lstrip(" ")
+
+
+def _split_mark(line: str, place: int) -> str:
+    """Return the mark around a place, if what it marks can be marked in two pieces."""
+    found = next((one for one in _MARK.finditer(line) if one.start() < place < one.end()), None)
+    if found is None or found["address"] is not None or found["bare"] is not None:
+        return ""
+    mark = found["ticks"] or found[0][: 2 if found[0][:2] in ("**", "__", "~~") else 1]
+    inside = found.start() + len(mark) < place < found.end() - len(mark)
+    return mark if inside else ""
+
+
+def _opening(line: str, marks: list[tuple[int, int]], width: int) -> int:
+    """Return where a mark begins that is not closed; one that has been open for long is none."""
+    starts = (found.start() for found in _OPEN.finditer(line))
+    first = next((one for one in starts if not any(begin <= one < end for begin, end in marks)), len(line))
+    return first if len(line) - first <= _PATIENCE * width else len(line)
+
+
+def may_break(line: str, place: int) -> bool:
+    """Say whether a row may end before a place of a line: between words, or next to a wide character."""
+    before, here = line[place - 1], line[place]
+    if here == " ":
+        return before != " "
+    if before == " " or (here.isascii() and before.isascii()):
+        return False
+    wide = cell(before) > 1 or cell(here) > 1
+    return wide and before != _JOINER and cell(here) > 0 and here not in _NOT_FIRST
+
+
+_INDENT = 6
+"""The indent of a text that does not fit to the right of something and is put below it."""
+
+_NARROWEST = 28
+"""How many cells a text needs to be readable in a column of its own."""
+
+
+def in_rows(line: str, width: int | None, hang: int | None = None) -> list[str]:
+    """Return a line in rows.
+
+    Args:
+        width: How many cells there are; None if that does not matter.
+        hang: How far all rows but the first are set off; by default a little further than the line itself.
+    """
+    if width is None or not is_wider(line, width):
+        return [line]
+    indent = len(line) - len(line.lstrip(" "))
+    front = " " * min(indent + 2 * bool(indent) if hang is None else hang, width // 2)
+    first, rest = _cut(line, width)
+    rows = [first]
+    while rest:
+        row, rest = _cut(rest, width - len(front))
+        rows.append(front + row)
+    return rows
+
+
+def two_columns(front: str, about: str, width: int | None) -> list[str]:
+    """Return a front part and a text in a column to its right; below it if the column is too narrow.
+
+    Args:
+        front: The columns before the last one, filled up.
+    """
+    whole = f"{front} {about}".rstrip()
+    if width is None or not is_wider(whole, width):
+        return [whole]
+    place = cells(front) + 1
+    if width - place < min(_NARROWEST, cells(about)):
+        return [*in_rows(front.rstrip(), width, _INDENT), *in_rows(" " * _INDENT + about, width, _INDENT)]
+    first, *more = in_rows(about, width - place)
+    return [f"{front} {first}", *(" " * place + row for row in more)]
+
+
+def _cut(text: str, width: int) -> tuple[str, str]:
+    """Return the first row of a text, and the rest, if there is one."""
+    if not is_wider(text, width):
+        return text, ""
+    fits = cut_place(text, width)
+    places = (place for place in range(min(fits, len(text) - 1), 0, -1) if may_break(text, place))
+    place = next((one for one in places if text[:one].strip()), None)
+    if place is None:
+        later = (one for one in range(fits + 1, len(text)) if may_break(text, one))
+        place = next((one for one in later if text[:one].strip()), len(text))
+    return text[:place].rstrip(" "), text[place:].lstrip(" ")

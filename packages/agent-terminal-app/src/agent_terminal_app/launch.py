@@ -1,0 +1,220 @@
+"""The start of a chat: the settings are opened, the user is greeted, and a screen is chosen.
+
+This is what `agent` alone does, so it loads as little as it can before the first prompt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_terminal_app.application import open_demo, open_quietly, show_warnings
+from agent_terminal_app.chat.rendering.screen import TextScreen, is_dumb, wants_color
+from agent_terminal_app.chat.rendering.text import NO_COLOURS, use_theme
+from agent_terminal_app.errors import CommandError
+from agent_terminal_app.first_run.welcome import greeting, later, missing_key, missing_weights
+from agent_terminal_app.logs import keep_off_the_screen, stop_log
+from agent_terminal_app.output import is_terminal
+from agent_terminal_app.paths import Paths
+from agent_terminal_app.settings.trust import changes, leave_alone, read_project, trust_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent_app import AgentApplication
+    from agent_terminal_app.application import Opened
+    from agent_terminal_app.chat.rendering.screen import Screen
+    from agent_terminal_app.first_run.ask import Ask
+    from agent_terminal_app.settings import Settings
+    from agent_terminal_app.settings.files import ConfigFile
+
+DEMO = "A demonstration: no model, nothing is kept. /help lists the commands."
+"""What is said before a demonstration."""
+YES, NOT_NOW, NEVER = "Use them, until the file changes", "Go on without them", "Never ask about this folder"
+
+
+def talk(
+    model: str | None = None,
+    default_agent: str | None = None,
+    session: str | None = None,
+    *,
+    last: bool = False,
+    demo: bool = False,
+    plain: bool = False,
+) -> int:
+    """Run a chat until the user leaves, and return the exit code.
+
+    Args:
+        session: The session to continue: its id, the beginning of it, or its title.
+        last: Continue the last session.
+        demo: Talk to a demonstration in place of a model; nothing is kept.
+        plain: No colours and nothing that moves.
+
+    Raises:
+        CommandError: If there is no such session.
+    """
+    if demo:
+        return _talk(_open_demo, [DEMO], session, last=last, plain=plain)
+    opened = _open(model, default_agent, plain=plain)
+    settings = opened.settings
+    plain = plain or bool(settings.values["ui"]["plain"])
+    open_app = partial(opened.application, titles=True)
+    return _talk(open_app, greeting(settings), session, last=last, plain=plain, opened=opened)
+
+
+def last_session(application: AgentApplication) -> str:
+    """Return the id of the session that was used last.
+
+    Raises:
+        CommandError: If there is none.
+    """
+    page = application.list_sessions(limit=1)
+    if not page.sessions:
+        raise CommandError("there is no session to continue", hint="`agent chat` begins one")
+    return page.sessions[0].id
+
+
+def _open(model: str | None, default_agent: str | None, *, plain: bool) -> Opened:
+    """Return the settings; the user is asked about those of the project, or warned if nobody can be asked."""
+    opened = open_quietly(model=model, default_agent=default_agent)
+    if opened.settings.untrusted is not None and has_user():
+        from agent_terminal_app.first_run.ask import hold, open_ask  # most projects have no settings
+
+        opened = hold(partial(ask_about_project, open_ask(plain=plain), opened))
+    else:
+        show_warnings(opened.settings)
+    return opened.with_model(model)
+
+
+def _open_demo() -> AgentApplication:
+    stop_log()
+    keep_off_the_screen()
+    return open_demo()
+
+
+def has_user() -> bool:
+    """Say whether somebody sits at a terminal."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stdout)
+
+
+# The project's settings
+
+
+async def ask_about_project(ask: Ask, opened: Opened) -> Opened:
+    """Ask whether to use the project's settings, unless that is decided, and return what holds then.
+
+    What is trusted is what was shown, byte for byte. Nobody is asked about a file that cannot be used anyway.
+    """
+    if opened.settings.untrusted is None:
+        return opened
+    try:
+        file = read_project(opened.paths, Path.cwd())
+    except CommandError as error:
+        ask.tell(f"! {error}; it is ignored")
+        return opened
+    title = "\n".join([f"{file.path} wants to change settings:", *changes(file)])
+    number = await ask.choose(f"{title}\nUse these settings?", [NOT_NOW, YES, NEVER])
+    return _decided(opened, file, number)
+
+
+def _decided(opened: Opened, file: ConfigFile, number: int | None) -> Opened:
+    match number:
+        case 1:
+            trust_file(opened.paths, file)
+        case 2:
+            leave_alone(opened.paths, file)
+        case _:
+            return opened
+    return opened.again()
+
+
+# The screen
+
+
+def _talk(
+    open_app: Callable[[], AgentApplication],
+    first_lines: list[str],
+    session: str | None,
+    *,
+    last: bool,
+    plain: bool,
+    opened: Opened | None = None,
+) -> int:
+    """Greet, and talk until the user leaves.
+
+    Args:
+        opened: The settings, and where what is typed is kept; None if nothing is.
+    """
+    theme = "auto" if opened is None else opened.settings.values["ui"]["theme"]
+    use_theme(theme)
+    screen: Screen = TextScreen(color=wants_color(sys.stdout, plain=plain or theme == NO_COLOURS))
+    for line in first_lines:
+        screen.line(line)
+    if session or last:
+        open_app, session = _resumed(open_app, session)
+    if not has_user() or plain or is_dumb():
+        return _in_lines(open_app, screen, session, None if opened is None else opened.settings)
+    return _in_terminal(open_app, session, opened, color=screen.color)
+
+
+def _resumed(
+    open_app: Callable[[], AgentApplication], session: str | None
+) -> tuple[Callable[[], AgentApplication], str]:
+    """Return the application, open already, and the session to continue: the one given, or the last."""
+    from agent_terminal_app.views.sessions import find_session  # a new chat needs no list of sessions
+
+    application = open_app()
+    try:
+        found = find_session(application, session).id if session else last_session(application)
+    except BaseException:
+        application.close()
+        raise
+    return (lambda: application), found
+
+
+def _in_terminal(
+    open_app: Callable[[], AgentApplication], session: str | None, opened: Opened | None, *, color: bool
+) -> int:
+    gc.disable()  # while modules are loaded there is nothing to collect, and the prompt would wait for it
+    from agent_terminal_app.chat.keymap import load_keys
+    from agent_terminal_app.chat.loop import Chat
+    from agent_terminal_app.chat.prompt.prompt import PromptScreen, run_prompt
+
+    paths = Paths.of_this_user() if opened is None else opened.paths
+    keys = load_keys(paths.keyboard)
+
+    async def chat() -> int:
+        asyncio.get_running_loop().call_soon(gc.enable)  # our turn comes when the prompt waits for a key
+        screen = PromptScreen(color=color)
+        chat = Chat(open_app, screen, session, keys)
+        if opened is None:
+            return await run_prompt(chat, None)
+        findings = asyncio.create_task(_show_findings(screen, opened.settings))
+        try:
+            return await run_prompt(chat, paths.typed)
+        finally:
+            findings.cancel()
+
+    return asyncio.run(chat())
+
+
+async def _show_findings(screen: Screen, settings: Settings) -> None:
+    """Show what is found out while the user types already."""
+    async for line in later(settings):
+        screen.line(line)
+
+
+def _in_lines(
+    open_app: Callable[[], AgentApplication], screen: Screen, session: str | None, settings: Settings | None
+) -> int:
+    from agent_terminal_app.chat.loop import Chat
+    from agent_terminal_app.chat.plain import run_in_lines
+
+    if settings is not None:
+        for line in filter(None, (missing_weights(settings), missing_key(settings))):
+            screen.line(line)
+    return asyncio.run(run_in_lines(Chat(open_app, screen, session)))

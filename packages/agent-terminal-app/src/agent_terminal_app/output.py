@@ -1,0 +1,169 @@
+"""What commands print: tables for users, JSON for programs; both on stdout, and nothing else there.
+
+A table on a terminal fits its width: the last column is cut. In a pipe nothing is cut, so that a script
+gets whole values. Text from a conversation may hold anything; control characters are removed from it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from bisect import bisect_right
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, TextIO
+
+from wcwidth import wcswidth, wcwidth
+
+from agent_core.display.text import clean, reveal
+from agent_terminal_app.errors import CommandError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+COMPLETION_VARIABLE = "_AGENT_COMPLETE"
+"""Set by shells that want completions, and nothing else on any stream."""
+_GAP = "  "
+_NARROWEST = 8
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows under headings, each column as wide as its widest value."""
+    table = [list(headings), *([one_line(cell) for cell in row] for row in rows)]
+    widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
+    widths[-1] = _last_width(widths)
+    print_lines(_GAP.join(map(_fitted, row, widths)).rstrip() for row in table)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines and flush them, so that a reader that has left is noticed here and not at the end.
+
+    Raises:
+        CommandError: If the program was started with its stdout closed, or what stdout leads to is full.
+    """
+    with writing_to("stdout"):
+        for line in lines:
+            _stdout().write(f"{line}\n")
+        _stdout().flush()
+
+
+def print_bytes(content: bytes) -> None:
+    """Print bytes that need not be text.
+
+    Raises:
+        CommandError: As `print_lines` does.
+    """
+    with writing_to("stdout"):
+        _stdout().buffer.write(content)
+        _stdout().flush()
+
+
+@contextmanager
+def writing_to(place: object) -> Iterator[None]:
+    """Name the place that could not be written in the error.
+
+    Raises:
+        CommandError: In place of the system's error; a broken pipe stays one.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandError(f"cannot write {place}: {error.strerror or error}") from error
+
+
+def _stdout() -> TextIO:
+    if sys.stdout is None:
+        raise CommandError("stdout is closed, so the result cannot be printed")
+    return sys.stdout
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Say whether a stream is a terminal; a stream that was closed before we started is None."""
+    return stream is not None and stream.isatty()
+
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """Print a value as JSON; without an indent it takes one line."""
+    print_lines([as_json(value, indent=indent)])
+
+
+def as_json(value: Any, *, indent: int | None = None) -> str:
+    """Return a value as JSON that any file can hold; objects with a dict form take that."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=_plain)
+    # Half a surrogate pair has no bytes; escaped, every reader of JSON gets it back.
+    return text if _is_encodable(text) else json.dumps(value, indent=indent, default=_plain)
+
+
+def one_line(value: object) -> str:
+    """Return a value as one line that is safe to show."""
+    return " ".join(clean("" if value is None else str(value)).split())
+
+
+def shown(text: str) -> str:
+    """Return text for stdout: unchanged in a pipe, without control characters on a terminal."""
+    return clean(text) if is_terminal(sys.stdout) else text.encode(errors="replace").decode()
+
+
+def revealed(text: str) -> str:
+    """Return text for stdout: unchanged in a pipe; on a terminal what cannot be seen is marked."""
+    return reveal(text, joiners=True) if is_terminal(sys.stdout) else shown(text)
+
+
+def revealed_line(value: object) -> str:
+    """Return a value as one line in which invisible characters are marked."""
+    return " ".join(reveal(str(value), joiners=True).split())
+
+
+def moment(seconds: float) -> str:
+    """Return a time for reading, in the local time zone."""
+    return datetime.fromtimestamp(seconds, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def say(text: str) -> None:
+    """Write a message for the user on stderr, with nothing in it that is unsafe to show."""
+    if sys.stderr is None:
+        return
+    sys.stderr.write(clean(text).encode(errors="replace").decode() + "\n")
+    sys.stderr.flush()
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON has no form for in one that it has."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    return str(value)
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _width(text: str) -> int:
+    return max(wcswidth(text), 0)
+
+
+def _fitted(text: str, width: int) -> str:
+    """Return text in exactly so many columns, with a mark where it was cut."""
+    if _width(text) <= width:
+        return text + " " * (width - _width(text))
+    kept = list(accumulate(max(wcwidth(char), 0) for char in text))
+    cut = text[: bisect_right(kept, width - 1)]
+    return cut + " " * (width - 1 - _width(cut)) + "…"
+
+
+def _last_width(widths: Sequence[int]) -> int:
+    """Return the width of the last column: what is left of the terminal, or all it wants in a pipe."""
+    if not is_terminal(sys.stdout):
+        return widths[-1]
+    left = shutil.get_terminal_size().columns - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
+    return min(widths[-1], max(left, _NARROWEST))

@@ -1,0 +1,239 @@
+"""What a configuration file may say: unknown keys, values of the wrong type and secrets are refused.
+
+The sections that `agent_runtime` declares are checked by its own readers; `declarations` calls them, and is
+loaded only when such a section is there. `settings_schema` has the same rules as JSON Schema, for editors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agent_core.errors import nearest
+from agent_terminal_app.errors import SettingsError
+from agent_terminal_app.settings.keypaths import Way, spell
+from agent_terminal_app.settings.secrets import find_secret, owner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent_terminal_app.settings.files import ConfigFile
+
+THEMES = ("auto", "dark", "light", "none")
+"""The colours that the terminal can have."""
+SECTIONS = {
+    "model": "Which model answers: provider:model, local, or the id of one in [models].",
+    "default_agent": "Which agent answers, by its id.",
+    "tools": "The tools of agents that name no plugins: a list of plugins; an empty one for none.",
+    "agents": "Agents by their ids.",
+    "models": "Models by their ids.",
+    "plugins": "Settings of plugins by their names.",
+    "permissions": "Which calls of tools run, wait for you, or never run.",
+    "ui": "How the terminal looks.",
+}
+"""The keys at the top level, and what each is for."""
+UI = ("plain", "theme")
+"""The keys of [ui]."""
+_TABLES = ("agents", "models", "plugins", "permissions", "ui")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that is wrong, before its line is known."""
+
+    way: Way
+    problem: str
+    hint: str = ""
+
+
+def find_fault(values: Mapping[str, Any]) -> Fault | None:
+    """Return the first thing that is wrong with settings, or None; a missing field is not wrong yet."""
+    for find in (_unknown, _secret, _not_text, _not_names, _not_table, _ui, _declarations, _permissions):
+        fault = find(values)
+        if fault is not None:
+            return fault
+    return None
+
+
+def find_gap(values: Mapping[str, Any]) -> Fault | None:
+    """Return what settings lack before they can be used, or None."""
+    for name, model in values.get("models", {}).items():
+        if "provider" not in model:
+            way = ("models", name)
+            return Fault(
+                way, f"{spell(way)} has no provider", f"run `agent config set {spell(way)}.provider NAME`"
+            )
+    return None
+
+
+def checked(file: ConfigFile, find: Callable[[Mapping[str, Any]], Fault | None]) -> ConfigFile:
+    """Return the file if nothing is wrong with it.
+
+    Raises:
+        SettingsError: With the line of what is wrong.
+    """
+    fault = find(file.values)
+    if fault is None:
+        return file
+    raise SettingsError(str(file.path), file.line(fault.way), fault.problem, hint=fault.hint)
+
+
+def _unknown(values: Mapping[str, Any]) -> Fault | None:
+    for key in values:
+        if key not in SECTIONS:
+            return Fault((key,), f"there is no setting {key!r}", _nearest(key, SECTIONS))
+    return None
+
+
+def _secret(values: Mapping[str, Any]) -> Fault | None:
+    way = find_secret(values)
+    if way is None:
+        return None
+    name = owner(values, way)
+    hint = f'run `agent keys set {name}`; "stored:NAME", "env:NAME" or "file:PATH" may stand here'
+    return Fault(way, f"{spell(way)} is a secret and must not stand here", hint)
+
+
+def _not_text(values: Mapping[str, Any]) -> Fault | None:
+    for key in ("model", "default_agent"):
+        value = values.get(key, "some")
+        if not isinstance(value, str) or not value.strip():
+            return Fault((key,), f"{key} must be a text that is not empty, not {value!r}")
+    return None
+
+
+def _not_names(values: Mapping[str, Any]) -> Fault | None:
+    tools = values.get("tools", [])
+    if isinstance(tools, list) and all(isinstance(name, str) and name.strip() for name in tools):
+        return None
+    return Fault(("tools",), f"tools must be a list of names of plugins, not {tools!r}")
+
+
+def _not_table(values: Mapping[str, Any]) -> Fault | None:
+    for key in _TABLES:
+        section = values.get(key, {})
+        if not isinstance(section, Mapping):
+            return Fault((key,), f"{key} must be a table, not {_kind(section)}")
+        if key in {"agents", "models", "plugins"}:
+            for name, entry in section.items():
+                if not isinstance(entry, Mapping):
+                    way = (key, name)
+                    return Fault(way, f"{spell(way)} must be a table, not {_kind(entry)}")
+    return None
+
+
+def _ui(values: Mapping[str, Any]) -> Fault | None:
+    section = values.get("ui", {})
+    for key in section:
+        if key not in UI:
+            return Fault(("ui", key), f"ui has no setting {key!r}", _nearest(key, UI))
+    if not isinstance(section.get("plain", False), bool):
+        return Fault(("ui", "plain"), f"ui.plain must be true or false, not {section['plain']!r}")
+    theme = section.get("theme", "auto")
+    if theme not in THEMES:
+        return Fault(
+            ("ui", "theme"), f"ui.theme must be one of {', '.join(THEMES)}, not {theme!r}", _close(theme)
+        )
+    return None
+
+
+def _declarations(values: Mapping[str, Any]) -> Fault | None:
+    if not any(values.get(key) for key in ("agents", "models", "plugins", "permissions")):
+        return None
+    from agent_terminal_app.settings.declarations import find_problem
+
+    problem = find_problem(values)
+    return None if problem is None else Fault(*problem)
+
+
+def _permissions(values: Mapping[str, Any]) -> Fault | None:
+    """Have the rules read that hold for all, and those of single agents."""
+    for way, section in _rules(values):
+        fault = _wrong_rules(way, section)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _rules(values: Mapping[str, Any]) -> Iterator[tuple[Way, Any]]:
+    if values.get("permissions"):
+        yield ("permissions",), values["permissions"]
+    for name, agent in values.get("agents", {}).items():
+        if "permissions" in agent.get("sections", {}):
+            yield ("agents", name, "sections", "permissions"), agent["sections"]["permissions"]
+
+
+def _wrong_rules(way: Way, section: Any) -> Fault | None:
+    if not isinstance(section, Mapping):
+        return Fault(way, f"{spell(way)} must be a table, not {_kind(section)}")
+    from agent_terminal_app.settings.declarations import find_wrong_rule
+
+    problem = find_wrong_rule(way, section)
+    if problem is not None:
+        return Fault(*problem)
+    if section.get("on_ask", "suspend") not in ("suspend", "deny"):
+        way = (*way, "on_ask")
+        return Fault(way, f"{spell(way)} must be suspend or deny, not {section['on_ask']!r}")
+    return None
+
+
+def _nearest(name: object, known: Iterable[str]) -> str:
+
+    return nearest(name, known)
+
+
+def _close(theme: object) -> str:
+    hint = _nearest(theme, THEMES)
+    return hint if hint.startswith("did you mean") else ""
+
+
+def _kind(value: object) -> str:
+    names = {list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number"}
+    return names.get(type(value), f"a {type(value).__name__}")
+
+
+def settings_schema() -> dict[str, Any]:
+    """Return the schema of a configuration file."""
+    from agent_runtime.permissions import PermissionsPlugin
+    from agent_runtime.schema import DIALECT, spec_schema
+
+    parts = spec_schema()["$defs"]
+    parts = {name: part for name, part in parts.items() if name not in {"agent", "model"}}
+    parts["named_agent"].pop("anyOf", None)  # an agent that names no model has the usual one
+    [(_, permissions)] = PermissionsPlugin.config_schemas()
+    return {
+        "$schema": DIALECT,
+        "title": "Settings of the agent command",
+        "type": "object",
+        "properties": {name: {"description": said} | _section_schema(name) for name, said in SECTIONS.items()}
+        | {"permissions": {"description": SECTIONS["permissions"], **permissions}},
+        "additionalProperties": False,
+        "$defs": parts,
+    }
+
+
+def _section_schema(name: str) -> dict[str, Any]:
+    sections: dict[str, dict[str, Any]] = {
+        "tools": {"type": "array", "items": {"type": "string", "pattern": r"\S"}},
+        "agents": _by_name({"$ref": "#/$defs/named_agent"}),
+        "models": _by_name({"$ref": "#/$defs/named_model"}),
+        "plugins": _by_name({"type": "object"}),
+        "ui": {
+            "type": "object",
+            "properties": {
+                "plain": {
+                    "type": "boolean",
+                    "default": False,
+                    "description": "No colours, no boxes, nothing that moves.",
+                },
+                "theme": {"enum": list(THEMES), "default": "auto", "description": "The colours."},
+            },
+            "additionalProperties": False,
+        },
+    }
+    return sections.get(name, {"type": "string", "pattern": r"\S"})
+
+
+def _by_name(entry: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "propertyNames": {"pattern": r"\S"}, "additionalProperties": entry}

@@ -1,0 +1,1 @@
+"""What `agent` commands and the commands of the chat both show, one module per subject."""

@@ -1,0 +1,180 @@
+"""Sessions as users see them: found by what was typed, listed, read, imported, and opened with notices."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_app import SessionNotFound
+from agent_app.notices import SESSION_OPEN, read_notices
+from agent_core import Session
+from agent_core.display.text import reveal
+from agent_terminal_app.errors import CommandError
+from agent_terminal_app.output import moment, one_line, revealed, revealed_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from agent_app import AgentApplication, SessionInfo
+    from agent_app.notices import Notice
+    from agent_app.transfer import ImportedSession, SystemMessagesRefused
+    from agent_core import Message
+
+SHORTEST_PREFIX = 4
+"""How many characters of an id are enough to name it."""
+_PAGE = 200
+_LONGEST_BEGINNING = 60
+_MOST = 10
+_LONGEST = 40
+
+
+def find_session(application: AgentApplication, given: str) -> SessionInfo:
+    """Return the session with this id, an id that begins like this, or this title.
+
+    Raises:
+        CommandError: If there is none, or more than one.
+    """
+    try:
+        return application.session_info(given)
+    except SessionNotFound:
+        infos = list(all_sessions(application))
+    begun = [info for info in infos if len(given) >= SHORTEST_PREFIX and info.id.startswith(given)]
+    titled = [info for info in infos if info.title == given]
+    found = begun or titled
+    if not found:
+        raise CommandError(f"there is no session {given!r}", hint="see `agent sessions list`")
+    if len(found) > 1:
+        ids = ", ".join(info.id for info in found[:5])
+        raise CommandError(f"{given!r} may mean {len(found)} sessions: {ids}", hint="give more of the id")
+    return found[0]
+
+
+def all_sessions(application: AgentApplication, query: str | None = None) -> Iterator[SessionInfo]:
+    cursor: str | None = None
+    while True:
+        page = application.list_sessions(query, cursor, _PAGE)
+        yield from page.sessions
+        if (cursor := page.cursor) is None:
+            return
+
+
+def some_sessions(application: AgentApplication, query: str | None, limit: int) -> list[SessionInfo]:
+    return list(islice(all_sessions(application, query), limit))
+
+
+def info_dict(info: SessionInfo) -> dict[str, Any]:
+    """Return what a list knows of a session as plain data."""
+    return {
+        "id": info.id,
+        "title": info.title,
+        "agent": info.agent_id,
+        "created": info.created,
+        "updated": info.updated,
+        "messages": info.messages,
+        "parent": info.parent_id,
+        **({} if info.match is None else {"match": info.match}),
+    }
+
+
+def label(application: AgentApplication, info: SessionInfo) -> str:
+    """Return the title of a session, or how it begins; for a search also what was found."""
+    title = info.title
+    if not title and info.messages:
+        [first] = application.read_messages(info.id, before=1, limit=1)
+        title = f"({one_line(first.content)[:_LONGEST_BEGINNING]})"
+    return ": ".join(text for text in (title, info.match) if text)
+
+
+def transcript(info: SessionInfo, messages: Any) -> Iterator[str]:
+    """Yield the lines of a conversation for reading."""
+    yield f"{one_line(info.title) or '(no title)'}"
+    yield f"{info.id}, {info.agent_id or 'no agent'}, {moment(info.updated)}"
+    for message in messages:
+        yield ""
+        yield f"{message.role}:{' (interrupted)' if 'interrupted' in message.metadata else ''}"
+        yield from _message_lines(message)
+
+
+def _message_lines(message: Message) -> Iterator[str]:
+    """Yield everything of a message that a provider may be sent, except the content of attachments."""
+    text = message.content if isinstance(message.content, str) else one_line(message.content or "")
+    yield from (f"  {line}" for line in revealed(text).splitlines())
+    parts = message.multipart_content or ()
+    texts = [str(part.get("text") or "") for part in parts if part.get("type") == "text"]
+    if "".join(texts) not in ("", text):  # it is these that are sent
+        yield from (f"  [text] {line}" for part in texts for line in revealed(part).splitlines())
+    yield from (f"  [{_part_line(part)}]" for part in parts if part.get("type") != "text")
+    for call in message.metadata.get("tool_calls") or ():
+        yield f"  → {_call_line(call)}"
+
+
+def _part_line(part: Mapping[str, Any]) -> str:
+    """Return what an attachment is called, its type, where it is, and its size."""
+    named = [part.get(key) for key in ("type", "name", "mime_type", "url", "asset_id")]
+    data = part.get("data")
+    size = [f"{len(data) * 3 // 4} bytes"] if isinstance(data, str) else []
+    return " ".join([*(revealed_line(one) for one in named if one), *size])
+
+
+def _call_line(call: Mapping[str, Any]) -> str:
+    inner = call.get("function") or call.get("custom") or {}
+    return revealed_line(f"{inner.get('name', '')} {inner.get('arguments') or inner.get('input') or ''}")
+
+
+# Imported sessions
+
+
+def here() -> dict[str, Any]:
+    """Return the metadata of a session that is begun, or comes, in this folder."""
+    return {"workspace_roots": [str(Path.cwd())]}
+
+
+def import_lines(info: ImportedSession) -> list[str]:
+    """Return what the user should know about an import, a line each."""
+    if not info.left_out:
+        return []
+    names = [one_line(name)[:_LONGEST] for name in info.left_out]
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return [
+        f"left out, since a file does not say what happens on this machine: {', '.join(names[:_MOST])}{more}",
+        f"the session works in {one_line(Path.cwd())}",
+    ]
+
+
+def instruction_lines(refusal: SystemMessagesRefused) -> Iterator[str]:
+    """Yield the system messages of a file, whole, with a mark for every invisible character."""
+    yield "The file has instructions for the model, which it would follow like yours:"
+    for place, text in refusal.messages:
+        yield ""
+        yield f"system, message {place} of the file:"
+        yield from (f"  {line}" for line in reveal(text).splitlines() or [""])
+    yield ""
+
+
+# Notices
+
+
+def opening_notices(application: AgentApplication, session_id: str | None) -> list[Notice]:
+    """Return the notices of the plugins of a session's agent; slow if a plugin takes long to find out.
+
+    Args:
+        session_id: The session; None for one that is not made yet.
+    """
+    session = Session("") if session_id is None else application.load_session(session_id)
+    _, results = application.run_session_lifecycle(SESSION_OPEN, session)
+    return read_notices(results)
+
+
+def in_chat(notice: Notice) -> str:
+    """Return the command of the chat that deals with a notice; empty if there is nothing to do."""
+    if not notice.action_id:
+        return ""
+    given = [shlex.quote(f"{name}={_written(value)}") for name, value in notice.params.items()]
+    return one_line(" ".join([f"/{notice.plugin}.{notice.action_id}", *given]))
+
+
+def _written(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,62 @@
+"""Lines in rows: whole words, whatever the width, and nothing is lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from agent_terminal_app.chat.rendering.text import cells
+from agent_terminal_app.chat.rendering.wrap import in_rows, two_columns
+
+WORDS = st.text(st.sampled_from("ab *`_(漢é"), max_size=60)
+
+
+def test_a_line_is_cut_between_words_and_what_goes_on_is_set_off() -> None:
+    assert in_rows("one two three four", 9) == ["one two", "three", "four"]
+    assert in_rows("  one two three", 9) == ["  one two", "    three"]
+    assert in_rows("OK    it: is so and so", 14, 6) == ["OK    it: is", "      so and", "      so"]
+
+
+def test_a_line_without_a_width_and_one_that_fits_stay_as_they_are() -> None:
+    assert in_rows("one  two", None) == ["one  two"]
+    assert in_rows("one  two", 8) == ["one  two"]
+
+
+def test_a_word_that_is_wider_than_a_row_stays_whole() -> None:
+    assert in_rows("see https://example.org/a/long/one now", 12) == [
+        "see",
+        "https://example.org/a/long/one",
+        "now",
+    ]
+
+
+def test_patterns_are_shown_as_they_are() -> None:
+    rows = in_rows("deny shell(rm *) and write(*.py) too", 18)
+
+    assert rows == ["deny shell(rm *)", "and write(*.py)", "too"]
+
+
+def test_a_text_stands_beside_its_front_or_below_it() -> None:
+    about = "says what a thing is for, in several words"
+
+    assert two_columns("  /name       ", about, 50) == [
+        "  /name        says what a thing is for, in",
+        "               several words",
+    ]
+    assert two_columns(f"  {'name':<30}", about, 40) == [
+        "  name",
+        "      says what a thing is for, in",
+        "      several words",
+    ]
+    assert two_columns("  name", "short", 40) == ["  name short"]
+    assert two_columns("  name  ", "", None) == ["  name"]
+
+
+@pytest.mark.parametrize("width", [1, 10, 40])
+@given(text=WORDS, hang=st.none() | st.integers(0, 50))
+def test_nothing_is_lost_and_only_single_words_are_too_wide(width: int, text: str, hang: int | None) -> None:
+    rows = in_rows(text, width, hang)
+
+    assert "".join("".join(rows).split()) == "".join(text.split())
+    for row in rows:
+        assert cells(row) <= width or " " not in row.strip()

