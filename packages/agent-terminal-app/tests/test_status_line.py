@@ -48,7 +48,9 @@ COMMANDS = {
 def test_a_command_that_is_done_leaves_the_line_ready(terminal: Terminal) -> None:
     for command, shown in COMMANDS.items():
         for _ in range(3):  # the line stuck only when two things came at the same time
-            terminal.type(f"\x0c{command}\r")  # Ctrl+L: an empty screen
+            terminal.type("\x0c")  # Ctrl+L: only then nothing of the last round can be taken for this one's
+            terminal.wait(lambda: terminal.lines[:1] == ["»"], "an empty screen")
+            terminal.type(f"{command}\r")
             terminal.expect_line(f"» {command}$")
             terminal.expect_line(f".*{re.escape(shown)}")
             terminal.expect_line("ready")

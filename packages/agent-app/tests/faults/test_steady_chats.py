@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TURNS = 3_000 if os.environ.get("FAULTS") == "long" else 100
 WARM_UP = 80  # more sessions than the application remembers
-BLOCKS = 500 + TURNS // 2  # of memory that may come and go; a leak has hundreds for each turn
+BLOCKS = 2_000 + TURNS // 2  # of memory that may come and go; a leak has hundreds for each turn
 CONFIG = {
     "agents": {"main": {"model": "m", "plugin_ids": ["dictionary"], "sections": {"results": {}}}},
     "models": {"m": {"provider": "scripted"}},

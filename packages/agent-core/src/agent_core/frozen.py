@@ -66,7 +66,8 @@ EMPTY: FrozenDict = FrozenDict()
 
 
 # What needs no freezing; asked of nearly every value that passes through, hence a set of classes.
-_AS_IT_IS: frozenset[type] = frozenset({str, int, float, bool, type(None), FrozenDict, FrozenList})
+_PLAIN: frozenset[type] = frozenset({str, int, float, bool, type(None)})
+_AS_IT_IS: frozenset[type] = _PLAIN | {FrozenDict, FrozenList}
 
 
 def freeze(value: object) -> Any:
@@ -85,8 +86,8 @@ def freeze(value: object) -> Any:
 def thaw(value: object) -> Any:
     """Return *value* as plain dicts and lists that the caller may change."""
     if isinstance(value, dict):
-        return {key: thaw(item) for key, item in value.items()}
+        return {key: item if item.__class__ in _PLAIN else thaw(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [thaw(item) for item in value]
+        return [item if item.__class__ in _PLAIN else thaw(item) for item in value]
     plain = getattr(value, "to_list", None)  # a History, which knows how to become a list
     return value if plain is None else thaw(plain())

@@ -56,7 +56,8 @@ class History(Sequence[T]):
         if type(items) is History:  # isinstance would ask the abstract base class, which is slow
             return items
         items = tuple(items)
-        return History._made(len(items), _carried((), items))
+        short = len(items) < _WIDTH
+        return History._made(len(items), ((items,) if items else ()) if short else _carried((), items))
 
     @classmethod
     def of(cls, items: Iterable[T]) -> History[T]:
@@ -110,7 +111,14 @@ class History(Sequence[T]):
         items = tuple(items)
         if not items:
             return self
-        return History._made(self._length + len(items), _carried(self._levels(), items))
+        tail = self._tail + items
+        if len(tail) >= _WIDTH:
+            return History._made(self._length + len(items), _carried(self._levels(), items))
+        extended: History[T] = _blank(History)  # nothing is carried: the usual case, and a short one
+        extended._length = self._length + len(items)
+        extended._tail = tail
+        extended._spine = self._spine
+        return extended
 
     def prefix(self, length: int) -> History[T]:
         """Return the first *length* items, sharing every full node with this history.

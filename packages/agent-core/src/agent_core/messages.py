@@ -46,8 +46,11 @@ class Message:
     def native_indices(self) -> tuple[int, ...] | None:
         """Where this message stands in native history, or None when that is not known."""
         found = self.metadata.get(NATIVE_INDICES)
-        if not isinstance(found, list) or not all(type(index) is int and index >= 0 for index in found):
-            return None  # it may come from a file that somebody edited
+        if not isinstance(found, list):
+            return None
+        for index in found:
+            if type(index) is not int or index < 0:
+                return None  # it may come from a file that somebody edited
         return tuple(found)
 
     def with_native_indices(self, indices: tuple[int, ...] | None) -> Message:
@@ -107,11 +110,9 @@ def check_message_dict(data: object) -> None:
     """Raise `SessionFormatError` unless *data* is a message's dict form."""
     if not isinstance(data, Mapping):
         raise SessionFormatError(f"a message must be a dict, not {type(data).__name__}", field="messages")
-    foreign = sorted(str(key) for key in data if key not in _FIELDS)
-    if foreign:
-        raise SessionFormatError(
-            f"a message has no such field; known are {sorted(_FIELDS)}", field=foreign[0]
-        )
+    if not data.keys() <= _FIELDS:
+        foreign = min(str(key) for key in data if key not in _FIELDS)
+        raise SessionFormatError(f"a message has no such field; known are {sorted(_FIELDS)}", field=foreign)
     if "role" not in data or "content" not in data:
         raise SessionFormatError("missing", field="role" if "role" not in data else "content")
     if data["role"] not in ROLES:
@@ -124,12 +125,15 @@ def _check_containers(data: Mapping[str, Any]) -> None:
         value = data.get(name)
         if value is not None and not isinstance(value, kind):
             raise SessionFormatError(f"must be a {kind.__name__}, not {type(value).__name__}", field=name)
-    if not all(isinstance(part, dict) for part in data.get("multipartContent") or ()):
-        raise SessionFormatError("must be a list of dicts", field="multipartContent")
+    for part in data.get("multipartContent") or ():
+        if not isinstance(part, dict):
+            raise SessionFormatError("must be a list of dicts", field="multipartContent")
 
 
 def fold_foreign_fields(data: Mapping[str, object]) -> JsonObject:
     """Return a plugin's message dict with the fields that a message lacks moved into its metadata."""
+    if data.keys() <= _FIELDS and "content" in data:
+        return dict(data)
     foreign = {key: value for key, value in data.items() if key not in _FIELDS}
     known = {key: value for key, value in data.items() if key in _FIELDS}
     metadata = known.get("metadata") or {}

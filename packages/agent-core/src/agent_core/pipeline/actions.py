@@ -17,7 +17,7 @@ from agent_core.messages import check_message_dict, fold_foreign_fields
 from agent_core.native import OWNED_METADATA
 from agent_core.pipeline import chain
 from agent_core.pipeline.native_view import NativeView, native_view, readable_messages, write_items
-from agent_core.resolve.tools import gather_tools, provider_schemas
+from agent_core.resolve.tools import gather_tools, provider_config
 from agent_core.steps import Flow, run_blocking
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def open_host(request: Request) -> ActionHost:
     describe = request.context if _ask_for_context(resolution) else request.context_without_session
     tools = gather_tools(resolution, describe())
     context = describe(tools)
-    config = FrozenDict({**resolution.config, "tools": provider_schemas(resolution, tools)})
-    state = chain.init_state(resolution, config, context)
+    state = chain.init_state(resolution, provider_config(resolution, tools), context)
     return ActionHost(resolution.provider, resolution.features, state, context)
 
 

@@ -37,9 +37,9 @@ class Converted:
 
 def init_state(resolution: Resolution, config: FrozenDict, context: object) -> JsonObject:
     """Return the state that all plugins of a request share."""
-    state = resolution.provider.init(config, context)
-    for feature in resolution.features:
-        state = feature.init(config, state, context)
+    state = resolution.provider.provider.init(config, context)
+    for plugin in resolution.followers("init"):
+        state = plugin.init(config, state, context)
     return state
 
 
@@ -49,7 +49,7 @@ def to_native(
     dicts = FrozenList([message.frozen_dict() for message in messages])
     made = resolution.provider.provider.to_native(dicts, state, context)
     items = made
-    for plugin in (*resolution.provider.extensions, *resolution.features):
+    for plugin in resolution.followers("to_native_messages"):
         items = plugin.to_native(dicts, items, state, context)
     if len(messages) == 1:
         return Converted(items, [tuple(range(len(items)))])
@@ -69,9 +69,9 @@ def from_native(
     Args:
         keep: Returns what to take over of a plugin's messages, by its name and what it was given.
     """
-    provider = resolution.provider
-    messages = _checked(provider.provider, provider.provider.from_native(native, state, context))
-    for plugin in (*provider.extensions, *resolution.features):
+    provider = resolution.provider.provider
+    messages = _checked(provider, provider.from_native(native, state, context))
+    for plugin in resolution.followers("from_native_messages"):
         made = plugin.from_native(native, messages, state, context)
         if made is not messages:
             made = _checked(plugin, made)
@@ -83,9 +83,9 @@ def initialize(
     resolution: Resolution, native: FrozenList, state: State, context: object
 ) -> tuple[FrozenList, State]:
     """Let every plugin prepare the request."""
-    native, state = resolution.provider.initialize_request(native, state, context)
-    for feature in resolution.features:
-        native, state = feature.initialize_request(native, state, context)
+    native, state = resolution.provider.provider.initialize_request(native, state, context)
+    for plugin in resolution.followers("initialize_request"):
+        native, state = plugin.initialize_request(native, state, context)
     return native, state
 
 
@@ -102,7 +102,7 @@ def finalize(
     last, items, state = provider.finalize(native, state, context)
     native = ledger.take_native(provider.name, "finalize", native, items, finals)
     finals, native = ledger.settle(provider.name, "finalize", finals, last, native)
-    for plugin in (*resolution.provider.extensions, *resolution.features):
+    for plugin in resolution.followers("finalize"):
         changed, items, state = plugin.finalize(finals, native, state, context)
         native = ledger.take_adjusted(plugin.name, "finalize", native, items, finals)
         finals = ledger.take_finals(plugin.name, "finalize", finals, changed)

@@ -270,7 +270,7 @@ def _concatenate(request: Request, suffix: Session, second: NativeHistory) -> Se
 
 def begin(request: Request) -> tuple[JsonObject, Any]:
     """Return the state and context with which plugins convert messages outside of a turn."""
-    context = request.context() if request.needs_context() else None
+    context = request.context() if request.resolution.needs_context else None
     return chain.init_state(request.resolution, request.resolution.config, context), context
 
 

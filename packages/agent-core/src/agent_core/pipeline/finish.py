@@ -159,11 +159,11 @@ def _annotate(message: FrozenDict, indices: list[int] | None, interrupted: str |
 
 def _commit(request: Request, draft: Draft, outcome: ResponseOutcome) -> TurnResult:
     """Put the turn's messages and native history into a new session."""
-    pointed = _point(draft, outcome)
+    pointed = _point(draft, outcome) if outcome.results else outcome.finals
     finals = [read_message(request, message) for message in pointed]
     metadata = _merged(draft.session.metadata, _state_patch(draft), outcome.metadata)
-    before = draft.native[: draft.baseline]
-    if outcome.native is not draft.native and outcome.native[: draft.baseline] != before:
+    same = outcome.native is draft.native
+    if not same and outcome.native[: draft.baseline] != draft.native[: draft.baseline]:
         session = _restructure(request, draft, outcome.native, finals, metadata)
     elif draft.restructured or (draft.ledger.revisions and not draft.chosen):
         session = _revise(request, draft, outcome.native, finals, metadata)
@@ -262,11 +262,10 @@ def _with_turn(read: Sequence[Message], finals: Sequence[Message]) -> list[Messa
     ]
 
 
-def _merged(metadata: Mapping[str, object], *patches: Mapping[str, object]) -> JsonObject:
-    merged = dict(metadata)
-    for patch in patches:
-        merged |= merge_metadata(merged, patch)
-    return merged
+def _merged(metadata: Mapping[str, object], *patches: Mapping[str, object]) -> Mapping[str, object]:
+    for patch in filter(None, patches):
+        metadata = {**metadata, **merge_metadata(metadata, patch)}
+    return metadata
 
 
 def _state_patch(draft: Draft) -> JsonObject:

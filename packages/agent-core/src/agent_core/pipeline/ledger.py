@@ -14,7 +14,6 @@ that very object, if it is equal and not the model's words, or if it is equal an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING
 
 from agent_core.errors import PluginError
@@ -54,7 +53,8 @@ class Ledger:
         self.problems: list[FrozenDict] = []
         self.revisions: list[FrozenDict] = []
         self._read = read
-        self._roles = cache(roles)
+        self._find_roles = roles
+        self._roles: Mapping[int, str] | None = None  # found when somebody first asks
         self._doubtful = False  # the provider's word on native history cannot be relied on
 
     def take_native(
@@ -67,6 +67,8 @@ class Ledger:
         """
         if returned is before:
             return before
+        if (longer := _extended(plugin, hook, before, returned, self.asked)) is not None:
+            return longer
         items, whole = self._begin(plugin, hook, before, returned)
         had = before[len(self.sent) :]
         if whole:
@@ -84,6 +86,8 @@ class Ledger:
         """Return native history after an extension's or a feature's hook, which may not lose *finals*."""
         if returned is before:
             return before
+        if (longer := _extended(plugin, hook, before, returned, [*self.asked, *before])) is not None:
+            return longer
         items, whole = self._begin(plugin, hook, before, returned)
         had = before[len(self.sent) :]
         if not whole:
@@ -133,6 +137,8 @@ class Ledger:
             last: What it gave at the end.
         """
         turn: list[FrozenDict] = native[len(self.sent) :]
+        if turn and turn == [*finals, *last]:  # as nearly all providers have it
+            return FrozenList(turn), native
         spoken = self._own_finals(plugin, hook, list(finals), list(last), turn)
         if not spoken and turn:
             spoken = self._finals_of(plugin, hook, turn)
@@ -145,7 +151,7 @@ class Ledger:
     def cover(self, finals: Items, native: FrozenList) -> FrozenList:
         """Return native history with every final in it: what it lacks could not be sent next time."""
         turn: list[FrozenDict] = list(native[len(self.sent) :])
-        lacking = _missing(finals, turn)
+        lacking = [] if turn == finals else _missing(finals, turn)
         if not lacking:
             return native
         # An item of the turn that is not a final may be the native form of one that a plugin has changed.
@@ -282,7 +288,9 @@ class Ledger:
             return True  # it cannot be understood alone, so it may be anything
 
     def _role_at(self, item: FrozenDict, place: int) -> str | None:
-        return self._roles().get(place) or self._role(item)
+        if self._roles is None:
+            self._roles = self._find_roles()
+        return self._roles.get(place) or self._role(item)
 
     def _role(self, item: FrozenDict) -> str | None:
         try:
@@ -295,6 +303,17 @@ class Ledger:
         entry = _entry(plugin, hook, problem)
         if entry not in self.problems:
             self.problems.append(entry)
+
+
+def _extended(
+    plugin: str, hook: str, before: FrozenList, returned: object, known: Items
+) -> FrozenList | None:
+    """Return native history if a hook did nothing but add items that are not *known*, as nearly all do."""
+    kept = len(before)
+    if not isinstance(returned, list) or returned[:kept] != before:
+        return None
+    added = [freeze(item) for item in expect_dicts(plugin, hook, returned[kept:])]
+    return None if any(item in known for item in added) else FrozenList([*before, *added])
 
 
 def _entry(plugin: str, hook: str, problem: str) -> FrozenDict:

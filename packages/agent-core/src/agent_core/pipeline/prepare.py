@@ -13,7 +13,8 @@ from agent_core.pipeline import chain
 from agent_core.pipeline.chain import to_native
 from agent_core.pipeline.ledger import Ledger
 from agent_core.pipeline.native_view import native_view, rebuilt
-from agent_core.resolve.tools import gather_tools, provider_schemas
+from agent_core.pipeline.request import Frame
+from agent_core.resolve.tools import gather_tools, provider_config
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,9 +35,14 @@ if TYPE_CHECKING:
 
 def chosen_items(request: Request, view: NativeView, state: State, context: object) -> FrozenList:
     """Return the native items of the messages that the request's `transform` chose."""
-    assert request.transform is not None
+    transform = request.transform
+    assert transform is not None
+    if isinstance(transform, Frame):
+        front = _converted(request, transform.front, state, context)
+        back = _converted(request, transform.back, state, context)
+        return FrozenList([*front, *view.native.items, *back])
     messages = view.session.history.to_list()
-    chosen = _checked(request.transform(tuple(messages)))
+    chosen = _checked(transform(tuple(messages)))
     own = _own_items(messages, view.native.items.to_list())
     if own is None:
         return to_native(request.resolution, chosen, state, context).items
@@ -48,8 +54,9 @@ def chosen_items(request: Request, view: NativeView, state: State, context: obje
         if known is None:
             added.append(message)
             continue
-        items += _converted(request, added, state, context)
-        added = []
+        if added:
+            items += _converted(request, added, state, context)
+            added = []
         items += known
     items += _converted(request, added, state, context)
     return FrozenList(items)
@@ -87,9 +94,9 @@ def _own_items(
 
 
 def _converted(
-    request: Request, messages: list[Message], state: State, context: object
-) -> FrozenList | list[FrozenDict]:
-    return to_native(request.resolution, messages, state, context).items if messages else []
+    request: Request, messages: Sequence[Message], state: State, context: object
+) -> Sequence[FrozenDict]:
+    return to_native(request.resolution, messages, state, context).items if messages else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,12 +137,11 @@ class Draft:
 def prepare(request: Request) -> Draft:
     """Do everything that comes before the model is asked, in the documented order."""
     resolution = request.resolution
-    context = request.context() if request.needs_context() else None
+    context = request.context() if resolution.needs_context else None
     tools = gather_tools(resolution, context)
     if context is not None:
         context = request.context(tools)
-    config = FrozenDict({**resolution.config, "tools": provider_schemas(resolution, tools)})
-    state = chain.init_state(resolution, config, context)
+    state = chain.init_state(resolution, provider_config(resolution, tools), context)
     view = native_view(request, state, context)
     if request.transform is None:
         sent = FrozenList(view.native.items.to_list())

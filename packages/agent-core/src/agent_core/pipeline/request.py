@@ -18,6 +18,20 @@ if TYPE_CHECKING:
     from agent_core.session import Session
 
 
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Sends the whole conversation, with messages before and after it that the session does not keep.
+
+    It is an ordinary `transform`, and the one that costs the same however long the conversation is.
+    """
+
+    front: tuple[Message, ...] = ()
+    back: tuple[Message, ...] = ()
+
+    def __call__(self, messages: Sequence[Message]) -> Sequence[Message]:
+        return [*self.front, *messages, *self.back]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What a caller asked for.
@@ -38,14 +52,6 @@ class Request:
     cancellation: CancellationToken | None = None
     extra: Mapping[str, object] | None = None
     transform: Callable[[Sequence[Message]], Sequence[Message]] | None = None
-
-    def needs_context(self) -> bool:
-        """Say whether any plugin of this request looks at its context; making it costs a little."""
-        provider, features, tools = self.resolution.provider, self.resolution.features, self.resolution.tools
-        plugins = (provider.provider, *provider.extensions, *features)
-        return any(plugin.wants_context() for plugin in plugins) or any(
-            tool.wants_context("init", "get_tool_schemas") for tool in tools
-        )
 
     def context(self, tools: ToolTable | None = None) -> Context:
         """Return the context of this request's plugins."""

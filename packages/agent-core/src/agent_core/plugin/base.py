@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from agent_core.errors import RegistrationError
+from agent_core.errors import AgentError, RegistrationError
 from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, State, freeze
 from agent_core.plugin.hooks import (
     Adapter,
@@ -16,6 +16,7 @@ from agent_core.plugin.hooks import (
     expect_dicts,
     expect_strings,
     expect_tuple,
+    name_error,
     read_hooks,
     wrong_answer,
 )
@@ -114,11 +115,16 @@ class PluginWrapper:
         return answer
 
     def _call(self, hook: str, default: object, *arguments: object) -> Any:
-        function = self.hook(hook)
-        if function is None:
+        if hook not in self._plans:
             return default
-        with calling(self.name, hook):
+        function = self._adapters.get(hook) or self.hook(hook)
+        assert function is not None
+        try:
             return function(*arguments)
+        except AgentError:
+            raise
+        except Exception as error:
+            raise name_error(self.name, hook, error) from error
 
     def _mapping(self, hook: str, *arguments: object) -> JsonObject:
         answer = self._call(hook, {}, *arguments)

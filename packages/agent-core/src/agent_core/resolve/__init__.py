@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from agent_core.frozen import FrozenDict
 from agent_core.plugin.feature import ExtensionWrapper, FeatureWrapper
 from agent_core.plugin.provider import BoundProvider
 from agent_core.plugin.tool import ToolWrapper
@@ -12,11 +13,13 @@ from agent_core.resolve.enable import Decision, Settled, admit, settle
 from agent_core.resolve.lookup import check_keys, check_model, check_names, discover_models, select_provider
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
-    from agent_core.frozen import FrozenDict, FrozenList
+    from agent_core.frozen import FrozenList
     from agent_core.models import ModelDiscoveryCache, ModelSnapshot
+    from agent_core.plugin.feature import NativeSideWrapper
     from agent_core.plugin.registry import Registry
+    from agent_core.resolve.tools import ToolTable
 
 __all__ = ["Decision", "Resolution", "resolve"]
 
@@ -41,6 +44,44 @@ class Resolution:
     snapshot: ModelSnapshot
     decisions: tuple[Decision, ...]
     warnings: tuple[str, ...] = field(default=())
+    # What follows from the rest and is asked for at every request, found out at the first.
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def followers(self, hook: str) -> tuple[NativeSideWrapper, ...]:
+        """Return the extensions and features that wrote a hook, in the order in which they follow the provider."""
+        found: tuple[NativeSideWrapper, ...] | None = self._known.get(hook)
+        if found is None:
+            plugins = (*self.provider.extensions, *self.features)
+            found = self._known[hook] = tuple(plugin for plugin in plugins if plugin.has(hook))
+        return found
+
+    @property
+    def needs_context(self) -> bool:
+        """Whether any plugin looks at the context of a request; making it costs a little."""
+        if "needs_context" not in self._known:
+            plugins = (self.provider.provider, *self.provider.extensions, *self.features)
+            self._known["needs_context"] = any(plugin.wants_context() for plugin in plugins) or any(
+                tool.wants_context("init", "get_tool_schemas") for tool in self.tools
+            )
+        return bool(self._known["needs_context"])
+
+    @property
+    def fixed_tools(self) -> ToolTable | None:
+        """The tools of every request, once they were gathered, if no plugin's answer depends on the request."""
+        return self._known.get("fixed_tools")
+
+    def fix_tools(self, table: ToolTable) -> None:
+        """Note that every request has these tools."""
+        self._known["fixed_tools"] = table
+
+    def config_with(self, tools: Callable[[], FrozenList], *, fixed: bool) -> FrozenDict:
+        """Return the configuration with the tools' schemas, which plugins get; made once if they are fixed."""
+        config: FrozenDict | None = self._known.get("config_with_tools") if fixed else None
+        if config is None:
+            config = FrozenDict({**self.config, "tools": tools()})
+            if fixed:
+                self._known["config_with_tools"] = config
+        return config
 
     @property
     def models(self) -> FrozenList:

@@ -61,6 +61,8 @@ class ToolTable:
 
 def gather_tools(resolution: Resolution, context: object = None) -> ToolTable:
     """Collect the tools that plugins offer, as the features filter and describe them for the model."""
+    if resolution.fixed_tools is not None:
+        return resolution.fixed_tools
     interop = _added_interop(resolution)
     bound: dict[str, ToolBinding] = {}
     for plugin in resolution.tools:
@@ -71,7 +73,20 @@ def gather_tools(resolution: Resolution, context: object = None) -> ToolTable:
     bindings = {
         tool.name: ToolBinding(tool, bound[tool.name].plugin, bound[tool.name].state) for tool in effective
     }
-    return ToolTable(available=available, effective=effective, bindings=bindings, own_interop=interop)
+    table = ToolTable(available=available, effective=effective, bindings=bindings, own_interop=interop)
+    if (
+        interop is None
+        and all(plugin.stateless for plugin in resolution.tools)
+        and not resolution.followers("prepare_tools")
+    ):
+        resolution.fix_tools(table)
+    return table
+
+
+def provider_config(resolution: Resolution, table: ToolTable) -> FrozenDict:
+    """Return the configuration that the plugins of a request get: with the schemas of its tools."""
+    fixed = table is resolution.fixed_tools
+    return resolution.config_with(lambda: _provider_schemas(resolution, table), fixed=fixed)
 
 
 _converted: dict[tuple[int, tuple[str, ...]], tuple[JsonObject, FrozenDict]] = {}
@@ -111,7 +126,7 @@ def _offered(
     return tuple([ToolBinding(tool, plugin, state) for tool in tools])
 
 
-def provider_schemas(resolution: Resolution, table: ToolTable) -> FrozenList:
+def _provider_schemas(resolution: Resolution, table: ToolTable) -> FrozenList:
     """Return the effective schemas in the first format that the provider says it takes."""
     formats = resolution.provider.provider.tool_schema_formats
     if not formats or not table.effective:
