@@ -887,3 +887,53 @@ def test_a_context_that_is_no_dict_is_refused() -> None:
 
     with pytest.raises(TypeError, match="context must be a dict"):
         core.add_message(talk(core, "a"), "user", "b", config=CONFIG, context=5)  # type: ignore[arg-type]
+
+
+# --- what plugins get to know -----------------------------------------------------------------------
+
+
+class Wants:
+    """Remembers the tools in each configuration that `init` gets."""
+
+    name = "wants"
+
+    def __init__(self) -> None:
+        self.tools: list[list[str]] = []
+
+    def init(self, config: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        self.tools.append([schema["function"]["name"] for schema in config["tools"]])
+        return state
+
+
+def weather(place: str) -> str:
+    """Tell the weather."""
+    return f"rain in {place}"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda core, session: core.add_message(session, "user", "more", config=CONFIG),
+        lambda core, session: core.add_message(session, "user", "before", config=CONFIG, after_index=-1),
+        lambda core, session: core.modify_message(session, 0, "else", CONFIG),
+        lambda core, session: core.core_messages_to_native([{"role": "user", "content": "x"}], CONFIG),
+        lambda core, session: core.rebuild_native_history(session, CONFIG),
+        lambda core, session: core.rebuild_native_history(session, CONFIG, start=0, end=1),
+        lambda core, session: core.join_sessions(session, session, CONFIG),
+    ],
+    ids=["append", "insert", "modify", "to_native", "rebuild", "rebuild_range", "join"],
+)
+def test_an_edit_initialises_plugins_with_the_tools_as_a_request_does(
+    edit: Callable[[AgentCore, Session], object],
+) -> None:
+    wants = Wants()
+    core = scripted_core()
+    core.register_feature(wants)
+    core.register_tool(weather)
+    session = talk(core, "a")
+    wants.tools.clear()
+
+    edit(core, session)
+
+    assert wants.tools
+    assert all(tools == ["weather"] for tools in wants.tools)

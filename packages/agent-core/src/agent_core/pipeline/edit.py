@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import ArgumentError, NativeHistoryError
-from agent_core.frozen import FrozenDict, FrozenList, JsonObject, State
+from agent_core.frozen import FrozenDict, FrozenList, State
 from agent_core.history import History
 from agent_core.native import (
     NATIVE_MESSAGES,
@@ -34,6 +34,7 @@ from agent_core.native import (
 )
 from agent_core.pipeline import chain
 from agent_core.pipeline.native_view import native_view, read_message, rebuilt
+from agent_core.pipeline.prepare import begin
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -266,12 +267,6 @@ def _concatenate(request: Request, suffix: Session, second: NativeHistory) -> Se
     pending = [message.with_native_indices(None) for message in suffix.history[second.covered :]]
     messages = view.session.history.extend([*moved, *pending])
     return write_native(view.session, messages, native, report=view.report)
-
-
-def begin(request: Request) -> tuple[JsonObject, Any]:
-    """Return the state and context with which plugins convert messages outside of a turn."""
-    context = request.context() if request.resolution.needs_context else None
-    return chain.init_state(request.resolution, request.resolution.config, context), context
 
 
 def convert_messages(request: Request, messages: Sequence[Message]) -> FrozenList:

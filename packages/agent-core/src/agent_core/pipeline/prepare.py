@@ -19,6 +19,7 @@ from agent_core.resolve.tools import gather_tools, provider_config
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from agent_core.context import Context
     from agent_core.native import NativeHistory
     from agent_core.pipeline.native_view import NativeView
     from agent_core.pipeline.request import Request
@@ -134,14 +135,20 @@ class Draft:
         return not self.chosen and self.ledger.asked != self.before.items
 
 
-def prepare(request: Request) -> Draft:
-    """Do everything that comes before the model is asked, in the documented order."""
+def begin(request: Request) -> tuple[State, Context | None]:
+    """Return the state and the context with which plugins work: requests and edits begin alike."""
     resolution = request.resolution
     context = request.context() if resolution.needs_context else None
     tools = gather_tools(resolution, context)
     if context is not None:
         context = request.context(tools)
-    state = chain.init_state(resolution, provider_config(resolution, tools), context)
+    return chain.init_state(resolution, provider_config(resolution, tools), context), context
+
+
+def prepare(request: Request) -> Draft:
+    """Do everything that comes before the model is asked, in the documented order."""
+    resolution = request.resolution
+    state, context = begin(request)
     view = native_view(request, state, context)
     if request.transform is None:
         sent = FrozenList(view.native.items.to_list())
