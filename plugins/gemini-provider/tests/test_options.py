@@ -8,7 +8,7 @@ from agent_core import tool
 from agent_provider_kit import Unreachable
 from agent_testing import error_reply, gemini_models, gemini_reply, json_reply
 from gemini_provider import GeminiProvider
-from gemini_provider.options import read_safety, read_thinking, read_tool_choice, tool_options
+from gemini_provider.options import function_calling, read_safety, read_thinking, tool_options
 
 if TYPE_CHECKING:
     from agent_testing import Talk
@@ -106,7 +106,7 @@ def test_thinking_is_said_in_many_ways(setting: Any, expected: dict[str, Any]) -
     ],
 )
 def test_a_tool_choice_is_said_in_many_ways(setting: Any, expected: dict[str, Any]) -> None:
-    assert read_tool_choice(setting) == {"functionCallingConfig": expected}
+    assert function_calling({"tool_choice": setting}) == {"functionCallingConfig": expected}
 
 
 def test_safety_settings_pass_as_the_api_takes_them() -> None:

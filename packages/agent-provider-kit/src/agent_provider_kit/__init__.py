@@ -16,13 +16,24 @@ from agent_provider_kit.failures import (
     failure_in_reply,
     failure_of_reply,
 )
-from agent_provider_kit.http_provider import COMMON_SETTINGS, HttpProvider, Reply
+from agent_provider_kit.http_provider import HttpProvider, Reply
 from agent_provider_kit.keys import ApiKey, find_key, redact, redact_headers
+from agent_provider_kit.settings import (
+    ANSWER_SETTINGS,
+    COMMON_SETTINGS,
+    OutputSchema,
+    ToolChoice,
+    read_effort,
+    read_output_schema,
+    read_tool_choice,
+    subschemas,
+)
 from agent_provider_kit.sse import SseDecoder, SseError, SseEvent
 from agent_provider_kit.transport import HttpRequest, HttpResponse, Timeouts, Transport, default_transport
 from agent_provider_kit.wire import Config, Dicts, Ending, JsonObject, State, Usage, decode_object, make_usage
 
 __all__ = [
+    "ANSWER_SETTINGS",
     "COMMON_SETTINGS",
     "ApiKey",
     "Config",
@@ -38,6 +49,7 @@ __all__ = [
     "KeyRefused",
     "LimitReached",
     "NotTheProvider",
+    "OutputSchema",
     "Overloaded",
     "ProviderFailure",
     "Reply",
@@ -49,6 +61,7 @@ __all__ = [
     "StreamCutOff",
     "StreamMalformed",
     "Timeouts",
+    "ToolChoice",
     "Transport",
     "Unreachable",
     "Usage",
@@ -58,6 +71,10 @@ __all__ = [
     "failure_of_reply",
     "find_key",
     "make_usage",
+    "read_effort",
+    "read_output_schema",
+    "read_tool_choice",
     "redact",
     "redact_headers",
+    "subschemas",
 ]

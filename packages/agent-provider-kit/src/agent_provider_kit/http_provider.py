@@ -19,7 +19,6 @@ from agent_provider_kit.failures import (
     Exchange,
     KeyMissing,
     NotTheProvider,
-    ProviderFailure,
     StreamCutOff,
     StreamMalformed,
     Unreachable,
@@ -27,8 +26,9 @@ from agent_provider_kit.failures import (
     looks_like_html,
 )
 from agent_provider_kit.keys import SECRET_HEADERS, ApiKey, find_key
+from agent_provider_kit.settings import COMMON_SETTINGS, timeouts
 from agent_provider_kit.sse import SseDecoder, SseError, SseEvent
-from agent_provider_kit.transport import HttpRequest, HttpResponse, Timeouts, Transport, default_transport
+from agent_provider_kit.transport import HttpRequest, HttpResponse, Transport, default_transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -36,36 +36,6 @@ if TYPE_CHECKING:
     from agent_provider_kit.wire import Config, Dicts, JsonObject, State
 
 _OK = 200
-
-COMMON_SETTINGS: dict[str, JsonObject] = {
-    "model": {"type": "string", "description": "The model's name at the provider."},
-    "api_key": {
-        "type": "string",
-        "secret": True,
-        "description": "The API key; better kept in the environment.",
-    },
-    "api_key_origin": {
-        "type": "string",
-        "description": "Where `api_key` came from, for error messages; of an empty one, why it is not there.",
-    },
-    "base_url": {"type": "string", "description": "Where the provider's API is."},
-    "extra_headers": {"type": "object", "description": "More HTTP headers."},
-    "extra_body": {"type": "object", "description": "More fields for the request body."},
-    "connect_timeout": {"type": "number", "default": 15.0, "description": "Seconds until connected."},
-    "first_byte_timeout": {
-        "type": "number",
-        "default": 300.0,
-        "description": "Seconds until the reply begins.",
-    },
-    "idle_timeout": {"type": "number", "default": 120.0, "description": "Seconds without news in a reply."},
-    "content_timeout": {
-        "type": "number",
-        "default": 900.0,
-        "description": "Seconds in which a reply brings nothing but pings and blanks.",
-    },
-    "capabilities": {"type": "array", "description": "Tags to assume instead of the provider's usual ones."},
-    "discover_models": {"type": "boolean", "default": False, "description": "Ask the server for its models."},
-}
 
 
 class Reply(Protocol):
@@ -351,17 +321,6 @@ class HttpProvider:
         return self.read_models(await self._read_json(response, exchange))
 
 
-def timeouts(config: Config) -> Timeouts:
-    """Return the patience that the configuration has at each stage."""
-    usual = Timeouts()
-    return Timeouts(
-        config.get("connect_timeout", usual.connect),
-        config.get("first_byte_timeout", usual.first_byte),
-        config.get("idle_timeout", usual.idle),
-        config.get("content_timeout", usual.content),
-    )
-
-
 def _secrets(config: Config) -> tuple[str, ...]:
     """Return what else is secret besides the key: a token that a header of the configuration carries."""
     headers = config.get("extra_headers")
@@ -384,6 +343,3 @@ async def _read(response: HttpResponse) -> bytes:
         return await response.read()
     except OSError:
         return b""
-
-
-__all__ = ["COMMON_SETTINGS", "HttpProvider", "ProviderFailure", "Reply", "timeouts"]

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from agent_provider_kit import read_effort, read_output_schema, read_tool_choice
 
-    from agent_provider_kit import Config, JsonObject
+if TYPE_CHECKING:
+    from agent_provider_kit import Config, JsonObject, ToolChoice
 
 MAX_TOKENS = 8192
 _ANSWER = 4096  # room for the answer behind a thinking budget
+# Models up to 4.5 think within a budget; those from 4.6 on decide themselves, and `effort` guides them.
+_WITH_BUDGET = re.compile(
+    r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?:-[015])?(?:$|[-@:](?!\d{1,2}\b))))"
+)
+_BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 24_576}
+_EFFORTS = {"minimal": "low"}
+# The API refuses these words in a schema. The model can still read them in the description.
+_NOT_ENFORCED = (
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+    "maxItems", "uniqueItems", "minProperties", "maxProperties",
+)  # fmt: skip
 
 SENT_AS_THEY_ARE: dict[str, JsonObject] = {
     "temperature": {"type": "number"},
@@ -34,11 +47,6 @@ SETTINGS: dict[str, JsonObject] = {
         "type": "any",
         "description": 'As the API takes it, or "adaptive", "disabled", or a budget of tokens.',
     },
-    "tool_choice": {
-        "type": "any",
-        "description": 'As the API takes it, or "auto", "any", "none", or the name of a tool.',
-    },
-    "parallel_tool_calls": {"type": "boolean", "description": "False for one call at a time."},
     "server_tools": {"type": "array", "description": "Tools that the provider runs: web search and others."},
     "user_id": {"type": "string", "description": "An opaque id of the person behind the request."},
     "cache": {
@@ -54,9 +62,11 @@ SETTINGS: dict[str, JsonObject] = {
 def options(config: Config) -> JsonObject:
     """Return the fields that do not depend on the conversation."""
     body = {key: config[key] for key in SENT_AS_THEY_ARE if config.get(key) is not None}
-    thinking = read_thinking(config.get("thinking"))
+    thinking, output = _answer_fields(config)
     if thinking is not None:
         body["thinking"] = thinking
+    if output:
+        body["output_config"] = {**output, **(config.get("output_config") or {})}
     if config.get("user_id"):
         body["metadata"] = {"user_id": config["user_id"]}
     return {"max_tokens": _max_tokens(config, thinking), **body}
@@ -67,7 +77,7 @@ def tool_options(config: Config, tools: list[Any]) -> JsonObject:
     offered = [*tools, *(config.get("server_tools") or ())]
     if not offered:
         return {}
-    choice = read_tool_choice(config)
+    choice = choose_tool(config)
     return {"tools": offered, **({} if choice is None else {"tool_choice": choice})}
 
 
@@ -82,19 +92,64 @@ def read_thinking(setting: Any) -> JsonObject | None:
     return {"type": str(setting)}
 
 
-def read_tool_choice(config: Config) -> JsonObject | None:
+def choose_tool(config: Config) -> JsonObject | None:
     """Return the `tool_choice` field that the settings mean."""
-    setting = config.get("tool_choice")
-    choice = setting if setting is None or isinstance(setting, dict) else _named_choice(str(setting))
+    setting = read_tool_choice(config)
+    choice = None if setting is None else _choice(setting)
     if config.get("parallel_tool_calls") is False and (choice or {}).get("type") != "none":
         return {"type": "auto", **(choice or {}), "disable_parallel_tool_use": True}
     return choice
 
 
-def _named_choice(name: str) -> JsonObject:
-    if name in ("auto", "any", "none"):
-        return {"type": name}
-    return {"type": "any"} if name == "required" else {"type": "tool", "name": name}
+def _choice(choice: ToolChoice) -> JsonObject:
+    if choice.mode == "native":
+        return dict(choice.native)
+    if choice.mode == "tool":
+        return {"type": "tool", "name": choice.name}
+    return {"type": "any" if choice.mode == "required" else choice.mode}
+
+
+def _answer_fields(config: Config) -> tuple[JsonObject | None, JsonObject]:
+    """Return the fields `thinking` and `output_config` that the settings mean."""
+    thinking = read_thinking(config.get("thinking"))
+    output: JsonObject = {}
+    effort = read_effort(config)
+    if effort == "none":
+        thinking = thinking or {"type": "disabled"}
+    elif effort is not None and _WITH_BUDGET.search(str(config.get("model"))):
+        thinking = thinking or {"type": "enabled", "budget_tokens": _BUDGETS.get(effort, _BUDGETS["high"])}
+    elif effort is not None:
+        thinking = thinking or {"type": "adaptive"}
+        output["effort"] = _EFFORTS.get(effort, effort)
+    if (form := read_output_schema(config)) is not None:
+        output["format"] = {"type": "json_schema", "schema": enforceable(form.schema)}
+    return thinking, output
+
+
+def enforceable(schema: Mapping[str, Any]) -> JsonObject:
+    """Return a schema that the API takes: objects are closed, and bounds stand in the description.
+
+    Whatever fits the result fits the original as well, except for the bounds.
+    """
+    made = {key: _inner(key, value) for key, value in schema.items() if key not in _NOT_ENFORCED}
+    if "oneOf" in made:
+        made["anyOf"] = made.pop("oneOf")
+    if made.get("type") == "object" or "properties" in made:
+        made["additionalProperties"] = False
+    bounds = ", ".join(f"{key}: {schema[key]}" for key in _NOT_ENFORCED if key in schema)
+    if bounds:
+        made["description"] = f"{made['description']} ({bounds})" if made.get("description") else bounds
+    return made
+
+
+def _inner(key: str, value: Any) -> Any:
+    if key in ("properties", "$defs", "definitions") and isinstance(value, Mapping):
+        return {
+            name: enforceable(each) if isinstance(each, Mapping) else each for name, each in value.items()
+        }
+    if key in ("anyOf", "oneOf", "allOf", "prefixItems") and isinstance(value, (list, tuple)):
+        return [_inner("items", each) for each in value]
+    return enforceable(value) if key == "items" and isinstance(value, Mapping) else value
 
 
 def _max_tokens(config: Config, thinking: Mapping[str, Any] | None) -> int:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from agent_core import ConfigError
+from agent_provider_kit import read_effort, read_output_schema, read_tool_choice
 
 if TYPE_CHECKING:
     from agent_provider_kit import Config, Dicts, JsonObject
@@ -55,10 +59,6 @@ SETTINGS: dict[str, JsonObject] = {
     },
     "include_thoughts": {"type": "boolean", "description": "Ask for summaries of what the model thinks."},
     "generation_config": {"type": "object", "description": "More fields of generationConfig, as they are."},
-    "tool_choice": {
-        "type": "any",
-        "description": '"auto", "any", "none", "validated", the name of a tool, or a list of names.',
-    },
     "tool_config": {"type": "object", "description": "More fields of toolConfig, as they are."},
     "server_tools": {
         "type": "array",
@@ -69,7 +69,11 @@ SETTINGS: dict[str, JsonObject] = {
         "description": "As the API takes them, or a threshold for each category.",
     },
 }
-_MODES = {"auto": "AUTO", "any": "ANY", "required": "ANY", "none": "NONE", "validated": "VALIDATED"}
+_MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
+# Models before Gemini 3 think within a budget of tokens. The numbers are those with which Google itself
+# reads `reasoning_effort`: https://ai.google.dev/gemini-api/docs/openai#thinking
+_WITH_BUDGET = re.compile(r"gemini-(?:[12]([.-]|$)|(flash|pro)(-lite)?-latest$)|gemma|learnlm")
+_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24_576}
 
 
 def options(config: Config) -> JsonObject:
@@ -79,6 +83,8 @@ def options(config: Config) -> JsonObject:
     thinking = read_thinking(config)
     if thinking:
         generation["thinkingConfig"] = thinking
+    if (output := read_output_schema(config)) is not None:
+        generation.setdefault("responseJsonSchema", output.schema)
     generation |= config.get("generation_config") or {}
     if "responseJsonSchema" in generation or "responseSchema" in generation:
         generation.setdefault("responseMimeType", "application/json")  # a schema is refused without it
@@ -96,28 +102,41 @@ def tool_options(config: Config, declarations: list[Any]) -> JsonObject:
         tools.insert(0, {"functionDeclarations": declarations})
     if not tools:
         return {}
-    choice = {} if config.get("tool_choice") is None else read_tool_choice(config["tool_choice"])
+    if config.get("parallel_tool_calls") is False:
+        raise ConfigError(
+            "parallel_tool_calls: the Gemini API cannot be told to make one call at a time; "
+            "leave the setting out, or use another provider",
+            field="parallel_tool_calls",
+        )
+    choice = function_calling(config)
     chosen = {**choice, **(config.get("tool_config") or {})}
     return {"tools": tools, **({"toolConfig": chosen} if chosen else {})}
 
 
 def read_thinking(config: Config) -> JsonObject:
     """Return the `thinkingConfig` that the settings mean; empty for what the model does by itself."""
-    setting = config.get("thinking")
-    thinking = _thinking(setting)
+    effort = read_effort(config)
+    thinking = _thinking(config.get("thinking"))
+    if effort is not None and not thinking:
+        thinking = _effort(effort, str(config.get("model")).rpartition("/")[2])
     if config.get("include_thoughts") is not None:
         thinking["includeThoughts"] = config["include_thoughts"]
     return thinking
 
 
-def read_tool_choice(setting: Any) -> JsonObject:
-    """Return the `toolConfig` that a choice means."""
-    if isinstance(setting, Mapping):
-        return {"functionCallingConfig": dict(setting)}
-    names = [setting] if isinstance(setting, str) else list(setting)
-    mode = _MODES.get(str(setting).lower())
-    chosen = {"mode": mode} if mode else {"mode": "ANY", "allowedFunctionNames": names}
-    return {"functionCallingConfig": chosen}
+def function_calling(config: Config) -> JsonObject:
+    """Return the `toolConfig` that the setting `tool_choice` means; empty without one."""
+    choice = read_tool_choice(config)
+    if choice is None:
+        return {}
+    if choice.mode == "native" and isinstance(choice.native, Mapping):
+        return {"functionCallingConfig": dict(choice.native)}
+    if choice.mode in _MODES:
+        return {"functionCallingConfig": {"mode": _MODES[choice.mode]}}
+    if choice.name.lower() == "validated":
+        return {"functionCallingConfig": {"mode": "VALIDATED"}}
+    names = [choice.name] if choice.mode == "tool" else list(choice.native)
+    return {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": names}}
 
 
 def read_safety(setting: Any) -> Dicts:
@@ -135,6 +154,15 @@ def _thinking(setting: Any) -> JsonObject:
     if isinstance(setting, bool):
         return {"includeThoughts": True} if setting else {"thinkingBudget": 0}
     return {"thinkingBudget": setting} if isinstance(setting, int) else {"thinkingLevel": str(setting)}
+
+
+def _effort(effort: str, model: str) -> JsonObject:
+    if _WITH_BUDGET.match(model):
+        return {"thinkingBudget": _BUDGETS.get(effort, _BUDGETS["high"])}
+    # These cannot be kept from thinking. The Pro models do not know the lowest level either.
+    if effort in ("none", "minimal"):
+        return {"thinkingLevel": "low" if "pro" in model else "minimal"}
+    return {"thinkingLevel": effort}
 
 
 def _fields(config: Config, table: dict[str, tuple[str, JsonObject]]) -> JsonObject:

@@ -5,10 +5,22 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from agent_provider_kit import ApiKey, Dicts, Exchange, JsonObject, RequestRefused, State
+from agent_core import ConfigError
+from agent_provider_kit import (
+    ANSWER_SETTINGS,
+    ApiKey,
+    Dicts,
+    Exchange,
+    JsonObject,
+    RequestRefused,
+    State,
+    read_effort,
+    read_output_schema,
+    read_tool_choice,
+)
 from agent_provider_kit.chat import ChatReply, repair_items, to_item, to_message, validate_items
 from local_llama_provider.engine import ENGINES, EngineSettings
-from local_llama_provider.tool_choice import answer_format, as_spoken, instructions, read_answer
+from local_llama_provider.tool_choice import answer_format, as_spoken, form, instructions, read_answer
 from local_llama_provider.weights import FILE_NAME, find_weights
 
 if TYPE_CHECKING:
@@ -53,6 +65,7 @@ class LocalLlamaProvider:
             "max_tokens": {"type": "integer", "default": 256, "description": "Longest answer."},
             "temperature": {"type": "number", "default": 0.0, "description": "Higher is more surprising."},
             "seed": {"type": "integer", "description": "Makes sampling repeatable."},
+            **ANSWER_SETTINGS,
         }
 
     def get_models(self, config: JsonObject) -> Dicts:
@@ -69,7 +82,7 @@ class LocalLlamaProvider:
     def init(self, config: JsonObject) -> State:
         return {
             "config": config,
-            "tools": config.get("tools") or [],
+            "tools": _chosen(config),
             "reply": ChatReply(_EXCHANGE),
             "stopped": threading.Event(),
         }
@@ -99,7 +112,7 @@ class LocalLlamaProvider:
         if request_id is not None:
             self._stops[request_id] = state["stopped"]
         try:
-            yield from engine.stream(_body(native_messages, state), state["stopped"])
+            yield from engine.stream(request_body(native_messages, state), state["stopped"])
         except (ValueError, RuntimeError) as error:
             raise RequestRefused(
                 _EXCHANGE, "the embedded model refused", provider_message=str(error)
@@ -135,6 +148,27 @@ class LocalLlamaProvider:
             stopped.set()
 
 
+def _chosen(config: JsonObject) -> Dicts:
+    """Return the tools that `tool_choice` leaves.
+
+    Raises:
+        ConfigError: If it names a tool that there is not, or is in the form of another API.
+    """
+    tools, choice = list(config.get("tools") or ()), read_tool_choice(config)
+    if choice is None or choice.mode in ("auto", "required"):
+        return tools
+    if choice.mode == "none":
+        return []
+    named = [tool for tool in tools if tool["function"]["name"] == choice.name]
+    if not named and tools:
+        raise ConfigError(
+            f"tool_choice: there is no tool {choice.name or choice.native!r}; "
+            'use "auto", "none", "required" or {"name": …} with the name of a tool',
+            field="tool_choice",
+        )
+    return named
+
+
 def _offered(native_messages: Dicts, state: State) -> Dicts:
     """The demo model would call the same tool again and again: after a result it is asked for its answer."""
     answered = bool(native_messages) and native_messages[-1]["role"] == "tool"
@@ -147,7 +181,8 @@ def _settings(config: JsonObject) -> EngineSettings:
     )
 
 
-def _body(native_messages: Dicts, state: State) -> JsonObject:
+def request_body(native_messages: Dicts, state: State) -> JsonObject:
+    """Return what the engine is asked, as Chat Completions has it."""
     config, tools = state["config"], state["tools"]
     body: JsonObject = {**_DEFAULTS, "stream_options": {"include_usage": True}}
     body |= {key: config[key] for key in _SAMPLING if config.get(key) is not None}
@@ -155,10 +190,16 @@ def _body(native_messages: Dicts, state: State) -> JsonObject:
     if not any(item["role"] == "system" for item in spoken):
         # Without any instruction so small a model loses itself.
         spoken = [{"role": "system", "content": _SYSTEM}, *spoken]
+    output, choice = read_output_schema(config), read_tool_choice(config)
+    if (effort := read_effort(config)) is not None:
+        body["chat_template_kwargs"] = {"enable_thinking": effort != "none", "reasoning_effort": effort}
     if tools:
         tools = _offered(native_messages, state)
-        body["response_format"] = answer_format(tools)
+        must_call = choice is not None and choice.mode in ("required", "tool")
+        body["response_format"] = answer_format(tools, answer=output and output.schema, must_call=must_call)
         spoken = [{"role": "system", "content": instructions(tools)}, *spoken]
+    elif output is not None:
+        body["response_format"] = form(output.schema)
     return {**body, "messages": spoken}
 
 

@@ -13,10 +13,23 @@ if TYPE_CHECKING:
     from agent_provider_kit import Dicts, JsonObject
 
 
-def answer_format(tools: Dicts) -> JsonObject:
-    """Return the `response_format` that lets the model answer or call one of the tools."""
-    branches = [_object({"answer": {"type": "string"}}), *(_branch(tool["function"]) for tool in tools)]
-    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": {"oneOf": branches}}}
+def answer_format(tools: Dicts, *, answer: JsonObject | None = None, must_call: bool = False) -> JsonObject:
+    """Return the `response_format` that lets the model answer or call one of the tools.
+
+    Args:
+        tools: The tools that it may call.
+        answer: JSON Schema of the answer; text by default.
+        must_call: Whether it must call one of the tools.
+    """
+    branches = [_branch(tool["function"]) for tool in tools]
+    if not (must_call and branches):
+        branches.insert(0, _object({"answer": answer or {"type": "string"}}))
+    return form({"oneOf": branches})
+
+
+def form(schema: JsonObject) -> JsonObject:
+    """Return the `response_format` that binds an answer to a schema."""
+    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
 
 
 def instructions(tools: Dicts) -> str:
@@ -39,7 +52,8 @@ def read_answer(text: str) -> tuple[str, JsonObject | None]:
     if isinstance(said, dict) and isinstance(said.get("name"), str):
         arguments = orjson.dumps(said.get("arguments") or {}).decode()
         return "", {"type": "function", "function": {"name": said["name"], "arguments": arguments}}
-    return str(said.get("answer", text)) if isinstance(said, dict) else text, None
+    answer = said.get("answer", text) if isinstance(said, dict) else text
+    return answer if isinstance(answer, str) else orjson.dumps(answer).decode(), None
 
 
 def as_spoken(item: JsonObject) -> JsonObject:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from agent_provider_kit import Config, Dicts, HttpProvider, JsonObject, State
+from agent_provider_kit import (
+    Config,
+    Dicts,
+    HttpProvider,
+    JsonObject,
+    State,
+    read_effort,
+    read_output_schema,
+    read_tool_choice,
+)
 from agent_provider_kit.chat import (
     REASONING_FIELDS,
     ChatReply,
@@ -18,7 +27,7 @@ from agent_provider_kit.chat import (
 )
 
 if TYPE_CHECKING:
-    from agent_provider_kit import ApiKey, Exchange, SseEvent
+    from agent_provider_kit import ApiKey, Exchange, SseEvent, ToolChoice
 
 
 _BODY_SETTINGS: dict[str, JsonObject] = {
@@ -30,10 +39,8 @@ _BODY_SETTINGS: dict[str, JsonObject] = {
     "seed": {"type": "integer"},
     "presence_penalty": {"type": "number"},
     "frequency_penalty": {"type": "number"},
-    "reasoning_effort": {"type": "string"},
-    "response_format": {"type": "object"},
-    "tool_choice": {"type": "any"},
-    "parallel_tool_calls": {"type": "boolean"},
+    "response_format": {"type": "object", "description": "As the API takes it; wins over output_schema."},
+    "parallel_tool_calls": {"type": "boolean", "description": "False for one tool call at a time."},
     "service_tier": {"type": "string"},
     "prompt_cache_key": {"type": "string"},
     "user": {"type": "string"},
@@ -83,6 +90,7 @@ class OpenAICompatibleProvider(HttpProvider):
         config = state["config"]
         body: JsonObject = {"messages": self._sent(native_messages, config)}
         body |= {key: config[key] for key in ("model", *_BODY_SETTINGS) if config.get(key) is not None}
+        body = {**_answer_fields(config, state["tools"]), **body}
         if state["tools"]:
             body["tools"] = state["tools"]
         if stream:
@@ -102,3 +110,27 @@ class OpenAICompatibleProvider(HttpProvider):
         if config.get("send_reasoning", True):
             return items
         return [{key: value for key, value in item.items() if key not in REASONING_FIELDS} for item in items]
+
+
+def _answer_fields(config: Config, tools: Dicts) -> JsonObject:
+    """Return the settings about the answer in the API's words."""
+    fields: JsonObject = {}
+    if (effort := read_effort(config)) is not None:
+        fields["reasoning_effort"] = effort
+    if (choice := read_tool_choice(config)) is not None:
+        fields["tool_choice"] = _tool_choice(choice, tools)
+    if (output := read_output_schema(config)) is not None:
+        named = {"name": output.name, "schema": output.schema, "strict": output.strict}
+        described = {"description": output.description} if output.description else {}
+        fields["response_format"] = {"type": "json_schema", "json_schema": {**named, **described}}
+    return fields
+
+
+def _tool_choice(choice: ToolChoice, tools: Dicts) -> Any:
+    if choice.mode == "native":
+        return choice.native
+    if choice.mode != "tool":
+        return choice.mode
+    custom = any((tool.get("custom") or {}).get("name") == choice.name for tool in tools)
+    kind = "custom" if custom else "function"
+    return {"type": kind, kind: {"name": choice.name}}

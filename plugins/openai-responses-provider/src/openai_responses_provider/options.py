@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent_provider_kit import read_effort, read_output_schema, read_tool_choice
+
 if TYPE_CHECKING:
-    from agent_provider_kit import Config, JsonObject
+    from agent_provider_kit import Config, JsonObject, ToolChoice
 
 ENCRYPTED = "reasoning.encrypted_content"
 _WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-")  # these refuse to be asked for encrypted reasoning
@@ -53,15 +55,12 @@ SETTINGS: dict[str, JsonObject] = {
         "default": "keep",
         "description": "Whether items are sent back with the ids that the provider gave them.",
     },
-    "reasoning_effort": {"type": "string", "description": "How long the model thinks."},
     "reasoning_summary": {"type": "string", "description": "auto, concise or detailed, to see its thoughts."},
     "reasoning": {"type": "object", "description": "The whole field, for what has no setting of its own."},
-    "text_format": {"type": "object", "description": "The format of a structured answer."},
+    "text_format": {"type": "object", "description": "As the API takes it; wins over output_schema."},
     "verbosity": {"type": "string", "description": "low, medium or high."},
     "text": {"type": "object", "description": "The whole field, for what has no setting of its own."},
     "builtin_tools": {"type": "array", "description": "Tools that the provider runs: web search and others."},
-    "tool_choice": {"type": "any", "description": "As the API takes it, or the name of one of our tools."},
-    "parallel_tool_calls": {"type": "boolean", "description": "False for one call at a time."},
 }
 
 
@@ -70,8 +69,10 @@ def options(config: Config) -> JsonObject:
     body = {key: config[key] for key in SENT_AS_THEY_ARE if config.get(key) is not None}
     body["store"] = bool(config.get("store", False))
     nested = {
-        "reasoning": _nested(config, "reasoning", effort="reasoning_effort", summary="reasoning_summary"),
-        "text": _nested(config, "text", format="text_format", verbosity="verbosity"),
+        "reasoning": _nested(
+            config, "reasoning", effort=read_effort(config), summary=config.get("reasoning_summary")
+        ),
+        "text": _nested(config, "text", format=_format(config), verbosity=config.get("verbosity")),
     }
     if config.get("instructions"):
         body["instructions"] = config["instructions"]
@@ -96,18 +97,36 @@ def tool_options(config: Config, tools: list[Any]) -> JsonObject:
     if not offered:
         return {}
     fields: JsonObject = {"tools": offered}
-    if config.get("tool_choice") is not None:
-        fields["tool_choice"] = _tool_choice(config["tool_choice"], tools)
+    if (choice := read_tool_choice(config)) is not None:
+        fields["tool_choice"] = _tool_choice(choice, offered)
     if config.get("parallel_tool_calls") is not None:
         fields["parallel_tool_calls"] = config["parallel_tool_calls"]
     return fields
 
 
-def _nested(config: Config, field: str, **settings: str) -> JsonObject:
-    given = {name: config[key] for name, key in settings.items() if config.get(key) is not None}
+def _nested(config: Config, field: str, **settings: Any) -> JsonObject:
+    given = {name: value for name, value in settings.items() if value is not None}
     return {**(config.get(field) or {}), **given}
 
 
-def _tool_choice(choice: Any, tools: list[Any]) -> Any:
-    named = [tool for tool in tools if tool.get("name") == choice]
-    return {"type": named[0].get("type", "function"), "name": choice} if named else choice
+def _format(config: Config) -> Any:
+    output = read_output_schema(config)
+    if config.get("text_format") is not None or output is None:
+        return config.get("text_format")
+    named = {"name": output.name, "schema": output.schema, "strict": output.strict}
+    return {
+        "type": "json_schema",
+        **named,
+        **({"description": output.description} if output.description else {}),
+    }
+
+
+def _tool_choice(choice: ToolChoice, offered: list[Any]) -> Any:
+    if choice.mode == "native":
+        return choice.native
+    if choice.mode != "tool":
+        return choice.mode
+    kinds = {tool.get("name"): tool.get("type", "function") for tool in offered}
+    if choice.name not in kinds and choice.name in {tool.get("type") for tool in offered}:
+        return {"type": choice.name}  # a built-in tool, which has no name but its type
+    return {"type": kinds.get(choice.name, "function"), "name": choice.name}
