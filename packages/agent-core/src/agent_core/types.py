@@ -131,23 +131,25 @@ class ProviderPlugin(BasePlugin, Protocol):
         ...
 
     def call_api(
-        self, native_messages: Dicts, state: State, *, request_id: str | None
+        self, native_messages: Dicts, state: State, *, request_id: str | None, memory: State
     ) -> tuple[Dicts, Dicts, Dicts, State]:
         """Ask the model and return (partials, final_messages, native_messages, state)."""
         ...
 
     def call_api_async(
-        self, native_messages: Dicts, state: State, *, request_id: str | None
+        self, native_messages: Dicts, state: State, *, request_id: str | None, memory: State
     ) -> Awaitable[tuple[Dicts, Dicts, Dicts, State]]:
         """Do what `call_api` does, on an event loop."""
         ...
 
-    def stream_api(self, native_messages: Dicts, state: State, *, request_id: str | None) -> Iterator[Any]:
+    def stream_api(
+        self, native_messages: Dicts, state: State, *, request_id: str | None, memory: State
+    ) -> Iterator[Any]:
         """Ask the model and yield raw chunks, or a `Batch` with all chunks of one read."""
         ...
 
     def stream_api_async(
-        self, native_messages: Dicts, state: State, *, request_id: str | None
+        self, native_messages: Dicts, state: State, *, request_id: str | None, memory: State
     ) -> AsyncIterator[Any]:
         """Do what `stream_api` does, on an event loop."""
         ...
@@ -164,10 +166,15 @@ class ProviderPlugin(BasePlugin, Protocol):
         """Return (final_messages, native_messages, state) when the answer is complete or was cut short."""
         ...
 
-    def repair_native(self, native_messages: Dicts, *, context: Context) -> tuple[Dicts, list[str]]:
+    def repair_native(
+        self, native_messages: Dicts, *, context: Context, memory: State
+    ) -> tuple[Dicts, list[str]]:
         """Return messages that it accepts, and a line for each change. Called right before sending.
 
-        Deterministic and idempotent; never drops what a person said.
+        Deterministic and idempotent; never drops what a person said. `memory` is a dict of the
+        conversation's own, which later requests find again as long as it is in this process. Here and in
+        the hooks that ask the model, a provider keeps there what it would otherwise find out again for
+        every message of a long history. Forks share it, so whatever is found there has to be compared.
         """
         ...
 

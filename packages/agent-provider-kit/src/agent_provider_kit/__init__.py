@@ -18,6 +18,7 @@ from agent_provider_kit.failures import (
 )
 from agent_provider_kit.http_provider import HttpProvider, Reply
 from agent_provider_kit.keys import ApiKey, find_key, redact, redact_headers
+from agent_provider_kit.memory import encoded, known_good, remember_good
 from agent_provider_kit.settings import (
     ANSWER_SETTINGS,
     COMMON_SETTINGS,
@@ -67,14 +68,17 @@ __all__ = [
     "Usage",
     "decode_object",
     "default_transport",
+    "encoded",
     "failure_in_reply",
     "failure_of_reply",
     "find_key",
+    "known_good",
     "make_usage",
     "read_effort",
     "read_output_schema",
     "read_tool_choice",
     "redact",
     "redact_headers",
+    "remember_good",
     "subschemas",
 ]

@@ -145,9 +145,14 @@ class HttpProvider:
         return state
 
     async def call_api_async(
-        self, native_messages: Dicts, state: State, request_id: str | None = None
+        self,
+        native_messages: Dicts,
+        state: State,
+        request_id: str | None = None,
+        memory: State | None = None,
     ) -> tuple[Dicts, Dicts, Dicts, State]:
         """Ask for the answer in one piece."""
+        state["memory"] = memory
         exchange = self._exchange(state["config"], "call_api")
         reply = state["reply"] = self.new_reply(state, exchange)
         with self._running.watch(request_id) as running:
@@ -156,9 +161,14 @@ class HttpProvider:
         return [], [], native_messages, state
 
     async def stream_api_async(
-        self, native_messages: Dicts, state: State, request_id: str | None = None
+        self,
+        native_messages: Dicts,
+        state: State,
+        request_id: str | None = None,
+        memory: State | None = None,
     ) -> AsyncIterator[Batch]:
         """Ask for the answer in pieces; each read of the socket gives one batch of decoded events."""
+        state["memory"] = memory
         exchange = self._exchange(state["config"], "stream_api")
         reply: Reply = state["reply"]
         decoder, broken, progress = SseDecoder(), None, reply.progress

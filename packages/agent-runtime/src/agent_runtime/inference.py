@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_core import AgentError, Message, PluginError
+from agent_core.pipeline.request import Frame
 from agent_core.steps import Flow, with_events
 from agent_runtime.commands import Command
 from agent_runtime.defaults import HIDDEN_TOOLS, MESSAGES, OFFERED_TOOLS, OVERRIDES
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
 
     from agent_core import ToolDescriptor
     from agent_core.events import Event
+    from agent_core.history import History
     from agent_core.pipeline.finish import TurnResult
-    from agent_runtime.executor import Answer
+    from agent_runtime.executor import Answer, Transform
     from agent_runtime.run import Run
 
 _ABSENT = object()
+_FRONT = 16
+"""Behind how many messages of others the conversation may begin and still be sent as a whole, at no cost."""
 _SUMMARIES = frozenset({"context.compactions"})
 MOST_COMPACTIONS = 2
 """How often a run may shorten its conversation because the provider refuses its length."""
@@ -65,17 +69,35 @@ def _take(run: Run, answer: Answer) -> Flow[None]:
 
 
 def _inference(run: Run) -> Inference:
-    own = run.session.history
-    prompt = _prompt(run, own)
+    """Return the question: the conversation as system prompt, hooks and plugins leave it."""
+    frame = _frame(run)
+    transform: Transform | None
+    config = _settings(run)
+    if run.agent.env.request_transforms:
+        own = run.session.history
+        prompt = _transformed(run, Prompt(frame(own), _offered(run), {**run.agent.config, **config}))
+        config, transform = _config(run, prompt, config), _transform(prompt.messages, own)
+    else:
+        config = _with_offer(run, config, _offered(run))
+        transform = frame if frame.front or frame.back else None
     return Inference(
         session=run.session,
         clock=run.clock,
-        config=_config(run, prompt),
-        transform=None if prompt.messages is own else partial(_chosen, prompt.messages, own),
+        config=config,
+        transform=transform,
         stream=run.request.stream,
         cancellation=run.token,
         context=run.context(),
     )
+
+
+def _transform(chosen: Sequence[Message], own: History[Message]) -> Transform:
+    """Return how the core finds the chosen messages: as a frame, if all of the conversation is among them."""
+    listed, kept = list(chosen), own.to_list()
+    for front in range(min(_FRONT, len(listed) - len(kept) + 1) if kept else 0):
+        if listed[front] is kept[0] and listed[front : front + len(kept)] == kept:
+            return Frame(tuple(listed[:front]), tuple(listed[front + len(kept) :]))
+    return partial(_chosen, listed, kept)
 
 
 def _chosen(
@@ -89,35 +111,33 @@ def _chosen(
     return [messages[place[id(one)]] if id(one) in place else one for one in chosen]
 
 
-def _prompt(run: Run, own: Sequence[Message]) -> Prompt:
-    """Return what is sent: the conversation as system prompt, hooks and plugins leave it."""
-    prompt = Prompt(_framed(run, own), _offered(run), {**run.agent.config, **_settings(run)})
-    return _transformed(run, prompt) if run.agent.env.request_transforms else prompt
-
-
 def _settings(run: Run) -> dict[str, Any]:
     """Return the settings that the request and the hooks want, over those of the agent."""
     overrides = run.state.read(OVERRIDES)
     return {**run.request.config, **overrides}
 
 
-def _config(run: Run, prompt: Prompt) -> Mapping[str, Any]:
+def _config(run: Run, prompt: Prompt, settings: dict[str, Any]) -> dict[str, Any]:
     """Return what differs from the agent's own settings: a fallback has others of its own."""
-    settings = _settings(run)
     before = {**run.agent.config, **settings}
     changed = {key: value for key, value in prompt.config.items() if before.get(key, _ABSENT) != value}
-    all_of_them = prompt.tools == run.agent.descriptors
-    run.offered = None if all_of_them else [tool.name for tool in prompt.tools]
-    if run.offered is not None:
-        changed["allowed_tools"] = run.offered
-    return {**settings, **changed}
+    return _with_offer(run, {**settings, **changed}, prompt.tools)
 
 
-def _framed(run: Run, messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages with the system prompt before them and what hooks added behind them."""
-    front = [Message("system", run.agent.spec.system_prompt)] if run.agent.spec.system_prompt else []
-    added = [Message(entry["role"], entry["content"]) for entry in run.state.read(MESSAGES)]
-    return [*front, *messages, *added] if front or added else messages
+def _with_offer(run: Run, settings: dict[str, Any], tools: Sequence[ToolDescriptor]) -> dict[str, Any]:
+    """Return the settings with the names of the tools that are offered, if those are not all."""
+    all_of_them = tools is run.agent.descriptors or tools == run.agent.descriptors
+    run.offered = None if all_of_them else [tool.name for tool in tools]
+    return settings if run.offered is None else {**settings, "allowed_tools": run.offered}
+
+
+def _frame(run: Run) -> Frame:
+    """Return the system prompt, and what hooks added behind the conversation."""
+    prompt, added = run.agent.spec.system_prompt, run.state.read(MESSAGES)
+    return Frame(
+        (Message("system", prompt),) if prompt else (),
+        tuple([Message(entry["role"], entry["content"]) for entry in added]) if added else (),
+    )
 
 
 def _transformed(run: Run, prompt: Prompt) -> Prompt:

@@ -10,6 +10,7 @@ from agent_provider_kit import (
     HttpProvider,
     JsonObject,
     State,
+    encoded,
     read_effort,
     read_output_schema,
     read_tool_choice,
@@ -75,9 +76,9 @@ class OpenAICompatibleProvider(HttpProvider):
         """Return what a server would not accept about these items."""
         return validate_items(native_messages)
 
-    def repair_native(self, native_messages: Dicts) -> tuple[Dicts, list[str]]:
+    def repair_native(self, native_messages: Dicts, memory: State | None = None) -> tuple[Dicts, list[str]]:
         """Return items that a server accepts, and what had to be changed."""
-        return repair_items(native_messages)
+        return repair_items(native_messages, memory)
 
     def endpoint(self, config: Config, *, stream: bool) -> str:
         return "/chat/completions"
@@ -88,7 +89,9 @@ class OpenAICompatibleProvider(HttpProvider):
 
     def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> JsonObject:
         config = state["config"]
-        body: JsonObject = {"messages": self._sent(native_messages, config)}
+        form = "with reasoning" if config.get("send_reasoning", True) else "without reasoning"
+        sent = without_internal if config.get("send_reasoning", True) else without_reasoning
+        body: JsonObject = {"messages": encoded(native_messages, state.get("memory"), form, sent)}
         body |= {key: config[key] for key in ("model", *_BODY_SETTINGS) if config.get(key) is not None}
         body = {**_answer_fields(config, state["tools"]), **body}
         if state["tools"]:
@@ -105,11 +108,10 @@ class OpenAICompatibleProvider(HttpProvider):
     def decode(self, event: SseEvent) -> Chunk | None:
         return decode_chunk(event.data)
 
-    def _sent(self, native_messages: Dicts, config: Config) -> Dicts:
-        items = [without_internal(item) for item in native_messages]
-        if config.get("send_reasoning", True):
-            return items
-        return [{key: value for key, value in item.items() if key not in REASONING_FIELDS} for item in items]
+
+def without_reasoning(item: JsonObject) -> JsonObject:
+    """Return an item as it is sent to a server that does not want earlier reasoning back."""
+    return {key: value for key, value in without_internal(item).items() if key not in REASONING_FIELDS}
 
 
 def _answer_fields(config: Config, tools: Dicts) -> JsonObject:

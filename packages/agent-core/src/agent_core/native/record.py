@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from agent_core.encoding import canonical
-from agent_core.frozen import FrozenDict, FrozenList, JsonObject, freeze
+from agent_core.frozen import FrozenDict, FrozenList, JsonObject, State, freeze
 from agent_core.history import History
 from agent_core.messages import NATIVE_INDICES, Message
 from agent_core.session import Session
@@ -24,15 +24,22 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The links of a session: one per message that native history covers, one per native item."""
+    """The links of a session: one per message that native history covers, one per native item.
+
+    Attributes:
+        memory: What the provider would otherwise find out again at every request, see `repair_native` in
+            `agent_core.types`. All versions of a conversation share it; it is never stored.
+    """
 
     messages: History[bytes] = field(default_factory=History)
     native: History[bytes] = field(default_factory=History)
+    memory: State = field(default_factory=dict, repr=False, compare=False)
 
     def extend(self, messages: Iterable[Message], items: Iterable[Mapping[str, object]]) -> Seal:
         """Return the seal after *messages* and native *items* were appended."""
         parts = (_part(message_digest(m), m.metadata.get(NATIVE_INDICES)) for m in messages)
-        return Seal(_extend(self.messages, parts), _extend(self.native, map(canonical, items)))
+        links = _extend(self.messages, parts), _extend(self.native, map(canonical, items))
+        return Seal(*links, self.memory)
 
     @classmethod
     def of_digests(
@@ -44,7 +51,7 @@ class Seal:
 
     def prefix(self, messages: int, native: int) -> Seal:
         """Return the seal of the first messages and items."""
-        return Seal(self.messages.prefix(messages), self.native.prefix(native))
+        return Seal(self.messages.prefix(messages), self.native.prefix(native), self.memory)
 
     def to_dict(self) -> JsonObject:
         """Return what is stored as ``native_messages_integrity``."""

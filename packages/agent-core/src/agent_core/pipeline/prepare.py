@@ -155,7 +155,8 @@ def prepare(request: Request) -> Draft:
     else:
         sent = chosen_items(request, view, state, context)
     native, state = chain.initialize(resolution, sent, state, context)
-    native, repairs = resolution.provider.provider.repair_native(native, context)
+    memory = view.native.seal.memory
+    native, repairs = resolution.provider.provider.repair_native(native, context, memory)
     return Draft(
         session=view.session,
         before=view.native,

@@ -95,7 +95,9 @@ def call_api(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draft]:
     stopped = replace(draft, interrupted="cancelled")
     try:
         watch.check()
-        work = provider.call_work(draft.native, draft.state, request.request_id)
+        work = provider.api_work(
+            "call_api", draft.native, draft.state, request.request_id, draft.before.seal.memory
+        )
         answer = yield from _call(work, watch)
     except RequestCancelled:
         return stopped
@@ -154,7 +156,9 @@ def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draf
     asked = (name, "process_chunk")
     try:
         watch.check()
-        work = provider.provider.stream_work(native, state, request.request_id)
+        work = provider.provider.api_work(
+            "stream_api", native, state, request.request_id, draft.before.seal.memory
+        )
         reader = yield from ask(OpenStream(work, cancellation=watch.for_reader))
         read = Read(reader)
         while (batch := (yield read)) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent_core.errors import RegistrationError
@@ -32,11 +33,11 @@ class ProviderWrapper(PluginWrapper):
         HookSpec("initialize_request", ("native_messages", "state", "context"), 2),
         HookSpec("to_native_messages", ("messages", "state", "context"), 1),
         HookSpec("from_native_messages", ("native_messages", "state", "context"), 1),
-        *(HookSpec(name, ("native_messages", "state", "request_id"), 2) for name in API_HOOKS),
+        *(HookSpec(name, ("native_messages", "state", "request_id", "memory"), 2) for name in API_HOOKS),
         HookSpec("process_chunk", ("chunk", "native_messages", "state"), 3),
         HookSpec("finalize", ("native_messages", "state", "context"), 2),
         HookSpec("cancel_request", ("request_id",), 1),
-        HookSpec("repair_native", ("native_messages", "context"), 1),
+        HookSpec("repair_native", ("native_messages", "context", "memory"), 1),
         HookSpec("register_tool_formats", ("registry",), 1),
     )
 
@@ -100,9 +101,13 @@ class ProviderWrapper(PluginWrapper):
         finals, items, state = expect_tuple(self.name, "finalize", answer, (list, list, dict), expected)
         return self._native("finalize", finals, FrozenList()), self._native("finalize", items, native), state
 
-    def repair_native(self, native: FrozenList, context: object) -> tuple[FrozenList, list[str]]:
+    def repair_native(
+        self, native: FrozenList, context: object, memory: State
+    ) -> tuple[FrozenList, list[str]]:
         """Return native messages that the provider's server accepts, and a line for each change."""
-        answer = self._call("repair_native", (native, []), native, context)
+        if not self.has("repair_native"):
+            return native, []
+        answer = self._call("repair_native", None, native, context, memory)
         expected = "(native_messages, report)"
         items, report = expect_tuple(self.name, "repair_native", answer, (list, list), expected)
         lines = expect_strings(self.name, "repair_native", report)
@@ -112,13 +117,13 @@ class ProviderWrapper(PluginWrapper):
         """Tell the provider to stop working on a request."""
         self._call("cancel_request", None, request_id)
 
-    def call_work(self, native: FrozenList, state: State, request_id: str | None) -> Work[Any]:
-        """Return the question to the model, to be answered in one piece."""
-        return self._work("call_api", native, state, request_id)
-
-    def stream_work(self, native: FrozenList, state: State, request_id: str | None) -> Work[Any]:
-        """Return the question to the model, to be answered in chunks."""
-        return self._work("stream_api", native, state, request_id)
+    def api_work(self, hook: str, *given: object) -> Work[Any]:
+        """Return the question to the model, which `call_api` or `stream_api` asks, with what they take."""
+        blocking, awaitable = self.hook(hook), self.hook(f"{hook}_async")
+        return Work(
+            blocking=None if blocking is None else partial(blocking, *given),
+            awaitable=None if awaitable is None else partial(awaitable, *given),
+        )
 
     def read_answer(self, answer: object, native: FrozenList) -> ApiAnswer:
         """Check what `call_api` returned."""
@@ -128,13 +133,6 @@ class ProviderWrapper(PluginWrapper):
         )
         finals = self._native("call_api", finals, FrozenList())
         return partials, finals, self._native("call_api", items, native), state
-
-    def _work(self, hook: str, native: FrozenList, state: State, request_id: str | None) -> Work[Any]:
-        def bound(name: str) -> Any:
-            function = self.hook(name)
-            return None if function is None else lambda: function(native, state, request_id)
-
-        return Work(blocking=bound(hook), awaitable=bound(f"{hook}_async"))
 
 
 @dataclass(frozen=True, slots=True)

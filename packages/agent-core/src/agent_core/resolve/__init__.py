@@ -48,7 +48,7 @@ class Resolution:
     _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def followers(self, hook: str) -> tuple[NativeSideWrapper, ...]:
-        """Return the extensions and features that wrote a hook, in the order in which they follow the provider."""
+        """Return the extensions and features that wrote a hook, in the order in which they are called."""
         found: tuple[NativeSideWrapper, ...] | None = self._known.get(hook)
         if found is None:
             plugins = (*self.provider.extensions, *self.features)
@@ -67,7 +67,7 @@ class Resolution:
 
     @property
     def fixed_tools(self) -> ToolTable | None:
-        """The tools of every request, once they were gathered, if no plugin's answer depends on the request."""
+        """The tools, once they were gathered, if no plugin's answer depends on the request."""
         return self._known.get("fixed_tools")
 
     def fix_tools(self, table: ToolTable) -> None:
@@ -75,7 +75,7 @@ class Resolution:
         self._known["fixed_tools"] = table
 
     def config_with(self, tools: Callable[[], FrozenList], *, fixed: bool) -> FrozenDict:
-        """Return the configuration with the tools' schemas, which plugins get; made once if they are fixed."""
+        """Return the configuration with the schemas of tools, as plugins get it; made once if fixed."""
         config: FrozenDict | None = self._known.get("config_with_tools") if fixed else None
         if config is None:
             config = FrozenDict({**self.config, "tools": tools()})

@@ -10,7 +10,8 @@ from typing import Any
 
 import orjson
 
-from agent_provider_kit.wire import Dicts, JsonObject
+from agent_provider_kit.memory import known_good, remember_good
+from agent_provider_kit.wire import Dicts, JsonObject, State
 
 _IN_PLACE_OF_CONTENT = ("function_call", "audio", "refusal")
 Repaired = tuple[JsonObject, list[str]]
@@ -91,15 +92,19 @@ def validate_items(items: Dicts) -> list[str]:
     return repair_items(items)[1]
 
 
-def repair_items(items: Dicts) -> tuple[Dicts, list[str]]:
+def repair_items(items: Dicts, memory: State | None = None) -> tuple[Dicts, list[str]]:
     """Return the items that a server accepts, and a line for each change."""
-    if all(map(_is_plain, items)):
-        return items, []  # most histories, and this is looked at before every request
-    walk = _Walk()
-    for place, item in enumerate(items):
-        walk.take(place, item)
-    walk.close_open_calls()
-    return (walk.items, walk.report) if walk.report else (items, [])
+    good = known_good(items, memory)
+    added = items[good:]
+    if not all(map(_is_plain, added)):
+        walk = _Walk(items[:good])
+        for place, item in enumerate(added, good):
+            walk.take(place, item)
+        walk.close_open_calls()
+        if walk.report:
+            return walk.items, walk.report
+    remember_good(items, memory)
+    return items, []
 
 
 def _is_plain(item: JsonObject) -> bool:
@@ -114,8 +119,8 @@ class _Walk:
     Almost all items are good, and there may be thousands of them, at every request: so those pass first.
     """
 
-    def __init__(self) -> None:
-        self.items: Dicts = []
+    def __init__(self, good: Dicts) -> None:
+        self.items: Dicts = list(good)
         self.report: list[str] = []
         # The id that a call had, and the one that it has: two if the first could not be used.
         self._open: list[tuple[Any, str]] = []

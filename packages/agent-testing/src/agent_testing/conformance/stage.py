@@ -223,7 +223,9 @@ class Stage:
     def chunks(self, native: FrozenList, state: JsonObject) -> Iterator[Any]:
         """Ask the model and yield raw chunks."""
         with calling(self.provider.name, "stream_api"):
-            yield from EventStream(_chunks(self.provider.stream_work(native, state, REQUEST_ID)))
+            yield from EventStream(
+                _chunks(self.provider.api_work("stream_api", native, state, REQUEST_ID, {}))
+            )
 
     def process(
         self, chunk: Any, native: FrozenList, state: JsonObject
@@ -242,7 +244,7 @@ class Stage:
         native, state = self.opened()
         if not self.provider.can_stream:
             with calling(self.provider.name, "call_api"):
-                answer = call(ask(Run(self.provider.call_work(native, state, REQUEST_ID))))
+                answer = call(ask(Run(self.provider.api_work("call_api", native, state, REQUEST_ID, {}))))
             _partials, _finals, native, state = self.provider.read_answer(answer, native)
             return native, state
         for chunk in self.chunks(native, state):
