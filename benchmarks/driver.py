@@ -1,7 +1,7 @@
-"""Our platform in the peers' benchmark: public API only, with the whole pipeline on.
+"""`Agent` and the application in the peers' benchmark, written as a user writes them.
 
 The harness that runs it beside other frameworks is not part of this repository; it imports this file
-and provides `_common`. Run it with `make bench-peers`.
+and provides `_common`. Run it with `make bench-peers`. `driver_core.py` measures the layer below.
 """
 
 # mypy: ignore-errors
@@ -16,7 +16,7 @@ from _common import KEY, SYSTEM, USER, Bench, history_texts, main, make_tools
 
 class B(Bench):
     NAME = "ours"
-    IMPORT = "from agent_core import AgentCore"
+    IMPORT = "from agent_runtime import Agent"
     DIST = (
         *("keelwork-core", "keelwork-provider-kit", "keelwork-openai-compatible-provider"),
         *("keelwork-runtime", "keelwork-app"),
@@ -24,67 +24,57 @@ class B(Bench):
 
     async def start(self) -> None:
         from agent_core import AgentCore, Message
+        from agent_runtime import Agent
         from openai_compatible_provider import OpenAICompatibleProvider
 
         self._functions = make_tools()
-        self._new_core = AgentCore
-        self._provider = OpenAICompatibleProvider
+        self._agent = Agent
         self._message = Message
-        self.core = AgentCore()
-        self.core.register_provider(OpenAICompatibleProvider)
-        self.with_tools = self.build()
+        self._provider = OpenAICompatibleProvider
+        self._core = AgentCore()
+        self._core.register_provider(OpenAICompatibleProvider)
+        self._agents: dict[tuple[str, bool], Any] = {}
 
     def build(self) -> Any:
-        core = self._new_core()
-        core.register_provider(self._provider)
-        for function in self._functions:
-            core.register_tool(function)
-        return core
+        return self.agent("mock", tools=self._functions)
 
-    def config(self, model: str) -> dict[str, Any]:
-        return {"provider": "openai_compatible", "model": model, "base_url": self.base_url, "api_key": KEY}
+    def agent(self, model: str, tools: Any = ()) -> Any:
+        config = {"base_url": self.base_url, "api_key": KEY}
+        return self._agent(
+            f"openai_compatible:{model}", system_prompt=SYSTEM, tools=tools, config=config, max_rounds=50
+        )
 
-    def begin(self, core: Any) -> Any:
-        session = core.add_message(core.create_session("bench"), "system", SYSTEM)
-        return core.add_message(session, "user", USER)
+    def agent_for(self, model: str, *, tools: bool = False) -> Any:
+        """Return an agent that was built before, as a program has it."""
+        if (model, tools) not in self._agents:
+            self._agents[model, tools] = self.agent(model, self._functions if tools else ())
+        return self._agents[model, tools]
 
     async def oneshot(self, model: str) -> str:
-        _, messages = await self.core.send_request_async(self.begin(self.core), self.config(model))
-        return messages[-1]["content"]
+        return (await self.agent_for(model).run_async(USER)).text
 
     async def stream(self, model: str) -> int:
         count = 0
-        async for event in self.core.send_request_stream_async(self.begin(self.core), self.config(model)):
-            if event["type"] == "partial" and event["message"]["content"]:
+        async for event in self.agent_for(model).stream_async(USER):
+            if event["type"] == "text":
                 count += 1
         return count
 
     async def toolloop(self, model: str) -> str:
-        core, config = self.with_tools, self.config(model)
-        session = self.begin(core)
-        for _ in range(200):
-            session, messages = await core.send_request_async(session, config)
-            calls = core.extract_tool_calls_from_messages(messages)
-            if not calls:
-                return messages[-1]["content"]
-            for done in await core.execute_tool_calls_async(calls, config):
-                about, result = done["metadata"], done["tool_result"]
-                session = core.add_message(
-                    session, "tool", done["content"], about, config, tool_result=result
-                )
-        raise RuntimeError("the loop did not end")
+        return (await self.agent_for(model, tools=True).run_async(USER)).text
+
+    def long_session(self, session: Any) -> Any:
+        """Return a session as it is after many turns: the provider's own form of each message is known."""
+        for role, text in history_texts():
+            session = self._core.add_message(session, role, text)
+        config = {"provider": "openai_compatible", "base_url": self.base_url, "api_key": KEY, "model": "mock"}
+        return self._core.rebuild_native_history(session, config)
 
     async def history_prepare(self) -> None:
-        session = self.core.create_session("history")
-        for role, text in history_texts():
-            session = self.core.add_message(session, role, text)
-        self.history = self.core.rebuild_native_history(session, self.config("mock"))
+        self._history = self.long_session(self._core.create_session("history"))
 
     async def history_call(self, model: str) -> str:
-        config = self.config(model)
-        session = self.core.add_message(self.history, "user", USER, config=config)
-        _, messages = await self.core.send_request_async(session, config)
-        return messages[-1]["content"]
+        return (await self.agent_for(model).run_async(USER, session=self._history)).text
 
     async def store_prepare(self) -> None:
         from agent_app import AgentApplication
@@ -98,14 +88,11 @@ class B(Bench):
             config, store=f"sqlite:///{self.tmp}/app.db", plugins=[self._provider], installed=False
         )
         session = await self.app.create_session_async(session_id="a")
-        for role, text in history_texts():
-            session = self.core.add_message(session, role, text)
-        session = self.core.rebuild_native_history(session, self.config("mock"))
-        await self.app.save_session_async(session)
+        await self.app.save_session_async(self.long_session(session))
 
     async def store_append(self) -> None:
         session = await self.app.load_session_async("a")
-        await self.app.save_session_async(self.core.append_messages(session, [self._message("user", USER)]))
+        await self.app.save_session_async(self._core.append_messages(session, [self._message("user", USER)]))
 
     async def store_turn(self, model: str) -> str:
         text = ""

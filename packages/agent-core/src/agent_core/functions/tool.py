@@ -93,6 +93,19 @@ R = TypeVar("R")
 _LONGEST_NAME = 64
 
 
+def _plan_of(name: str, function: object, description: str | None) -> Plan:
+    """Read a function's signature; a plain function is read once, however many agents have it as a tool."""
+    from agent_core.functions.signature import read_plan
+
+    if not isinstance(function, FunctionType):
+        return read_plan(name, function, description)
+    # Kept by the function itself, so that it goes when the function does.
+    plans: dict[tuple[str, str | None], Plan] = function.__dict__.setdefault("_tool_plans", {})
+    if (name, description) not in plans:
+        plans[name, description] = read_plan(name, function, description)
+    return plans[name, description]
+
+
 class FunctionTool(Generic[P, R]):
     """A function that is also a tool plugin; `tool` makes them.
 
@@ -229,11 +242,8 @@ class FunctionTool(Generic[P, R]):
     def _plan(self) -> Plan:
         plan = self._plans.get("plan")
         if plan is None:
-            from agent_core.functions.signature import read_plan
-
             # Two threads may both read; setdefault lets the first answer stand for both.
-            made = read_plan(self.name, self.__wrapped__, self._description)
-            plan = self._plans.setdefault("plan", made)
+            plan = self._plans.setdefault("plan", _plan_of(self.name, self.__wrapped__, self._description))
         return plan
 
     def _run(

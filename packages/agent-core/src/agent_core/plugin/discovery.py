@@ -9,7 +9,9 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import sys
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import ArgumentError, ArgumentTypeError
@@ -18,6 +20,7 @@ from agent_core.plugin.tool import RUN_HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from importlib.metadata import EntryPoint
     from types import ModuleType
 
 ENTRY_POINT_GROUPS = {
@@ -79,15 +82,29 @@ def find_installed(
     Raises:
         ArgumentError: If a kind is not known.
     """
-    from importlib.metadata import entry_points
-
     wanted = _wanted(names)
+    announced = _announced(tuple(sys.path))
     return [
-        _load(kind, entry)
+        _load(kind, entry, distribution)
         for kind in _kinds(kinds)
-        for entry in sorted(entry_points(group=ENTRY_POINT_GROUPS[kind]), key=lambda entry: entry.name)
+        for entry, distribution in announced[kind]
         if wanted is None or entry.name in wanted
     ]
+
+
+@cache
+def _announced(_path: tuple[str, ...]) -> dict[str, list[tuple[EntryPoint, str]]]:
+    """Return the entry points of each kind with their distributions: a file each, so they are read once."""
+    from importlib.metadata import entry_points
+
+    found = entry_points()
+    return {
+        kind: [
+            (entry, "unknown" if entry.dist is None else entry.dist.name)
+            for entry in sorted(found.select(group=group), key=lambda entry: entry.name)
+        ]
+        for kind, group in ENTRY_POINT_GROUPS.items()
+    }
 
 
 def _wanted(names: Iterable[str] | None) -> set[str] | None:
@@ -107,8 +124,7 @@ def _kinds(kinds: Iterable[str] | None) -> list[str]:
     return chosen
 
 
-def _load(kind: str, entry: Any) -> InstalledPlugin:
-    distribution = entry.dist.name if entry.dist is not None else "unknown"
+def _load(kind: str, entry: EntryPoint, distribution: str) -> InstalledPlugin:
     try:
         plugin = entry.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's module may do anything

@@ -12,7 +12,7 @@ from types import MethodType
 from typing import TYPE_CHECKING
 
 from agent_core import FunctionTool, ModelDiscoveryCache
-from agent_core.frozen import FrozenDict, freeze
+from agent_core.frozen import FrozenDict, JsonObject, freeze
 from agent_runtime.clock import SYSTEM_CLOCK, Clock
 from agent_runtime.env import ResolvedAgent
 from agent_runtime.executor import Executor, ProviderExecutor
@@ -161,17 +161,20 @@ class Resolver:
             add_tool(spec.id, tools, entry)
         core = self._core(spec, plan.chain, tools)
         config = request_config(plan.chain, spec, plan.found.target)
-        filtered = filter_tools(spec, table_of(spec, enable(core, spec, plan.chain, config), tools).available)
-        config["allowed_tools"] = filtered.names
         resolution = enable(core, spec, plan.chain, config)
         table = table_of(spec, resolution, tools)
+        filtered = filter_tools(spec, table.available)
+        only: JsonObject = {"allowed_tools": filtered.names}
+        if len(filtered.names) < len(table.available):
+            resolution = enable(core, spec, plan.chain, {**config, **only})
+            table = table_of(spec, resolution, tools)
         return _Equipment(
             plan=plan,
             placed=dict(placed),
             core=core,
-            config=freeze(config),
-            provider=self._executor(core, plan, filtered.names),
-            models=self._models(core, plan, filtered.names),
+            config=freeze({**config, **only}),
+            provider=self._executor(core, plan, only),
+            models=self._models(core, plan, only),
             descriptors=table.effective,
             tools={name: binding.plugin.plugin for name, binding in table.bindings.items()},
             decisions=resolution.decisions,
@@ -181,14 +184,14 @@ class Resolver:
     def _core(self, spec: AgentSpec, chain: Chain, tools: Sequence[ToolEntry]) -> AgentCore:
         return build_core(self._registries, spec, chain, tools, self._known_models)
 
-    def _executor(self, core: AgentCore, plan: _Plan, allowed: list[str]) -> Executor:
+    def _executor(self, core: AgentCore, plan: _Plan, only: JsonObject) -> Executor:
         found = plan.found
-        own, *others = (_asking(core, plan, target, allowed) for target in (found.target, *found.fallbacks))
+        own, *others = (_asking(core, plan, target, only) for target in (found.target, *found.fallbacks))
         if found.retry is None:
             return own
         return RetryingExecutor((own, *others), found.retry, self._health)
 
-    def _models(self, core: AgentCore, plan: _Plan, allowed: list[str]) -> dict[str, ProviderExecutor]:
+    def _models(self, core: AgentCore, plan: _Plan, only: JsonObject) -> dict[str, ProviderExecutor]:
         """Return an executor for every declared model whose provider is there."""
         agent_id, known = plan.found.spec.id, self._registries.providers
         targets = [
@@ -196,15 +199,15 @@ class Resolver:
             for name, model in self._registries.models.items()
             if model.provider in known
         ]
-        return {target.model.id: _asking(core, plan, target, allowed) for target in targets}
+        return {target.model.id: _asking(core, plan, target, only) for target in targets}
 
     def _run_child(self, request: RunRequest) -> Flow[RunResult]:
         """Run a delegate, resolved when it is called."""
         return run_request(self.resolve(request.agent_id), request, self._clock)
 
 
-def _asking(core: AgentCore, plan: _Plan, target: Target, allowed: list[str]) -> ProviderExecutor:
-    config = {**request_config(plan.chain, plan.found.spec, target), "allowed_tools": allowed}
+def _asking(core: AgentCore, plan: _Plan, target: Target, only: JsonObject) -> ProviderExecutor:
+    config = {**request_config(plan.chain, plan.found.spec, target), **only}
     return ProviderExecutor(core, target.model, freeze(config))
 
 

@@ -177,6 +177,7 @@ def request_config(chain: Chain, spec: AgentSpec, target: Target) -> dict[str, A
         **chain.settings,
         "provider": target.provider.id,
     }
+    config.pop("allowed_tools", None)  # the agent's field of that name decides
     if target.model.model:
         config["model"] = target.model.model
     if tools.timeout is not None:
