@@ -12,7 +12,6 @@ from agent_core.cancellation import following
 from agent_core.core.plugins import CoreBase, check_context, check_list, check_session
 from agent_core.drivers import AsyncEventStream, EventStream, call, call_async
 from agent_core.frozen import Dicts, JsonObject, thaw
-from agent_core.pipeline.request import Request
 from agent_core.pipeline.turn import request_turn
 from agent_core.resolve.tools import gather_tools
 
@@ -142,15 +141,14 @@ class Requests(CoreBase):
         """
         check_session(session)
         resolution = yield from self._resolving(config)
-        request = Request(
-            core=self,
-            resolution=resolution,
-            session=session,
-            operation="send_request",
+        request = self._request(
+            "send_request",
+            session,
+            resolution,
+            context,
             request_id=request_id or (None if cancellation is None else uuid4().hex),
             stream=stream,
             cancellation=cancellation,
-            extra=check_context(context),
             transform=transform,
         )
         return (yield from request_turn(request))
