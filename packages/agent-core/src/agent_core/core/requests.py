@@ -85,6 +85,9 @@ class Requests(CoreBase):
             )
         )
 
+    stream_request = send_request_stream
+    """The name that plugins know it by."""
+
     async def send_request_async(
         self,
         session: Session,
