@@ -622,3 +622,45 @@ def test_tool_rounds_within_a_request_run_no_lifecycle_of_their_own(make: Make) 
     chat(app, session.session_id)
 
     assert names(seen) == ["request_prepare", "request_complete", "session_save_prepare"]
+
+
+def test_a_servers_own_request_id_reaches_plugins_without_a_warning(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: Seen = []
+    app = make(["hi"], Watcher(seen), Follower(seen, triggers=(*STANDARD, "response_finalize")))
+    session = app.create_session()
+    seen.clear()
+
+    chat(app, session.session_id, context={"request_id": "http-7"})
+
+    told = {lifecycle: context["request_id"] for _, lifecycle, context in seen if "request_id" in context}
+    assert set(told.values()) == {"http-7"}
+    assert {"request_prepare", "response_finalize", "request_complete"} <= told.keys()
+    assert "reserved_context_key" not in caplog.text
+
+
+@pytest.mark.parametrize("key", ["lifecycle", "error", "final_messages", "core"])
+def test_an_action_that_a_person_runs_cannot_be_told_of_a_lifecycle(
+    make: Make, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[Any] = []
+
+    class Manual:
+        version = "1"
+        name = "manual"
+
+        def get_actions(self) -> list[dict[str, Any]]:
+            return [{"id": "listen"}]
+
+        def execute_action(self, *given: Any, context: Any) -> dict[str, Any]:
+            heard.append(context.get(key))
+            return {}
+
+    app = make([], Manual())
+    session = app.create_session()
+
+    app.execute_session_action(session.session_id, "manual", "listen", {}, context={key: "forged"})
+
+    assert heard != ["forged"]
+    assert caplog.text.count("reserved_context_key") == 1

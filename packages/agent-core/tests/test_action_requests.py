@@ -334,3 +334,80 @@ def test_an_action_at_the_end_of_a_turn_may_ask_the_model_again() -> None:
 
     assert [message["content"] for message in messages] == ["better"]
     assert [message.content for message in session.messages] == ["write", "better"]
+
+
+# The provider in request_runtime
+
+
+class Shouting:
+    """An extension that changes messages on both ways."""
+
+    name = "shouting"
+
+    def to_native_messages(self, messages: Dicts, native_messages: Dicts) -> Dicts:
+        return [{**item, "content": item["content"].upper()} for item in native_messages]
+
+    def from_native_messages(self, native_messages: Dicts, messages: Dicts) -> Dicts:
+        return [{**message, "content": f"{message['content']}!"} for message in messages]
+
+
+def converse(session: Session, native: Dicts, context: dict[str, Any], state: State) -> dict[str, Any]:
+    """Convert a question, ask the provider and read its answer, all by hand."""
+    provider, about = context["request_runtime"]["provider"], context["request_context"]
+    question = provider.to_native_messages([{"role": "user", "content": "and tea"}], state, context=about)
+    native, state = provider.initialize_request([*native, *question], state, context=about)
+    partials, finals, native, state = provider.call_api(native, state, request_id="7")
+    more, native, state = provider.finalize(native, state, context=about)
+    read = provider.from_native_messages([*finals, *more], state, context=about)
+    return {"read": read, "native": [item["content"] for item in native], "partials": len(partials)}
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "stream_api": {"call_api": None, "call_api_async": None, "stream_api_async": None},
+    "stream_api_async": {"call_api": None, "call_api_async": None, "stream_api": None},
+    "call_api": {"stream_api": None, "stream_api_async": None, "call_api_async": None},
+    "call_api_async": {"stream_api": None, "stream_api_async": None, "call_api": None},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_action_can_convert_and_ask_with_any_provider(run: Run, form: str) -> None:
+    class Whole(EchoProvider):
+        def call_api(self, native_messages: Dicts, state: State) -> Any:
+            reply = {"role": "assistant", "content": native_messages[-1]["content"]}
+            return [], [reply], [*native_messages, reply], state
+
+        async def call_api_async(self, native_messages: Dicts, state: State) -> Any:
+            return Whole.call_api(self, native_messages, state)
+
+    provider = type("Provider", (Whole,), {"name": "echo", **FORMS[form]})
+    core = core_with(provider, Asking(converse), extensions=[Shouting])
+
+    _, result = run(core, conversation("coffee"))
+
+    assert [message["content"] for message in result["read"]] == ["AND TEA!"]
+    assert result["native"] == ["COFFEE", "AND TEA", "AND TEA"]
+    assert (result["partials"] > 0) is form.startswith("stream")
+
+
+def test_a_provider_that_fails_an_action_is_named(run: Run) -> None:
+    class Failing(EchoProvider):
+        def stream_api(self, native_messages: Dicts, state: State) -> Any:
+            raise OSError("no route")
+
+        stream_api_async = None
+
+    core = core_with(Failing, Asking(converse))
+
+    with pytest.raises(ProviderError, match="Plugin 'echo', hook 'stream_api': raised OSError: no route"):
+        run(core, conversation("coffee"))
+
+
+def test_an_action_can_stream_a_request_of_its_own(run: Run) -> None:
+    def stream(session: Session, native: Dicts, context: dict[str, Any], state: State) -> dict[str, Any]:
+        *partials, final = context["core"].stream_request(session, context["config"])
+        return {"said": [event["message"]["content"] for event in partials], "end": final["type"]}
+
+    _, result = run(core_with(EchoProvider, Asking(stream)), conversation("good morning"))
+
+    assert result == {"said": ["good ", "morning"], "end": "final"}

@@ -9,12 +9,30 @@ from typing import Any
 
 import pytest
 
-from agent_core import AgentCore, Cancellation, ProviderError, Session
+from agent_core import AgentCore, ArgumentTypeError, Cancellation, ProviderError, Session
 from agent_core.testing import EchoProvider, Reply, ScriptedProvider
 
 Dicts = list[dict[str, Any]]
 State = dict[str, Any]
 Drive = Callable[..., tuple[Session, Dicts, Dicts]]
+
+
+class Foreign:
+    """Somebody else's token: it can call back, and knows nothing else."""
+
+    def __init__(self) -> None:
+        self.callbacks: dict[int, Callable[[], None]] = {}
+
+    def add_callback(self, callback: Callable[[], None]) -> int:
+        self.callbacks[len(self.callbacks)] = callback
+        return len(self.callbacks) - 1
+
+    def remove_callback(self, token: Any) -> None:
+        del self.callbacks[token]
+
+    def cancel(self) -> None:
+        for callback in list(self.callbacks.values()):
+            callback()
 
 
 class TestTheToken:
@@ -472,24 +490,12 @@ class TestCallbacks:
     def test_a_token_of_somebody_else_will_do(self, drive: Drive) -> None:
         """Only adding and removing callbacks is asked of it, and it is given back what it gave."""
 
-        class Foreign:
-            def __init__(self) -> None:
-                self.callbacks: dict[int, Callable[[], None]] = {}
-
-            def add_callback(self, callback: Callable[[], None]) -> int:
-                self.callbacks[len(self.callbacks)] = callback
-                return len(self.callbacks) - 1
-
-            def remove_callback(self, token: int) -> None:
-                del self.callbacks[token]
-
         provider, token = Ending(), Foreign()
         core, session = asking(provider)
 
         def cancel() -> None:
             assert provider.hangs.wait(60)
-            for callback in list(token.callbacks.values()):
-                callback()
+            token.cancel()
 
         canceller = threading.Thread(target=cancel)
         canceller.start()
@@ -497,4 +503,52 @@ class TestCallbacks:
 
         canceller.join()
         assert contents(session)[-1] == ("one ", "cancelled")
+        assert token.callbacks == {}
+
+    @pytest.mark.parametrize("method", ["add_callback", "remove_callback"])
+    def test_a_token_that_lacks_a_method_is_refused(self, drive: Drive, method: str) -> None:
+        class Half(Foreign):
+            pass
+
+        setattr(Half, method, None)
+        core, session = asking(Ending())
+
+        with pytest.raises(ArgumentTypeError, match=f"'Half' has no {method}"):
+            drive(core, session, {}, cancellation=Half())
+
+
+class TestTools:
+    def test_a_token_of_somebody_else_ends_a_tool_and_those_behind_it(self) -> None:
+        token, heard = Foreign(), list[bool]()
+
+        class Tool:
+            name = "tool"
+
+            def get_tool_schemas(self) -> Dicts:
+                return [{"type": "function", "function": {"name": "work", "parameters": {"type": "object"}}}]
+
+            def execute_tool(self, tool_name: str, arguments: State, cancellation: Cancellation) -> str:
+                heard.append(cancellation.cancelled)
+                token.cancel()
+                heard.append(cancellation.cancelled)
+                return "done"
+
+        core = AgentCore()
+        core.register_tool(Tool)
+        calls = [{"id": name, "function": {"name": "work", "arguments": "{}"}} for name in "ab"]
+
+        first, second = core.iter_tool_messages(calls, {}, cancellation=token)
+
+        assert heard == [False, True]
+        assert first["metadata"]["interrupted"]
+        assert second["content"] == "Error: it was cancelled before it ran"
+        assert token.callbacks == {}
+
+    def test_the_token_is_let_go_when_the_reader_leaves_early(self) -> None:
+        token, core = Foreign(), AgentCore()
+
+        with core.iter_tool_messages([{"junk": 1}, {"junk": 2}], {}, cancellation=token) as messages:
+            next(messages)
+            assert token.callbacks
+
         assert token.callbacks == {}

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agent_core import AgentCore, Session, build_context
+from agent_core.context import LIFECYCLE_KEYS, RESERVED_KEYS
 from agent_core.testing import EchoProvider
 
 Outcome = tuple[Session, list[dict[str, Any]], list[dict[str, Any]]]
@@ -91,10 +92,10 @@ def hear(
     return core, heard
 
 
-def reserved(caplog: pytest.LogCaptureFixture) -> set[str]:
-    """Return the keys of which a warning said that they are reserved."""
-    lines = [text.split() for text in caplog.messages]
-    return {line[1].removeprefix("key=").strip("'") for line in lines if line[0] == "reserved_context_key"}
+def reserved(caplog: pytest.LogCaptureFixture) -> list[list[str]]:
+    """Return the keys of which each warning said that they are reserved."""
+    fields = [record.__dict__.get("fields", {}) for record in caplog.records]
+    return [line["keys"] for line in fields if "keys" in line]
 
 
 # Layer 1
@@ -148,37 +149,74 @@ def test_the_session_is_plain_data_whatever_it_has_been_through() -> None:
 
 
 def test_a_callers_keys_are_added(way: Way) -> None:
-    _, context = hear(way, {"previous_agent_id": "a", "nested": {"list": [1, {"b": 2}]}})
+    _, context = hear(way, {"user": "a", "nested": {"list": [1, {"b": 2}]}})
 
-    assert context["previous_agent_id"] == "a"
+    assert context["user"] == "a"
     assert context["nested"] == {"list": [1, {"b": 2}]}
     assert context["request_context"]["nested"] == {"list": [1, {"b": 2}]}
 
 
-@pytest.mark.parametrize(
-    "key", ["core", "config", "trigger_source", "session", "request_context", "request_runtime"]
-)
-def test_a_reserved_key_stays_the_cores_and_a_warning_says_so(
+@pytest.mark.parametrize("key", sorted(RESERVED_KEYS))
+def test_a_reserved_key_stays_the_cores_and_one_warning_says_so(
     way: Way, key: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, context = hear(way, {key: "mine", "own": 1})
 
-    assert context[key] != "mine"
+    assert context.get(key) != "mine"
+    assert context["request_context"].get(key) != "mine"
     assert context["own"] == 1
-    assert reserved(caplog) == {key}
+    assert reserved(caplog) == [[key]]
+
+
+@pytest.mark.parametrize("key", sorted(LIFECYCLE_KEYS))
+def test_nobody_can_make_an_action_believe_that_a_lifecycle_runs_it(
+    key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, context = hear(_action, {key: "forged"})
+
+    assert key not in context
+    assert key not in context["request_context"]
+    assert reserved(caplog) == [[key]]
+
+
+def test_who_runs_a_lifecycle_says_what_it_is_about(caplog: pytest.LogCaptureFixture) -> None:
+    _, context = hear(_lifecycle, {"previous_agent_id": "a", "lifecycle": "session_create"})
+
+    assert context["previous_agent_id"] == "a"
+    assert reserved(caplog) == []
+
+
+def test_several_reserved_keys_are_named_in_one_warning(way: Way, caplog: pytest.LogCaptureFixture) -> None:
+    hear(way, {"core": 1, "own": 2, "tags": 3})
+
+    assert reserved(caplog) == [["core", "tags"]]
 
 
 def test_repeating_what_the_core_says_anyway_is_no_mistake(
     way: Way, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hear(way, {"trigger_source": "co" + "re".lower(), "config": {}})
+    same = core_with().add_message(Session("s"), "user", "hello").to_dict()
+    hear(way, {"trigger_source": "co" + "re".lower(), "config": {}, "session": same})
 
-    assert reserved(caplog) == set()
+    assert reserved(caplog) == []
 
 
-@pytest.mark.parametrize(
-    "key", ["provider", "enabled_plugin_ids", "tags", "models", "tools", "request_id", "stream"]
-)
+def test_a_callers_own_request_id_is_what_plugins_find(
+    drive: Drive, caplog: pytest.LogCaptureFixture
+) -> None:
+    hooks = Hooks()
+    core = core_with(hooks)
+    session = core.add_message(Session("s"), "user", "hello")
+
+    drive(core, session, {}, context={"request_id": "of the server"}, request_id="of the request")
+    theirs = hooks.heard["finalize"]["request_id"]
+    drive(core, session, {}, request_id="of the request")
+
+    assert (theirs, hooks.heard["finalize"]["request_id"]) == ("of the server", "of the request")
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("key", ["provider", "enabled_plugin_ids", "tags", "models", "tools", "stream"])
 def test_the_keys_of_a_request_are_reserved_for_its_hooks(
     drive: Drive, key: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -188,7 +226,7 @@ def test_the_keys_of_a_request_are_reserved_for_its_hooks(
     drive(core, core.add_message(Session("s"), "user", "hello"), {}, context={key: "mine"})
 
     assert hooks.heard["finalize"][key] != "mine"
-    assert reserved(caplog) == {key}
+    assert reserved(caplog) == [[key]]
 
 
 # Layers above
@@ -236,7 +274,7 @@ def test_a_caller_above_a_layer_can_only_add_as_well(caplog: pytest.LogCaptureFi
         "app": "real",
         "trigger_source": "application",
     }
-    assert reserved(caplog) == {"app"}
+    assert reserved(caplog) == [["app"]]
 
 
 def test_who_began_is_remembered_through_the_layers_between() -> None:
@@ -250,7 +288,7 @@ def test_a_caller_cannot_pass_for_a_layer(caplog: pytest.LogCaptureFixture) -> N
     above = build_context({"app": "real"}, {"trigger_source": "application"})
 
     assert build_context({"trigger_source": "core"}, above)["trigger_source"] == "core"
-    assert reserved(caplog) == {"trigger_source"}
+    assert reserved(caplog) == [["trigger_source"]]
 
 
 def test_an_action_may_hand_its_context_on(caplog: pytest.LogCaptureFixture) -> None:

@@ -261,7 +261,8 @@ def test_a_forced_plugin_is_not_asked_for_its_opinion() -> None:
 STRENGTH = [
     # (required, disabled, forced, opinion, tags fit) -> on, reason
     (True, True, True, False, False, (True, "required")),
-    (False, True, True, True, True, (False, "disabled")),
+    (False, True, True, False, False, (True, "forced")),
+    (False, True, False, True, True, (False, "disabled")),
     (False, False, True, False, False, (True, "forced")),
     (False, False, False, True, False, (True, "is_enabled")),
     (False, False, False, False, True, (False, "is_enabled")),
@@ -281,7 +282,7 @@ def test_the_stronger_word_counts(
     expected: tuple[bool, str],
     default_enabled: bool,
 ) -> None:
-    """Required, then disabled, then forced, then the plugin's own opinion, then tags."""
+    """Required, then forced, then disabled, then the plugin's own opinion, then tags."""
     tags = "streaming" if fits else "vision"
     core = core_of(Plugin("judged", requires=tags, opinion=opinion, default_enabled=default_enabled))
     config = {
@@ -308,13 +309,14 @@ def test_what_is_required_for_one_request_is_not_remembered_for_others() -> None
     assert names_on(core) == []
 
 
-@pytest.mark.parametrize("key", ["enabled_plugins", "force_enabled_plugins"])
-def test_a_plugin_that_is_wanted_and_not_there_is_an_error(key: str) -> None:
+def test_a_plugin_that_is_wanted_and_not_there_is_an_error() -> None:
     core = core_of(Plugin("compaction"), Plugin("memory"))
 
     with pytest.raises(PluginNotFoundError) as caught:
-        core.send_request(core.create_session(), {key: ["memory", "compacton"]})
-    assert str(caught.value) == f"Unknown plugin 'compacton' (config[{key!r}]): did you mean 'compaction'?"
+        core.send_request(core.create_session(), {"enabled_plugins": ["memory", "compacton"]})
+    assert str(caught.value) == (
+        "Unknown plugin 'compacton' (config['enabled_plugins']): did you mean 'compaction'?"
+    )
     assert caught.value.name == "compacton"
     assert caught.value.known == ("echo", "compaction", "memory")
 
@@ -324,14 +326,16 @@ def test_a_required_plugin_that_is_not_there_is_an_error() -> None:
         core_of().resolve({}, required=["loop_actions"])
 
 
-def test_a_plugin_that_is_unwanted_and_not_there_is_only_a_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+@pytest.mark.parametrize("key", ["disabled_plugins", "force_enabled_plugins"])
+def test_a_name_that_nobody_has_is_ignored_with_a_warning(key: str, caplog: pytest.LogCaptureFixture) -> None:
     core = core_of(Plugin("plain"))
     with caplog.at_level(logging.WARNING, "agent_core"):
-        resolution = core.resolve({"disabled_plugins": ["gone"]})
+        resolution = core.resolve({key: ["gone", "plane"]})
 
-    assert resolution.warnings == ("config['disabled_plugins'] names 'gone', which is not registered",)
+    assert resolution.warnings == (
+        f"config['{key}'] names 'gone', which is not registered",
+        f"config['{key}'] names 'plane', which is not registered: did you mean 'plain'?",
+    )
     assert [feature.name for feature in resolution.features] == ["plain"]
     assert "gone" in caplog.text
 

@@ -294,7 +294,7 @@ def test_a_lifecycle_named_otherwise_in_the_context_stays_what_it_is(
     _, results = run(core, Session("s"), {}, "session_fork", context={"lifecycle": "session_create"})
 
     assert results[0]["result"] == {"lifecycle": "session_fork"}
-    assert any(text.startswith("reserved_context_key key='lifecycle'") for text in caplog.messages)
+    assert any(text.startswith("reserved_context_key keys=['lifecycle']") for text in caplog.messages)
 
 
 # Wrong arguments, and no provider

@@ -152,6 +152,7 @@ ADDITIONS = {
     "resolve": "(config, *, required=())",
     "send_request_async": "(session, config, *, request_id=None, cancellation=None, context=None)",
     "session_action_flow": "(session, config, plugin_id, action_id, params, context=None)",
+    "stream_request": "(session, config, *, request_id=None, cancellation=None, context=None)",
     "stream_tool_call_async": "(tool_call, config, *, context=None)",
     "tool_host": "(config)",
     "tool_calls_flow": "(tool_calls, config, *, cancellation=None, context=None)",

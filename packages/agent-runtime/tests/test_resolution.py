@@ -467,11 +467,12 @@ def test_a_plugin_may_decide_for_itself(opinion: bool, reason: str) -> None:
     off_and_on(placing(is_enabled=lambda _self, config: opinion), reason)
 
 
-def test_forcing_is_stronger_than_tags_and_disabling_stronger_than_forcing() -> None:
+def test_forcing_is_stronger_than_tags_and_than_disabling() -> None:
     forced = {"force_enabled_plugins": ["t"]}
 
+    off_and_on(Tagged(needs=("gpu",)), "disabled", sections={"config": {"disabled_plugins": ["t"]}})
     off_and_on(Tagged(needs=("gpu",)), "forced", sections={"config": forced})
-    off_and_on(Tagged(needs=("gpu",)), "disabled", sections={"config": {**forced, "disabled_plugins": ["t"]}})
+    off_and_on(Tagged(needs=("gpu",)), "forced", sections={"config": {**forced, "disabled_plugins": ["t"]}})
 
 
 def test_naming_a_plugin_that_is_off_by_default_switches_it_on() -> None:
@@ -689,7 +690,14 @@ def test_an_empty_list_of_plugins_may_be_written_as_nothing(name: str) -> None:
 
 def test_plugins_wanted_by_the_config_section_must_be_there() -> None:
     with pytest.raises(PluginNotFound, match="'max_round' is not registered; did you mean 'max_rounds'"):
-        resolved(spec(sections={"config": {"force_enabled_plugins": ["max_round"]}}))
+        resolved(spec(sections={"config": {"enabled_plugins": ["max_round"]}}))
+
+
+def test_a_forced_plugin_that_nobody_has_is_a_warning() -> None:
+    agent = resolved(spec(sections={"config": {"force_enabled_plugins": ["max_round"]}}))
+
+    [warning] = agent.warnings
+    assert "'max_round', which is not registered: did you mean 'max_rounds'?" in warning
 
 
 @pytest.mark.parametrize(

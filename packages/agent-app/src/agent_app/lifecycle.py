@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agent_app.mutations import Mutations, carry_out, own_part, public_result
 from agent_app.services import effective_config, noting_readings, read_whole
 from agent_core import AgentError, Session, build_context
+from agent_core.context import LIFECYCLE_KEYS, RESERVED_KEYS, without_reserved
 from agent_core.log import get_logger
 from agent_core.steps import Flow, run_blocking
 from agent_runtime.errors import describe
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 Within = frozenset[tuple[str, str]]
 """The actions, by plugin and id, whose own mutations led to a lifecycle."""
-_CORES = frozenset({"core", "config", "session"})
 _log = get_logger("app")
 
 
@@ -132,16 +132,9 @@ def application_context(
         "trigger_source": "application",
         **facts,
     }
-    return build_context(owned, _without_cores(context or {}))
-
-
-def _without_cores(context: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Leave out what only the core may tell plugins, unless it comes from the core."""
-    reused = (_CORES & context.keys()) - getattr(context, "owned", frozenset())
-    if not reused:
-        return context
-    _log.warning("reserved_context_key", keys=sorted(reused), hint="the caller's values are left out")
-    return {key: value for key, value in context.items() if key not in reused}
+    # Only who runs a lifecycle can say what it is about.
+    reserved = RESERVED_KEYS if "lifecycle" in facts else RESERVED_KEYS | LIFECYCLE_KEYS
+    return build_context(owned, without_reserved(context or {}, reserved, owned))
 
 
 def _application_action(

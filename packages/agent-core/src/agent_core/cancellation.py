@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from agent_core.errors import ArgumentTypeError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 class CancellationToken(Protocol):
     """What the core needs of a cancellation object; `Cancellation` is ours, others may be passed."""
-
-    @property
-    def cancelled(self) -> bool:
-        """True once the caller has lost interest."""
 
     def add_callback(self, callback: Callable[[], None]) -> object:
         """Call *callback* on cancellation, at once if it has happened; return a key to remove it."""
@@ -74,3 +73,35 @@ class Cancellation:
         """Forget the callback that *token* stands for; an unknown token is ignored."""
         with self._lock:
             self._callbacks.pop(token, None)
+
+
+def check_token(token: object) -> None:
+    """Refuse what is not a cancellation token.
+
+    Raises:
+        ArgumentTypeError: If it lacks `add_callback` or `remove_callback`.
+    """
+    for method in ("add_callback", "remove_callback"):
+        if not callable(getattr(token, method, None)):
+            raise ArgumentTypeError(
+                f"cancellation must have add_callback and remove_callback: "
+                f"{type(token).__name__!r} has no {method}"
+            )
+
+
+@contextmanager
+def following(token: CancellationToken | None) -> Iterator[Cancellation | None]:
+    """Yield a `Cancellation` that is cancelled when the caller's token is, whatever class that one has.
+
+    Other tokens need not say whether they are cancelled; ours does.
+    """
+    if token is None or isinstance(token, Cancellation):
+        yield token
+        return
+    check_token(token)
+    own = Cancellation()
+    key = token.add_callback(own.cancel)
+    try:
+        yield own
+    finally:
+        token.remove_callback(key)

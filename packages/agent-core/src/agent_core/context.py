@@ -1,14 +1,15 @@
 """The context of plugins: where they run, in layers.
 
 Each layer (core, application, terminal or server) owns some keys; callers may add others. A caller
-that reuses an owned key does not get its way: the owned value stays and a warning says so.
+that reuses an owned key does not get its way: its value is left out, once, where it comes in, and a
+warning says so.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_core.frozen import FrozenDict, FrozenList, freeze
+from agent_core.frozen import EMPTY, FrozenDict, FrozenList, freeze
 from agent_core.log import get_logger
 
 if TYPE_CHECKING:
@@ -16,8 +17,19 @@ if TYPE_CHECKING:
 
 _log = get_logger("context")
 
+RESERVED_KEYS = frozenset({
+    "core", "config", "trigger_source", "session", "lifecycle", "request_context", "request_runtime",
+    "provider", "enabled_plugin_ids", "tags", "models", "available_tools", "tools", "stream",
+    "final_messages", "native_messages", "native_final_messages", "turn_native_start_index",
+})  # fmt: skip
+"""The keys that the core sets, in requests, in actions or in both."""
+
+LIFECYCLE_KEYS = frozenset({"lifecycle", "original_session", "previous_agent_id", "next_agent_id", "error"})
+"""What whoever runs a lifecycle says about it; nobody can say it of an action that a person runs."""
+
 # A layer above may say that it, not the core, set things going.
 _FROM_ABOVE = frozenset({"trigger_source"})
+_KEPT = "the platform's own values are kept"
 
 
 class Context(FrozenDict):
@@ -37,15 +49,42 @@ def build_context(owned: Mapping[str, object], extra: Mapping[str, object] | Non
     """
     above = extra.owned if isinstance(extra, Context) else frozenset()
     merged = {key: _lend(value) for key, value in (extra or {}).items()}
+    # What another layer put there is not the caller's mistake: that layer owns the key as well.
+    wrong = [key for key in owned if key in merged and key not in above and merged[key] != owned[key]]
+    if wrong:
+        _log.warning("reserved_context_key", keys=wrong, hint=_KEPT)
     for key, value in owned.items():
-        if key in above and key in _FROM_ABOVE:
-            continue
-        # What another layer put there is not the caller's mistake: that layer owns the key as well.
-        if key in merged and key not in above and merged[key] != value:
-            _log.warning("reserved_context_key", key=key, hint="the platform's own value is kept")
-        merged[key] = _lend(value)
+        if key not in above or key not in _FROM_ABOVE:
+            merged[key] = _lend(value)
     context = Context(merged)
     context.owned = above | owned.keys()
+    return context
+
+
+def without_reserved(
+    extra: Mapping[str, object],
+    reserved: frozenset[str] = RESERVED_KEYS,
+    known: Mapping[str, object] = EMPTY,
+) -> Mapping[str, object]:
+    """Return what a caller passed without reserved keys; one warning names those that it got wrong.
+
+    Keys that a layer above owns stay: that layer has read its own callers' context in the same way.
+
+    Args:
+        known: Values that the platform will set itself; repeating one of them is no mistake.
+    """
+    above = extra.owned if isinstance(extra, Context) else frozenset()
+    reused = [key for key in extra if key in reserved and key not in above]
+    if not reused:
+        return extra
+    wrong = [key for key in reused if key not in known or known[key] != extra[key]]
+    if wrong:
+        _log.warning("reserved_context_key", keys=wrong, hint=_KEPT)
+    rest = {key: value for key, value in extra.items() if key not in reused}
+    if not isinstance(extra, Context):
+        return rest
+    context = Context(rest)
+    context.owned = above
     return context
 
 

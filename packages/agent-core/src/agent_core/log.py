@@ -18,7 +18,7 @@ _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 class Logger:
-    """Writes events with fields: ``log.warning("reserved_context_key", key="core")``."""
+    """Writes events with fields: ``log.warning("reserved_context_key", keys=["core"])``."""
 
     __slots__ = ("_name",)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
-    from agent_core import CancellationToken
+    from agent_core import Cancellation
 
 _log = Logger("agent_runtime.clock")
 _IDLE = 5.0  # seconds that the thread of the alarms waits for the next one before it ends
@@ -174,7 +174,7 @@ def _ring(callback: Callable[[], None]) -> None:
 SYSTEM_CLOCK = SystemClock()
 
 
-def pause(clock: Clock, seconds: float, cancellation: CancellationToken | None) -> Flow[None]:
+def pause(clock: Clock, seconds: float, cancellation: Cancellation | None) -> Flow[None]:
     """Wait as part of a flow.
 
     Raises:

@@ -20,7 +20,7 @@ from agent_runtime.runs import RunRequest, RunScope
 from agent_runtime.suspension import Decision, read_saved_run
 
 if TYPE_CHECKING:
-    from agent_core import CancellationToken
+    from agent_core import Cancellation
     from agent_core.steps import Flow
     from agent_runtime.clock import Clock
     from agent_runtime.registries import RegistrySet
@@ -114,7 +114,7 @@ class DelegateTool:
         arguments: Mapping[str, Any],
         state: Mapping[str, object] | None = None,
         *,
-        cancellation: CancellationToken | None = None,
+        cancellation: Cancellation | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> Iterator[dict[str, object]]:
         """Run the agent and yield its events as parts, and last its answer."""
@@ -130,7 +130,7 @@ class DelegateTool:
         arguments: Mapping[str, Any],
         state: Mapping[str, object] | None = None,
         *,
-        cancellation: CancellationToken | None = None,
+        cancellation: Cancellation | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[dict[str, object]]:
         """Do what `stream_tool` does, on the running event loop."""
@@ -149,7 +149,7 @@ class _Call:
         agent_id: str,
         arguments: Mapping[str, Any],
         context: Mapping[str, Any],
-        token: CancellationToken | None,
+        token: Cancellation | None,
         clock: Clock,
     ) -> None:
         self._scope: RunScope | None = context.get("run")
@@ -179,7 +179,7 @@ class _Call:
         return {"success": False, "error": f"the agent ended early ({result.reason.code}): {why}.{said}"}
 
     def _resumed(
-        self, agent_id: str, decision: Decision, data: Mapping[str, Any], token: CancellationToken | None
+        self, agent_id: str, decision: Decision, data: Mapping[str, Any], token: Cancellation | None
     ) -> RunRequest:
         session = Session.from_dict(data["session"])
         saved = read_saved_run(session)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from agent_core.frozen import EMPTY
 
 if TYPE_CHECKING:
-    from agent_core import AgentCore, CancellationToken, Message, Session
+    from agent_core import AgentCore, Cancellation, Message, Session
     from agent_core.pipeline.finish import TurnResult
     from agent_core.steps import Flow
     from agent_runtime.clock import Clock
@@ -37,7 +37,7 @@ class Inference:
     config: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     transform: Transform | None = None
     stream: bool = True
-    cancellation: CancellationToken | None = None
+    cancellation: Cancellation | None = None
     context: dict[str, Any] | None = None
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from agent_core import ArgumentTypeError, Cancellation, Message, Session
-from agent_core.context import Context, build_context
+from agent_core.context import Context, build_context, without_reserved
 from agent_core.errors import RequestCancelled
 from agent_core.steps import Emit, Flow, nothing
 from agent_runtime.defaults import FOR_NEXT_REQUEST, STOP
@@ -111,7 +111,7 @@ class Run:
         self.engine = Engine(agent.env, self._first_state(session))
         self.scope = self._scope()
         about = {"run": self.scope, "agent_id": agent.spec.id, "trigger_source": "runtime"}
-        self._context = build_context(about, request.context)
+        self._context = build_context(about, without_reserved(request.context or {}))
         self._release = self._link()
 
     @property

@@ -12,7 +12,7 @@ from agent_runtime.results import Usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from agent_core import CancellationToken, Session, ToolDescriptor
+    from agent_core import Cancellation, CancellationToken, Session, ToolDescriptor
     from agent_core.steps import Flow
     from agent_runtime.clock import Clock
     from agent_runtime.permissions import Rule
@@ -148,7 +148,7 @@ class RunInfo:
     model: ModelSpec
     tools: tuple[ToolDescriptor, ...]
     clock: Clock
-    cancellation: CancellationToken
+    cancellation: Cancellation
     ask: Callable[..., Flow[str]]
     granted: Callable[[Session], Sequence[Rule]] | None = None
 
@@ -178,7 +178,7 @@ class RunScope:
         run_id: str,
         agent_id: str,
         parents: tuple[str, ...],
-        cancellation: CancellationToken,
+        cancellation: Cancellation,
         deadline: float | None,
         tokens_left: int | None,
         cost_left: float | None,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent_core.config import read_config
-from agent_core.context import build_context
+from agent_core.context import LIFECYCLE_KEYS, RESERVED_KEYS, build_context
 from agent_core.core.plugins import (
     CoreBase,
     check_context,
@@ -14,6 +14,7 @@ from agent_core.core.plugins import (
     check_name,
     check_session,
     check_triggers,
+    read_context,
 )
 from agent_core.drivers import call, call_async
 from agent_core.errors import AgentError, ArgumentError, ArgumentTypeError
@@ -82,7 +83,9 @@ class Actions(CoreBase):
         if not isinstance(params, Mapping):
             raise ArgumentError(f"params must be a dict of action inputs, not {type(params).__name__}")
         resolution = yield from self._resolving(config)
-        request = self._request("execute_session_action", session, resolution, context)
+        request = self._request(
+            "execute_session_action", session, resolution, context, reserved=RESERVED_KEYS | LIFECYCLE_KEYS
+        )
         return (yield from actions.session_action(request, plugin_id, action_id, params))
 
     def execute_lifecycle_actions(
@@ -133,7 +136,9 @@ class Actions(CoreBase):
             read_config(config)
             return session, []
         resolution = yield from self._resolving(config)
-        request = self._request("execute_lifecycle_actions", session, resolution, context)
+        request = self._request(
+            "execute_lifecycle_actions", session, resolution, context, known={"lifecycle": triggers[0]}
+        )
         return (yield from actions.lifecycle_actions(request, triggers, describe))
 
     def execute_response_lifecycle_actions(
@@ -164,15 +169,16 @@ class Actions(CoreBase):
         check_name("trigger", trigger)
         owned = {"core": self, "config": read_config(config)}
         context = build_context(owned, check_context(request_context))
+        extra = read_context(extra_context, {**owned, "lifecycle": trigger}, check_session(session))
         outcome = call(
             actions.response_actions(
                 actions.ActionHost(provider, tuple(features), state, context),
-                check_session(session),
+                session,
                 trigger,
                 actions.ResponseOutcome(
                     _frozen_dicts(final_messages), _frozen_dicts(native_messages), {}, []
                 ),
-                extra=check_context(extra_context),
+                extra=extra,
                 native_final_messages=_frozen_dicts(native_final_messages),
                 stream=stream,
                 turn_native_start_index=turn_native_start_index,

@@ -13,9 +13,9 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from agent_core.config import ConfigKey, config_key, read_config
-from agent_core.context import Context
+from agent_core.context import RESERVED_KEYS, Context, without_reserved
 from agent_core.errors import AgentError, ArgumentError, ArgumentTypeError, RegistrationError
-from agent_core.frozen import JsonObject, freeze
+from agent_core.frozen import EMPTY, JsonObject, freeze
 from agent_core.log import get_logger
 from agent_core.messages import ROLES
 from agent_core.models import ModelDiscoveryCache
@@ -47,6 +47,25 @@ def check_context(context: object) -> Mapping[str, object] | None:
     if context is not None and not isinstance(context, Mapping):
         raise ArgumentTypeError(f"context must be a dict, not {type(context).__name__}")
     return context if isinstance(context, Context) or context is None else freeze(dict(context))
+
+
+def read_context(
+    context: object,
+    known: Mapping[str, object],
+    session: Session,
+    reserved: frozenset[str] = RESERVED_KEYS,
+) -> Mapping[str, object] | None:
+    """Return the caller's context, frozen, without the keys that are the core's.
+
+    Args:
+        known: What the core will say under some of them.
+    """
+    extra = check_context(context)
+    if not extra:
+        return extra
+    if "session" in extra:  # compared only then: a conversation can be long
+        known = {**known, "session": session.frozen_dict()}
+    return without_reserved(extra, reserved, known)
 
 
 def check_role(role: object) -> str:
@@ -282,14 +301,25 @@ class CoreBase:
         return key, known
 
     def _request(
-        self, operation: str, session: Session, resolution: Resolution, context: JsonObject | None
+        self,
+        operation: str,
+        session: Session,
+        resolution: Resolution,
+        context: JsonObject | None,
+        *,
+        reserved: frozenset[str] = RESERVED_KEYS,
+        known: Mapping[str, object] = EMPTY,
+        **more: Any,
     ) -> Request:
+        """Return a request; *more* are fields that only some have."""
+        known = {"core": self, "config": resolution.config, "trigger_source": "core", **known}
         return Request(
             core=self,
             resolution=resolution,
             session=check_session(session),
             operation=operation,
-            extra=check_context(context),
+            extra=read_context(context, known, session, reserved),
+            **more,
         )
 
     def _edit_request(

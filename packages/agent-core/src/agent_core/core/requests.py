@@ -8,18 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from agent_core.cancellation import following
 from agent_core.core.plugins import CoreBase, check_context, check_list, check_session
 from agent_core.drivers import AsyncEventStream, EventStream, call, call_async
-from agent_core.errors import ArgumentTypeError
 from agent_core.frozen import Dicts, JsonObject, thaw
-from agent_core.pipeline.request import Request
 from agent_core.pipeline.turn import request_turn
 from agent_core.resolve.tools import gather_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from agent_core.cancellation import CancellationToken
+    from agent_core.cancellation import Cancellation, CancellationToken
     from agent_core.messages import Message
     from agent_core.models import ToolDescriptor
     from agent_core.pipeline.finish import TurnResult
@@ -86,6 +85,9 @@ class Requests(CoreBase):
             )
         )
 
+    stream_request = send_request_stream
+    """The name that plugins know it by."""
+
     async def send_request_async(
         self,
         session: Session,
@@ -142,15 +144,14 @@ class Requests(CoreBase):
         """
         check_session(session)
         resolution = yield from self._resolving(config)
-        request = Request(
-            core=self,
-            resolution=resolution,
-            session=session,
-            operation="send_request",
+        request = self._request(
+            "send_request",
+            session,
+            resolution,
+            context,
             request_id=request_id or (None if cancellation is None else uuid4().hex),
             stream=stream,
             cancellation=cancellation,
-            extra=check_context(context),
             transform=transform,
         )
         return (yield from request_turn(request))
@@ -193,9 +194,10 @@ class ToolCalls(CoreBase):
     def stream_tool_call(
         self, tool_call: JsonObject, config: JsonObject, *, context: JsonObject | None = None
     ) -> EventStream[Any]:
-        """Run one call and yield what the tool itself yields, its result included.
+        """Run one call of a tool that streams and yield what the tool itself yields, its result included.
 
-        A call that cannot be run yields nothing: `iter_tool_messages` tells why.
+        A tool that does not stream is not run, and nothing is yielded; nor is for a call that cannot be
+        run: `iter_tool_messages` runs any tool and says what is wrong with a call.
 
         Raises:
             ToolError: If the tool raised or took too long, at the point where it did.
@@ -239,10 +241,11 @@ class ToolCalls(CoreBase):
             return []
         check_list("tool_calls", tool_calls)
         resolution = yield from self._resolving(config, provider_optional=True)
-        host = self._tool_host(resolution, context, cancellation)
         from agent_core.pipeline.tools import run_tool_calls
 
-        return (yield from run_tool_calls(host, tool_calls))
+        with following(cancellation) as followed:
+            host = self._tool_host(resolution, context, followed)
+            return (yield from run_tool_calls(host, tool_calls))
 
     def tool_host(self, config: JsonObject) -> Flow[ToolHost]:
         """Return, as a flow, what a batch of calls runs with, for layers that run calls one by one.
@@ -277,12 +280,10 @@ class ToolCalls(CoreBase):
         return found
 
     def _tool_host(
-        self, resolution: Resolution, context: JsonObject | None, cancellation: CancellationToken | None
+        self, resolution: Resolution, context: JsonObject | None, cancellation: Cancellation | None
     ) -> ToolHost:
         from agent_core.pipeline.tool_calls import ToolHost
 
-        if cancellation is not None and not hasattr(cancellation, "add_callback"):
-            raise ArgumentTypeError(f"cancellation must be a token, not {type(cancellation).__name__}")
         return ToolHost(
             resolution=resolution,
             table=gather_tools(resolution),

@@ -47,10 +47,10 @@ def to_native(
     resolution: Resolution, messages: Sequence[Message], state: State, context: object
 ) -> Converted:
     dicts = FrozenList([message.frozen_dict() for message in messages])
-    made = resolution.provider.provider.to_native(dicts, state, context)
+    made = resolution.provider.provider.to_native_messages(dicts, state, context)
     items = made
     for plugin in resolution.followers("to_native_messages"):
-        items = plugin.to_native(dicts, items, state, context)
+        items = plugin.to_native_messages(dicts, items, state, context)
     if len(messages) == 1:
         return Converted(items, [tuple(range(len(items)))])
     groups = _groups_of_provider(resolution, dicts, made, state, context)
@@ -70,9 +70,9 @@ def from_native(
         keep: Returns what to take over of a plugin's messages, by its name and what it was given.
     """
     provider = resolution.provider.provider
-    messages = _checked(provider, provider.from_native(native, state, context))
+    messages = _checked(provider, provider.from_native_messages(native, state, context))
     for plugin in resolution.followers("from_native_messages"):
-        made = plugin.from_native(native, messages, state, context)
+        made = plugin.from_native_messages(native, messages, state, context)
         if made is not messages:
             made = _checked(plugin, made)
             messages = made if keep is None else keep(plugin.name, messages, made)
@@ -127,7 +127,7 @@ def _groups_of_provider(
     As many items as messages prove nothing: one message may have made two of them, another none.
     """
     provider = resolution.provider.provider
-    alone = _one_by_one(lambda one: provider.to_native(one, state, context), dicts)
+    alone = _one_by_one(lambda one: provider.to_native_messages(one, state, context), dicts)
     one_each = [1] * len(dicts)
     if alone is None:
         return _consecutive(one_each) if len(made) == len(dicts) else [None] * len(dicts)
@@ -146,7 +146,7 @@ def _groups_of_messages(
     if len(messages) == 1:
         return [tuple(range(len(native)))]
     provider = resolution.provider.provider
-    alone = _one_by_one(lambda one: provider.from_native(one, state, context), native)
+    alone = _one_by_one(lambda one: provider.from_native_messages(one, state, context), native)
     sizes = [1] * len(native) if alone is None else [len(made) for made in alone]
     if sum(sizes) != len(messages):
         return [None] * len(messages)

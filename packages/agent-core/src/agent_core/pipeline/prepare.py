@@ -172,7 +172,7 @@ def prepare(request: Request) -> Draft:
 
 
 def _read(resolution: Resolution, state: State, context: object, items: Sequence[FrozenDict]) -> FrozenList:
-    return resolution.provider.provider.from_native(FrozenList(items), state, context)
+    return resolution.provider.provider.from_native_messages(FrozenList(items), state, context)
 
 
 def _roles(view: NativeView, sent: FrozenList) -> dict[int, str]:

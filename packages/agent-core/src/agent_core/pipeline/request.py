@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_core.context import Context, build_context
-from agent_core.frozen import FrozenDict, FrozenList, JsonObject
+from agent_core.frozen import EMPTY, FrozenDict, FrozenList, JsonObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -65,7 +65,8 @@ class Request:
     def _about(self, tools: ToolTable | None) -> JsonObject:
         return {
             **plugin_context(self.core, self.resolution, tools),
-            "request_id": self.request_id,
+            # A server has ids of its own for what it was asked, and plugins are to find those.
+            "request_id": (self.extra or EMPTY).get("request_id", self.request_id),
             "stream": self.stream,
         }
 

@@ -21,7 +21,7 @@ from agent_core.plugin.tool import ToolInvocation, default_preview
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent_core.cancellation import CancellationToken
+    from agent_core.cancellation import Cancellation
     from agent_core.resolve import Resolution
     from agent_core.resolve.tools import ToolBinding, ToolTable
 
@@ -35,7 +35,7 @@ class ToolHost:
     resolution: Resolution
     table: ToolTable
     core: object
-    cancellation: CancellationToken | None = None
+    cancellation: Cancellation | None = None
     extra: Mapping[str, object] | None = None
 
     @property

@@ -72,8 +72,11 @@ def run_ready_call(host: ToolHost, ready: ReadyCall) -> Flow[JsonObject]:
     return (yield from _run(host, ready))
 
 
-def stream_tool_items(host: ToolHost, call: object) -> Flow[None]:
+def stream_tool_items(host: ToolHost, call: object, *, only_streaming: bool = True) -> Flow[None]:
     """Emit what the tool itself yields, without making a message of it.
+
+    Args:
+        only_streaming: Whether a tool that does not stream is left alone; otherwise its result is emitted.
 
     Raises:
         ToolError: If the tool raised, or gave no result in time.
@@ -81,6 +84,8 @@ def stream_tool_items(host: ToolHost, call: object) -> Flow[None]:
     try:
         ready = ready_call(host, call)
     except CallRefused:
+        return
+    if only_streaming and not ready.binding.plugin.can_stream:
         return
     try:
         yield from _read_items(host, ready, _Collected(raw=True))

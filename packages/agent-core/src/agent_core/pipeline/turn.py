@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from agent_core.errors import AgentError, ArgumentTypeError, PluginError, ProviderError, RequestCancelled
+from agent_core.cancellation import check_token
+from agent_core.errors import AgentError, PluginError, ProviderError, RequestCancelled
 from agent_core.frozen import FrozenList, freeze
 from agent_core.log import get_logger
 from agent_core.pipeline.finish import TurnResult, finish
@@ -51,8 +52,7 @@ class CancelWatch:
         self._request = request
         self._token: CancellationToken | None = request.cancellation
         if self._token is not None:
-            if not hasattr(self._token, "add_callback"):
-                raise ArgumentTypeError("cancellation must have add_callback and remove_callback")
+            check_token(self._token)
             self._key = self._token.add_callback(self._cancel)
 
     @property

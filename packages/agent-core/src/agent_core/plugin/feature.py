@@ -54,22 +54,22 @@ class NativeSideWrapper(PluginWrapper):
         """Let the plugin prepare the native messages and the state of a new request."""
         return self._native_and_state("initialize_request", freeze(native_messages), state, context)
 
-    def to_native(
-        self, messages: FrozenList, native: FrozenList, state: State, context: object
+    def to_native_messages(
+        self, messages: FrozenList, native: FrozenList, state: State, context: object = None
     ) -> FrozenList:
         """Let the plugin adjust what the provider made of *messages*."""
         answer = self._call("to_native_messages", native, messages, native, state, context)
         return self._native("to_native_messages", answer, native)
 
-    def from_native(
-        self, native: FrozenList, messages: FrozenList, state: State, context: object
+    def from_native_messages(
+        self, native: FrozenList, messages: FrozenList, state: State, context: object = None
     ) -> FrozenList:
         """Let the plugin adjust the readable messages made of *native*."""
         answer = self._call("from_native_messages", messages, native, messages, state, context)
         return self._native("from_native_messages", answer, messages)
 
     def finalize(
-        self, finals: FrozenList, native: FrozenList, state: State, context: object
+        self, finals: FrozenList, native: FrozenList, state: State, context: object = None
     ) -> tuple[FrozenList, FrozenList, State]:
         """Let the plugin adjust the turn's native messages once the provider is done."""
         answer = self._call("finalize", (finals, native, state), finals, native, state, context)

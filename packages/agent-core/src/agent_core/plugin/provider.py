@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from agent_core.errors import RegistrationError
+from agent_core.drivers import call
+from agent_core.errors import ProviderError, RegistrationError
 from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, State, freeze
 from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
 from agent_core.plugin.feature import ExtensionWrapper
-from agent_core.plugin.hooks import Adapter, HookSpec, expect_strings, expect_tuple
-from agent_core.steps import Work
+from agent_core.plugin.hooks import Adapter, HookSpec, calling, expect_strings, expect_tuple
+from agent_core.steps import CloseStream, OpenStream, Read, Run, Work, ask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from agent_core.steps import Flow, Reader
 
 API_HOOKS = ("call_api", "stream_api", "call_api_async", "stream_api_async")
 
@@ -81,13 +84,13 @@ class ProviderWrapper(PluginWrapper):
         """Let the provider prepare a new request."""
         return self._native_and_state("initialize_request", native, state, context)
 
-    def to_native(self, messages: FrozenList, state: State, context: object) -> FrozenList:
+    def to_native_messages(self, messages: FrozenList, state: State, context: object) -> FrozenList:
         """Return messages in the provider's own form; one without that hook takes them as they are."""
         default = FrozenList([_without_core_fields(message) for message in messages])
         answer = self._call("to_native_messages", default, messages, state, context)
         return self._native("to_native_messages", answer, FrozenList())
 
-    def from_native(self, native: FrozenList, state: State, context: object) -> FrozenList:
+    def from_native_messages(self, native: FrozenList, state: State, context: object) -> FrozenList:
         """Return readable messages made of the provider's own."""
         answer = self._call("from_native_messages", native, native, state, context)
         return self._native("from_native_messages", answer, FrozenList())
@@ -156,18 +159,22 @@ class BoundProvider:
             state = extension.init(config, state, context)
         return state
 
-    def to_native(self, messages: FrozenList, state: State, context: object) -> FrozenList:
+    def to_native_messages(self, messages: Dicts, state: State, context: object = None) -> FrozenList:
         """Return messages in native form: the provider's, adjusted by each extension."""
-        native = self.provider.to_native(messages, state, context)
+        lent = freeze(messages)
+        native = self.provider.to_native_messages(lent, state, context)
         for extension in self.extensions:
-            native = extension.to_native(messages, native, state, context)
+            native = extension.to_native_messages(lent, native, state, context)
         return native
 
-    def from_native(self, native: FrozenList, state: State, context: object) -> FrozenList:
+    def from_native_messages(
+        self, native_messages: Dicts, state: State, context: object = None
+    ) -> FrozenList:
         """Return readable messages: the provider's, adjusted by each extension."""
-        messages = self.provider.from_native(native, state, context)
+        native = freeze(native_messages)
+        messages = self.provider.from_native_messages(native, state, context)
         for extension in self.extensions:
-            messages = extension.from_native(native, messages, state, context)
+            messages = extension.from_native_messages(native, messages, state, context)
         return messages
 
     def initialize_request(
@@ -179,15 +186,50 @@ class BoundProvider:
             native, state = extension.initialize_request(native, state, context)
         return native, state
 
+    def call_api(self, native_messages: Dicts, state: State, request_id: str | None = None) -> ApiAnswer:
+        """Ask the model and wait for its answer, whichever of the four API hooks the provider has.
+
+        Returns:
+            The partial messages, the native messages of the answer, all native messages, and the state.
+
+        Raises:
+            ProviderError: If the provider failed.
+        """
+        return call(self._ask(freeze(native_messages), state, request_id))
+
     def finalize(
-        self, finals: FrozenList, native: FrozenList, state: State, context: object
+        self, native_messages: Dicts, state: State, context: object = None
     ) -> tuple[FrozenList, FrozenList, State]:
-        """Add the provider's last finals to *finals*, then let each extension adjust."""
-        last, native, state = self.provider.finalize(native, state, context)
-        finals = FrozenList([*finals, *last])
+        """Return the provider's last finals, all native messages and the state, as extensions leave them."""
+        finals, native, state = self.provider.finalize(freeze(native_messages), state, context)
         for extension in self.extensions:
             finals, native, state = extension.finalize(finals, native, state, context)
         return finals, native, state
+
+    def _ask(self, native: FrozenList, state: State, request_id: str | None) -> Flow[ApiAnswer]:
+        provider = self.provider
+        hook = "call_api" if provider.can_call else "stream_api"
+        work = provider.api_work(hook, native, state, request_id, {})
+        with calling(self.name, hook, ProviderError):
+            if provider.can_call:
+                return provider.read_answer((yield from ask(Run(work))), native)
+            reader = yield from ask(OpenStream(work))
+            return (yield from self._read_chunks(reader, native, state))
+
+    def _read_chunks(self, reader: Reader, native: FrozenList, state: State) -> Flow[ApiAnswer]:
+        process, extensions = self.chunk_hooks()
+        said: list[Any] = []
+        collected: list[Any] = []
+        now: Any = native
+        while (batch := (yield from ask(Read(reader)))) is not None:
+            for chunk in batch:
+                partials, finals, now, state = process(chunk, now, state)
+                for _name, extend in extensions:
+                    partials, finals, now, state = extend(chunk, partials, finals, now, state)
+                said += partials
+                collected += finals
+        yield CloseStream(reader)
+        return self.provider.read_answer((said, collected, now, state), native)
 
     def chunk_hooks(self) -> tuple[Adapter, tuple[tuple[str, Adapter], ...]]:
         """Return the hot path: the provider's `process_chunk` and those of the extensions."""

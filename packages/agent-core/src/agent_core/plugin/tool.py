@@ -92,6 +92,11 @@ class ToolWrapper(PluginWrapper):
         self._is_async = getattr(self.plugin, "is_async", False) is True or self._is_written_async()
         _check_timeout(self.name, getattr(self.plugin, "timeout", None))
 
+    @property
+    def can_stream(self) -> bool:
+        """True if its tools yield items of their own while they run."""
+        return self._streams and (self.has("stream_tool") or self.has("stream_tool_async"))
+
     def init(self, config: FrozenDict, context: object = None) -> JsonObject:
         """Return the state with which the plugin's tools run."""
         return self._state("init", {"config": config}, config, context)

@@ -63,11 +63,11 @@ def admit(
     forced = set(names(config, "force_enabled_plugins"))
     admitted, refused = [], []
     for plugin in plugins:
-        if plugin.name in required:
+        if plugin.name in required or plugin.name in forced:
             admitted.append(plugin)
         elif plugin.name in disabled:
             refused.append(_off(plugin, "disabled", "it is listed in disabled_plugins"))
-        elif not plugin.default_enabled and plugin.name not in enabled | forced:
+        elif not plugin.default_enabled and plugin.name not in enabled:
             refused.append(_off(plugin, "not_enabled", "it is off unless listed in enabled_plugins"))
         else:
             admitted.append(plugin)

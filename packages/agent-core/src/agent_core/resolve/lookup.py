@@ -59,17 +59,24 @@ def select_provider(registry: Registry, config: FrozenDict, *, optional: bool = 
 
 
 def check_names(registry: Registry, config: FrozenDict, required: Iterable[str] = ()) -> list[str]:
-    """Refuse plugins that are wanted and not there; return warnings for those unwanted and not there."""
+    """Refuse plugins that must be there and are not; return a warning for other names that nobody has."""
     known = registry.names()
-    wanted = [
-        (f"config[{key!r}]", names(config, key)) for key in ("enabled_plugins", "force_enabled_plugins")
-    ]
-    for where, listed in (*wanted, ("required", required)):
+    wanted = ("config['enabled_plugins']", names(config, "enabled_plugins"))
+    for where, listed in (wanted, ("required", required)):
         for name in listed:
             if name not in known:
                 raise PluginNotFoundError(name, known, where=f" ({where})")
-    absent = [name for name in names(config, "disabled_plugins") if name not in known]
-    return [f"config['disabled_plugins'] names {name!r}, which is not registered" for name in absent]
+    return [
+        f"config[{key!r}] names {name!r}, which is not registered{_nearest(name, known)}"
+        for key in ("disabled_plugins", "force_enabled_plugins")
+        for name in names(config, key)
+        if name not in known
+    ]
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    close = closest(name, known)
+    return "" if close is None else f": did you mean {close!r}?"
 
 
 def check_keys(registry: Registry, config: FrozenDict) -> list[str]:

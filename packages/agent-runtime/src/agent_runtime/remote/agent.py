@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from a2a.types import AgentCard
 
-    from agent_core import CancellationToken
+    from agent_core import Cancellation
     from agent_runtime.results import Usage
     from agent_runtime.runs import RunScope
 
@@ -117,7 +117,7 @@ class RemoteAgent:
         self,
         prompt: str,
         *,
-        cancellation: CancellationToken | None = None,
+        cancellation: Cancellation | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> RemoteReply:
         """Ask, and return the reply; `on_progress` is called with each part that comes before it.
@@ -140,7 +140,7 @@ class RemoteAgent:
         self,
         prompt: str,
         *,
-        cancellation: CancellationToken | None = None,
+        cancellation: Cancellation | None = None,
         on_usage: Callable[[Usage], object] | None = None,
     ) -> AsyncGenerator[Progress, None]:
         """Ask as a tool does: yield ``{"part": …}`` as it goes, and at its end a dict with `success`.
@@ -171,7 +171,7 @@ class RemoteAgent:
         token = self.endpoint.token
         return text if token is None else text.replace(token, "***")
 
-    def _converse(self, prompt: str, cancellation: CancellationToken | None) -> Talk:
+    def _converse(self, prompt: str, cancellation: Cancellation | None) -> Talk:
         if not isinstance(prompt, str):
             raise ArgumentTypeError(f"prompt must be text, not {type(prompt).__name__}")
         return load_calls(self).converse(self, prompt, cancellation)
@@ -189,9 +189,7 @@ def shown(url: str) -> str:
 class Calls(NamedTuple):
     """What needs the SDK: see `agent_runtime.remote.protocol`."""
 
-    converse: Callable[
-        [RemoteAgent, str, CancellationToken | None], AsyncGenerator[Progress | RemoteReply, None]
-    ]
+    converse: Callable[[RemoteAgent, str, Cancellation | None], AsyncGenerator[Progress | RemoteReply, None]]
     fetch_card: Callable[[RemoteAgent], Awaitable[AgentCard]]
 
 
@@ -298,7 +296,7 @@ class RemoteDelegateTool:
         tool_name: str,
         arguments: Mapping[str, Any],
         *,
-        cancellation: CancellationToken | None = None,
+        cancellation: Cancellation | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Progress]:
         """Ask the agent, showing what it says on the way; what it used is counted by the run above."""

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         TaskStatus,
     )
 
-    from agent_core import CancellationToken
+    from agent_core import Cancellation
     from agent_runtime.remote.agent import Progress, RemoteAgent
 
 
@@ -64,7 +64,7 @@ _DENIED = {401, 403, 407}
 
 
 async def converse(
-    agent: RemoteAgent, prompt: str, cancellation: CancellationToken | None
+    agent: RemoteAgent, prompt: str, cancellation: Cancellation | None
 ) -> AsyncGenerator[Progress | RemoteReply, None]:
     """Yield progress as it comes and, last, the reply.
 
@@ -87,7 +87,7 @@ async def converse(
         await _end(talk)
 
 
-def _watch(cancellation: CancellationToken | None, talk: asyncio.Task[RemoteReply]) -> Callable[[], None]:
+def _watch(cancellation: Cancellation | None, talk: asyncio.Task[RemoteReply]) -> Callable[[], None]:
     if cancellation is None:
         return lambda: None
     loop = asyncio.get_running_loop()
@@ -100,7 +100,7 @@ def _watch(cancellation: CancellationToken | None, talk: asyncio.Task[RemoteRepl
     return lambda: cancellation.remove_callback(key)
 
 
-def _outcome(talk: asyncio.Task[RemoteReply], cancellation: CancellationToken | None) -> RemoteReply:
+def _outcome(talk: asyncio.Task[RemoteReply], cancellation: Cancellation | None) -> RemoteReply:
     if talk.cancelled() and cancellation is not None and cancellation.cancelled:
         raise RequestCancelled
     return talk.result()

@@ -77,7 +77,7 @@ def one_message_converts_as_in_a_batch(case: Case) -> Faults:
 
 def _round_trip(stage: Stage, messages: Dicts) -> Dicts:
     native = freeze(stage.native(messages))
-    came_back: Dicts = thaw(stage.provider.from_native(native, stage.state(), stage.context()))
+    came_back: Dicts = thaw(stage.provider.from_native_messages(native, stage.state(), stage.context()))
     return came_back
 
 
@@ -85,7 +85,7 @@ def _to_native(stage: Stage, messages: Dicts) -> Dicts:
     native = stage.native(messages)
     if stage.case.kind != "provider":
         arguments = (freeze(messages), freeze(native), stage.state(), stage.context())
-        native = thaw(stage.wrapper.to_native(*arguments))
+        native = thaw(stage.wrapper.to_native_messages(*arguments))
     return native
 
 

@@ -176,7 +176,7 @@ class Stage:
     def native(self, messages: Dicts | None = None) -> Dicts:
         """Return messages in the provider's form, by default the whole conversation."""
         messages = self.messages if messages is None else messages
-        native: Dicts = thaw(self.provider.to_native(freeze(messages), self.state(), self.context()))
+        native: Dicts = thaw(self.provider.to_native_messages(freeze(messages), self.state(), self.context()))
         return native
 
     def session(self) -> Session:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
+from agent_core.drivers import EventStream
 from agent_core.errors import AgentError
 from agent_core.frozen import thaw
+from agent_core.pipeline.tools import stream_tool_items
 from agent_core.plugin.tool import RUN_HOOKS, ToolInvocation
 from agent_testing.conformance.case import Fault, Faults, NotApplicable
 from agent_testing.conformance.hooks import json_problem, trust
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agent_core.interop import InspectedSchema
+    from agent_core.steps import Flow
     from agent_provider_kit import Dicts, JsonObject
     from agent_testing.conformance.case import Case
     from agent_testing.conformance.stage import Stage
@@ -81,10 +84,14 @@ class Toolbox:
             NotApplicable: If it does not run; another check says why.
         """
         try:
-            items = list(self.stage.core.stream_tool_call(call, self.stage.request_config))
+            items = list(EventStream(self._items(call)))
         except AgentError as error:
             raise NotApplicable(f"the tools must be fixed first: {error}") from error
         return [item for item in items if "success" in item]
+
+    def _items(self, call: JsonObject) -> Flow[None]:
+        host = yield from self.stage.core.tool_host(self.stage.request_config)
+        yield from stream_tool_items(host, call, only_streaming=False)
 
 
 def announced(stage: Stage) -> Dicts:
