@@ -1,5 +1,6 @@
 """What provider plugins share: transport, event streams, failures, usage, keys, redaction."""
 
+from agent_provider_kit.error_replies import failure_in_reply, failure_of_reply
 from agent_provider_kit.failures import (
     ContextTooLong,
     Exchange,
@@ -13,8 +14,6 @@ from agent_provider_kit.failures import (
     StreamCutOff,
     StreamMalformed,
     Unreachable,
-    failure_in_reply,
-    failure_of_reply,
 )
 from agent_provider_kit.http_provider import HttpProvider, Reply
 from agent_provider_kit.keys import ApiKey, find_key, redact, redact_headers

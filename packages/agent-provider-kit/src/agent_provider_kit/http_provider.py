@@ -15,6 +15,7 @@ import orjson
 from agent_core import Batch
 from agent_core.io import run_awaitable
 from agent_provider_kit.cancellation import RunningRequests
+from agent_provider_kit.error_replies import failure_of_reply, looks_like_html
 from agent_provider_kit.failures import (
     Exchange,
     KeyMissing,
@@ -22,8 +23,6 @@ from agent_provider_kit.failures import (
     StreamCutOff,
     StreamMalformed,
     Unreachable,
-    failure_of_reply,
-    looks_like_html,
 )
 from agent_provider_kit.keys import SECRET_HEADERS, ApiKey, find_key
 from agent_provider_kit.settings import COMMON_SETTINGS, timeouts
