@@ -16,7 +16,7 @@ from agent_provider_kit.failures import (
     Unreachable,
 )
 from agent_provider_kit.http_provider import HttpProvider, Reply
-from agent_provider_kit.keys import ApiKey, find_key, redact, redact_headers
+from agent_provider_kit.keys import ApiKey, find_key, redact
 from agent_provider_kit.settings import (
     ANSWER_SETTINGS,
     COMMON_SETTINGS,
@@ -74,6 +74,5 @@ __all__ = [
     "read_output_schema",
     "read_tool_choice",
     "redact",
-    "redact_headers",
     "subschemas",
 ]

@@ -39,6 +39,9 @@ class Exchange(NamedTuple):
     key: ApiKey
     other_secrets: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"Exchange({self.plugin} at {self.host}, {self.hook}, {self.key!r})"
+
     @property
     def host(self) -> str:
         """The host, and the port where it is not the usual one."""
