@@ -253,7 +253,7 @@ def test_which_failure_an_error_inside_a_reply_means(
     failure = failure_in_reply(exchange, error)
 
     assert type(failure) is expected
-    assert "sent an error in the middle of the reply" in str(failure)
+    assert "api.acme.test broke its reply off with" in str(failure)
 
 
 @pytest.mark.parametrize(

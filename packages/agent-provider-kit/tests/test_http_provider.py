@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import orjson
 import pytest
 
-from agent_core import AgentCore, Cancellation, RequestCancelled, Session
+from agent_core import AgentCore, Cancellation, ConfigError, RequestCancelled, Session
 from agent_provider_kit import (
     ApiKey,
     Exchange,
@@ -387,12 +387,31 @@ class TestFailing:
             stream(core, asked, {**config, "content_timeout": 0.1})
         scripted_server.wait_until_hung_up()
 
-    @pytest.mark.parametrize("address", ["localhost:1/v1", "nonsense"])
-    def test_an_address_that_is_none_is_named(
-        self, core: AgentCore, asked: Session, config: dict[str, Any], address: str
+    @pytest.mark.parametrize(
+        ("address", "advice"),
+        [
+            ("localhost:1/v1", "http://localhost:1/v1"),
+            ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("api.openai.com/v1", "https://api.openai.com/v1"),
+            ("htps://api.openai.com/v1", "https://api.openai.com/v1"),
+        ],
+    )
+    def test_an_address_without_a_scheme_says_so(
+        self, core: AgentCore, asked: Session, config: dict[str, Any], address: str, advice: str
     ) -> None:
-        with pytest.raises(Unreachable, match=f"cannot reach {address}"):
+        with pytest.raises(ConfigError) as caught:
             core.send_request(asked, {**config, "base_url": address})
+
+        assert caught.value.field == "base_url"
+        assert str(caught.value) == (
+            f"base_url {address!r} does not begin with http:// or https://: write {advice}"
+        )
+
+    def test_an_exchange_does_not_print_what_is_secret_in_it(self, exchange: Exchange) -> None:
+        shown = repr(exchange._replace(url="https://me:word-word@x.test", other_secrets=("tok-12345",)))
+
+        assert "x.test" in shown
+        assert not any(secret in shown for secret in ("word-word", "tok-12345", "sk-very-secret"))
 
     def test_a_token_in_a_header_of_ones_own_is_masked(
         self, core: AgentCore, asked: Session, config: dict[str, Any], scripted_server: ScriptedServer

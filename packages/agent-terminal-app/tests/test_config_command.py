@@ -179,3 +179,21 @@ def test_json_has_the_origins_as_well_if_they_are_wanted(environment: dict[str, 
 
     assert whole["ui.plain"] == {"value": False, "origin": "default"}
     assert one == {"model": {"value": "anthropic:x", "origin": f"{file}:1"}}
+
+
+def test_a_secret_that_a_header_or_a_field_carries_is_not_shown(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "config" / "agent" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        "[plugins.anthropic]\n"
+        "extra_headers = {X-Gateway-Key = 'tea-leaf-4711', X-Title = 'tea'}\n"
+        "extra_body = {proxy = {credential = 'tea-leaf-4712'}, top_k = 5}\n"
+    )
+
+    for arguments in (["get"], ["get", "--json"], ["get", "plugins.anthropic.extra_headers.X-Gateway-Key"]):
+        done = config(environment, *arguments)
+        assert done.returncode == 0, done.stderr
+        assert "tea-leaf" not in done.stdout and "[secret]" in done.stdout
+    assert config(environment, "get", "plugins.anthropic.extra_headers.X-Title").stdout == "tea\n"

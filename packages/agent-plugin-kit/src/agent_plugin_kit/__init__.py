@@ -12,7 +12,13 @@ from agent_plugin_kit.safe_files import (
     read_file,
     steps_inside,
 )
-from agent_plugin_kit.secrets import is_secret_name, is_secret_value, looks_secret
+from agent_plugin_kit.secrets import (
+    is_secret_name,
+    is_secret_value,
+    looks_secret,
+    mask_secrets,
+    secret_values,
+)
 from agent_plugin_kit.settings import read_settings, setting, settings_schema
 
 __all__ = [
@@ -24,12 +30,14 @@ __all__ = [
     "is_secret_name",
     "is_secret_value",
     "looks_secret",
+    "mask_secrets",
     "one_line",
     "open_file",
     "open_folder",
     "read_file",
     "read_settings",
     "reveal",
+    "secret_values",
     "setting",
     "settings_schema",
     "steps_inside",

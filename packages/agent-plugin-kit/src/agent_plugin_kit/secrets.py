@@ -15,9 +15,10 @@ a stream never has to hold back more than that.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SECRET_NAMES = (
     "KEY", "*_KEY", "*_KEYS", "*_KEY_*", "*APIKEY*", "*ACCESSKEY*", "*PRIVATE*KEY*",
@@ -50,6 +51,7 @@ SECRET_FIELDS = frozenset(
         "id_token",
         "auth_token",
         "authorization",
+        "authorization_token",
         "proxy_authorization",
     ]
 )
@@ -181,3 +183,46 @@ def is_secret_value(value: str) -> bool:
 def begins_like_key(value: str) -> bool:
     """Say whether the whole of a value could be the key of a service, by how it begins."""
     return len(value) >= _SHORTEST_WHOLE and _BEGINS_LIKE_A_KEY.fullmatch(value) is not None
+
+
+def is_secret_field(name: object) -> bool:
+    """Say whether a field or an HTTP header of this name holds a secret."""
+    if not isinstance(name, str):
+        return False
+    plain = name.replace("-", "_")
+    return plain.lower() in SECRET_FIELDS or is_secret_name(plain)
+
+
+def secret_values(settings: Any) -> Iterator[str]:
+    """Yield every text in settings that may be a secret: by its field's name, or by its form.
+
+    Of a header such as "Bearer abc" the token is given as well, since that is what others quote.
+    """
+    if isinstance(settings, Mapping):
+        for name, value in settings.items():
+            if isinstance(value, str) and _is_secret(name, value):
+                yield value
+                yield value.rpartition(" ")[2]
+            else:
+                yield from secret_values(value)
+    elif isinstance(settings, (list, tuple)):
+        for item in settings:
+            yield from secret_values(item)
+    elif isinstance(settings, str) and is_secret_value(settings):
+        yield settings
+
+
+def mask_secrets(settings: Any, mark: str = "[secret]") -> Any:
+    """Return settings for showing: a mark stands in the place of every text that may be a secret."""
+    if isinstance(settings, Mapping):
+        return {
+            name: mark if _is_secret(name, value) else mask_secrets(value, mark)
+            for name, value in settings.items()
+        }
+    if isinstance(settings, (list, tuple)):
+        return [mask_secrets(item, mark) for item in settings]
+    return mark if isinstance(settings, str) and is_secret_value(settings) else settings
+
+
+def _is_secret(name: object, value: object) -> bool:
+    return isinstance(value, str) and bool(value) and (is_secret_field(name) or is_secret_value(value))

@@ -1,5 +1,6 @@
 """What provider plugins share: transport, event streams, failures, usage, keys, redaction."""
 
+from agent_provider_kit.error_replies import failure_in_reply, failure_of_reply
 from agent_provider_kit.failures import (
     ContextTooLong,
     Exchange,
@@ -13,11 +14,9 @@ from agent_provider_kit.failures import (
     StreamCutOff,
     StreamMalformed,
     Unreachable,
-    failure_in_reply,
-    failure_of_reply,
 )
 from agent_provider_kit.http_provider import HttpProvider, Reply
-from agent_provider_kit.keys import ApiKey, find_key, redact, redact_headers
+from agent_provider_kit.keys import ApiKey, find_key, redact
 from agent_provider_kit.memory import encoded, known_good, remember_good
 from agent_provider_kit.settings import (
     ANSWER_SETTINGS,
@@ -78,7 +77,6 @@ __all__ = [
     "read_output_schema",
     "read_tool_choice",
     "redact",
-    "redact_headers",
     "remember_good",
     "subschemas",
 ]

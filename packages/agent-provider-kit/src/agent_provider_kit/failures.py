@@ -18,23 +18,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from http import HTTPStatus
-from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
-
-import orjson
 
 from agent_core import ProviderError
 from agent_provider_kit.keys import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from agent_provider_kit.keys import ApiKey
 
-_TRANSIENT = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _LONGEST_QUOTE = 2000
 
 
@@ -46,6 +38,9 @@ class Exchange(NamedTuple):
     url: str
     key: ApiKey
     other_secrets: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Exchange({self.plugin} at {self.host}, {self.hook}, {self.key!r})"
 
     @property
     def host(self) -> str:
@@ -193,147 +188,3 @@ class NotTheProvider(ProviderFailure):
 
     category = "not_the_provider"
     advice = "open {host} in a browser, a network login or a proxy may be in the way; check base_url"
-
-
-def failure_of_reply(
-    exchange: Exchange, status: int, headers: Mapping[str, str], body: bytes
-) -> ProviderFailure:
-    """Return the failure that a reply with an error status means."""
-    html = _is_html(headers, body)
-    message, code = ("", "") if html else read_error(body)
-    kind = _kind(status, f"{code} {message}".lower(), html=html)
-    return kind(
-        exchange,
-        f"{exchange.host} answered {status}",
-        status=status,
-        provider_message=message,
-        request_id=request_id(headers),
-        retry_after=retry_after(headers),
-    )
-
-
-def failure_in_reply(exchange: Exchange, error: Any) -> ProviderFailure:
-    """Return the failure that an error inside a reply means, which began as if all were well."""
-    message, code = _message_and_code(error)
-    words = f"{code} {message}".lower()
-    status = int(code) if code.isdigit() and int(code) in _ERROR_STATUSES else None
-    if status is None:
-        kind: type[ProviderFailure] = Overloaded if any(x in words for x in _BUSY) else _kind_by_words(words)
-    else:
-        kind = _kind(status, words, html=False)
-    problem = f"{exchange.host} sent an error in the middle of the reply"
-    return kind(exchange, problem, status=status, provider_message=message)
-
-
-def read_error(body: bytes) -> tuple[str, str]:
-    """Return the message and the code out of any of the usual error bodies."""
-    try:
-        parsed: Any = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return body.decode("utf-8", "replace").strip(), ""
-    if isinstance(parsed, list) and parsed:
-        parsed = parsed[0]
-    return _message_and_code(parsed.get("error", parsed) if isinstance(parsed, dict) else parsed)
-
-
-def _message_and_code(error: Any) -> tuple[str, str]:
-    if not isinstance(error, dict):
-        return "" if error is None else str(error), ""
-    code = error.get("code") or error.get("type") or error.get("status") or ""
-    message = str(error.get("message") or error.get("detail") or error)
-    metadata = error.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("raw"):  # a router quotes the server behind it
-        message += f" ({metadata['raw']})"
-    return message, str(code)
-
-
-def request_id(headers: Mapping[str, str]) -> str | None:
-    """Return the provider's id of a request, whatever it calls it."""
-    lowered = {name.lower(): value for name, value in headers.items()}
-    names = ("x-request-id", "request-id", "x-goog-request-id", "cf-ray")
-    return next((lowered[name] for name in names if name in lowered), None)
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return after how many seconds to try again, if a header says so."""
-    lowered = {name.lower(): value for name, value in headers.items()}
-    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            seconds = float(lowered[name]) * scale
-        except (KeyError, ValueError):
-            continue
-        return max(0.0, seconds) if isfinite(seconds) else None
-    return _until(lowered.get("retry-after"))
-
-
-def _until(date: str | None) -> float | None:
-    if date is None:
-        return None
-    from email.utils import parsedate_to_datetime
-
-    try:
-        return max(0.0, (parsedate_to_datetime(date) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
-        return None
-
-
-def _kind(status: int, words: str, *, html: bool) -> type[ProviderFailure]:
-    """Decide by the status, and by the words where providers use one status for many things."""
-    busy = status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    if status in _ELSEWHERE or (html and not busy):  # gateways say that they are busy with a web page
-        return NotTheProvider
-    if status in _REFUSED_KEYS:
-        return KeyRefused
-    if status == HTTPStatus.PAYMENT_REQUIRED:
-        return LimitReached
-    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        return ContextTooLong
-    kind = _kind_by_words(words)
-    return Overloaded if busy and kind in (RequestRefused, KeyRefused) else kind
-
-
-def _kind_by_words(words: str) -> type[ProviderFailure]:
-    found = (kind for kind, signs in _SIGNS if any(sign in words for sign in signs))
-    return next(found, RequestRefused)
-
-
-_ERROR_STATUSES = range(400, 600)
-_ELSEWHERE = frozenset({301, 302, 303, 307, 308, 407, 511})
-_REFUSED_KEYS = frozenset({401, 403})
-_BUSY = (
-    "overloaded",
-    "rate_limit",
-    "rate limit",
-    "server_error",
-    "internal_error",
-    "api_error",
-    "unavailable",
-    "timeout",
-    "timed out",
-)
-_SIGNS: tuple[tuple[type[ProviderFailure], tuple[str, ...]], ...] = (
-    (LimitReached, ("insufficient_quota", "billing", "credit balance", "spend limit")),
-    (
-        ContextTooLong,
-        (
-            "context_length_exceeded",
-            "maximum context length",
-            "context window",
-            "prompt is too long",
-            "input token count",
-            "exceeds the available context size",
-            "exceed_context_size",
-        ),
-    ),
-    (KeyRefused, ("invalid_api_key", "authentication_error", "permission_error", "api key not valid")),
-)
-
-
-def looks_like_html(body: bytes) -> bool:
-    """Say whether a body is a web page."""
-    return body[:200].lstrip().lower().startswith((b"<!doctype html", b"<html"))
-
-
-def _is_html(headers: Mapping[str, str], body: bytes) -> bool:
-    kind = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
-    return "html" in kind.lower() or looks_like_html(body)

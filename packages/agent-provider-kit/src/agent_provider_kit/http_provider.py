@@ -7,14 +7,16 @@ the answer was complete.
 
 from __future__ import annotations
 
+import re
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import orjson
 
-from agent_core import Batch
+from agent_core import Batch, ConfigError
 from agent_core.io import run_awaitable
 from agent_provider_kit.cancellation import RunningRequests
+from agent_provider_kit.error_replies import failure_of_reply, looks_like_html
 from agent_provider_kit.failures import (
     Exchange,
     KeyMissing,
@@ -22,10 +24,8 @@ from agent_provider_kit.failures import (
     StreamCutOff,
     StreamMalformed,
     Unreachable,
-    failure_of_reply,
-    looks_like_html,
 )
-from agent_provider_kit.keys import SECRET_HEADERS, ApiKey, find_key
+from agent_provider_kit.keys import ApiKey, brings_its_own_key, find_key, secrets_in
 from agent_provider_kit.settings import COMMON_SETTINGS, timeouts
 from agent_provider_kit.sse import SseDecoder, SseError, SseEvent
 from agent_provider_kit.transport import HttpRequest, HttpResponse, Transport, default_transport
@@ -217,26 +217,33 @@ class HttpProvider:
         A key is needed at the provider's own address, and where the configuration says why the one that was
         meant is not there. Another address may be the user's own server, which may need none.
         """
-        return self._missing_key(self._exchange(config, "init"))
+        return self._missing_key(config, self._exchange(config, "init"))
 
     # Behind the hooks
 
     def _exchange(self, config: Config, hook: str) -> Exchange:
         key = find_key(config, *self.key_variables)
-        return Exchange(self.name, hook, self._base_url(config), key, _secrets(config))
+        return Exchange(self.name, hook, self._base_url(config), key, secrets_in(config))
 
     def _base_url(self, config: Config) -> str:
         return str(config.get("base_url") or self.default_base_url).rstrip("/")
 
-    def _missing_key(self, exchange: Exchange) -> KeyMissing | None:
-        if exchange.key.value or exchange.other_secrets or not self.key_variables:
+    def _missing_key(self, config: Config, exchange: Exchange) -> KeyMissing | None:
+        if exchange.key.value or brings_its_own_key(config) or not self.key_variables:
             return None
         meant = exchange.key.reason or exchange.url == self._base_url({})
         return KeyMissing(exchange, self.key_variables) if meant else None
 
-    def _need_key(self, exchange: Exchange) -> None:
-        """Refuse to send what cannot be answered; a network that is down would hide why."""
-        missing = self._missing_key(exchange)
+    def _check(self, config: Config, exchange: Exchange) -> None:
+        """Refuse to send what cannot be answered; a network that is down would hide why.
+
+        Raises:
+            KeyMissing: If there is no key, and one is needed.
+            ConfigError: If the address has no scheme.
+        """
+        if not exchange.url.startswith(("https://", "http://")):
+            raise ConfigError(_without_scheme(exchange), field="base_url")
+        missing = self._missing_key(config, exchange)
         if missing is not None:
             raise missing
 
@@ -244,7 +251,7 @@ class HttpProvider:
         self, native_messages: Dicts, state: State, exchange: Exchange, *, stream: bool
     ) -> HttpResponse:
         config = state["config"]
-        self._need_key(exchange)
+        self._check(config, exchange)
         body = {
             **self.request_body(native_messages, state, stream=stream),
             **(config.get("extra_body") or {}),
@@ -319,7 +326,7 @@ class HttpProvider:
 
     async def _discover(self, config: Config) -> Dicts:
         exchange = self._exchange(config, "get_models")
-        self._need_key(exchange)
+        self._check(config, exchange)
         request = HttpRequest(
             "GET",
             exchange.url + self.models_endpoint(),
@@ -331,13 +338,14 @@ class HttpProvider:
         return self.read_models(await self._read_json(response, exchange))
 
 
-def _secrets(config: Config) -> tuple[str, ...]:
-    """Return what else is secret besides the key: a token that a header of the configuration carries."""
-    headers = config.get("extra_headers")
-    if not headers:
-        return ()
-    values = [str(value) for name, value in headers.items() if name.lower() in SECRET_HEADERS]
-    return tuple(value.rpartition(" ")[2] for value in values)
+def _without_scheme(exchange: Exchange) -> str:
+    url = exchange.redact(exchange.url)
+    host = url.partition("://")[2] or url
+    local = re.match(r"(localhost|127\.|\[::1\]|[^./]+(:\d+)?(/|$))", host)
+    return (
+        f"base_url {url!r} does not begin with http:// or https://: "
+        f"write {'http' if local else 'https'}://{host}"
+    )
 
 
 def _json_object(body: bytes) -> JsonObject | None:

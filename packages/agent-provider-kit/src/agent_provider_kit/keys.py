@@ -1,12 +1,18 @@
-"""API keys that know where they came from, and never show themselves; secrets kept out of errors and logs."""
+"""API keys that know where they came from, and never show themselves; secrets kept out of errors and logs.
+
+What a secret looks like is known in `agent_plugin_kit.secrets`. Here is which settings may carry one.
+"""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+from agent_plugin_kit.secrets import is_secret_field, secret_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from agent_provider_kit.wire import Config
 
@@ -14,9 +20,9 @@ NOWHERE = "nowhere"
 """The origin of a key that is not there; behind a colon it may say why."""
 MASK = "[secret]"
 _SHORTEST = 6  # anything shorter would blacken ordinary words
-SECRET_HEADERS = frozenset(
-    {"authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "proxy-authorization"}
-)
+_MAY_CARRY_SECRETS = (
+    "extra_headers", "extra_query", "extra_body", "mcp_servers", "server_tools", "builtin_tools",
+)  # fmt: skip
 
 
 class ApiKey(NamedTuple):
@@ -58,6 +64,17 @@ def redact(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
-def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers for showing, the secret ones masked."""
-    return {name: MASK if name.lower() in SECRET_HEADERS else value for name, value in headers.items()}
+def secrets_in(config: Config) -> tuple[str, ...]:
+    """Return what else is secret in a configuration besides the key, wherever a setting carries it along.
+
+    Tokens in headers, in the address, in more fields of the body, and those for MCP servers.
+    """
+    password = urlsplit(str(config.get("base_url") or "")).password
+    carried = [value for name in _MAY_CARRY_SECRETS for value in secret_values(config.get(name))]
+    return tuple(dict.fromkeys([*carried, *([password] if password else [])]))
+
+
+def brings_its_own_key(config: Config) -> bool:
+    """Say whether a header or a parameter of the configuration proves who asks, so that no key is needed."""
+    given = (*(config.get("extra_headers") or ()), *(config.get("extra_query") or ()))
+    return any(map(is_secret_field, given))

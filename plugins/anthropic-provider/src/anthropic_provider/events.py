@@ -9,20 +9,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from agent_provider_kit import (
-    ContextTooLong,
-    JsonObject,
-    KeyRefused,
-    LimitReached,
-    Overloaded,
-    ProviderFailure,
-    RequestRefused,
-    decode_object,
-    make_usage,
-)
+from agent_provider_kit import JsonObject, decode_object, failure_in_reply, make_usage
 
 if TYPE_CHECKING:
-    from agent_provider_kit import Ending, Exchange, SseEvent, Usage
+    from agent_provider_kit import Ending, Exchange, ProviderFailure, SseEvent, Usage
 
 _PIECES = (b"content_block_delta", b"")  # servers that imitate the API may leave the name out
 _MEANINGLESS = (b"", b"[DONE]")
@@ -38,16 +28,6 @@ ENDINGS: dict[str, Ending] = {
 }
 CUT_SHORT = frozenset({"max_tokens", "model_context_window_exceeded", "refusal"})
 """Stop reasons after which the last block may lack its end, although the server closed it."""
-_FAILURES: dict[str, type[ProviderFailure]] = {
-    "overloaded_error": Overloaded,
-    "rate_limit_error": Overloaded,
-    "api_error": Overloaded,
-    "timeout_error": Overloaded,
-    "authentication_error": KeyRefused,
-    "permission_error": KeyRefused,
-    "billing_error": LimitReached,
-    "request_too_large": ContextTooLong,
-}
 
 
 class TextDelta(msgspec.Struct, tag="text_delta", forbid_unknown_fields=True, gc=False):
@@ -103,17 +83,7 @@ def _decode_full(data: bytes) -> StreamEvent | None:
 
 def failure_in_stream(exchange: Exchange, event: JsonObject) -> ProviderFailure:
     """Return the failure that an error event means; the status was a good one long before."""
-    error = event.get("error")
-    kind, message = (error.get("type"), error.get("message")) if isinstance(error, dict) else (None, error)
-    failure = _FAILURES.get(str(kind), RequestRefused)
-    if "prompt is too long" in str(message):
-        failure = ContextTooLong
-    return failure(
-        exchange,
-        f"{exchange.host} broke its reply off with {kind or 'an error'}",
-        provider_message=str(message or error),
-        request_id=event.get("request_id"),
-    )
+    return failure_in_reply(exchange, event.get("error"), request_id=event.get("request_id"))
 
 
 def read_usage(usage: JsonObject) -> Usage:

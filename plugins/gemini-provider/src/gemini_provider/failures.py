@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from agent_provider_kit import (
+    ContextTooLong,
     JsonObject,
     KeyRefused,
     LimitReached,
@@ -39,7 +40,6 @@ _BY_STATUS: dict[str, type[ProviderFailure]] = {
     "CANCELLED": Overloaded,
 }
 _ABOUT_THE_KEY = ("api_key_", "api key")
-_USED_UP = ("depleted", "spending cap", "spend limit", "limit: 0,")
 
 
 class PromptBlocked(RequestRefused):
@@ -112,18 +112,16 @@ def _kind(error: Error, general: type[ProviderFailure]) -> type[ProviderFailure]
     reason = str(_detail(error, "ErrorInfo").get("reason")).lower()
     if any(sign in f"{reason} {message}" for sign in _ABOUT_THE_KEY) and status == "INVALID_ARGUMENT":
         return KeyRefused
-    if status == "RESOURCE_EXHAUSTED":
-        return LimitReached if _is_used_up(error, message) else Overloaded
+    if status == "RESOURCE_EXHAUSTED" and general not in (LimitReached, ContextTooLong):
+        return LimitReached if _is_used_up(error) else Overloaded
     return _BY_STATUS.get(status, general)
 
 
-def _is_used_up(error: Error, message: str) -> bool:
+def _is_used_up(error: Error) -> bool:
     """Whether waiting a minute does not help: the day's quota is gone, or there is none."""
     violations = _detail(error, "QuotaFailure").get("violations")
     quotas = [each for each in violations if isinstance(each, dict)] if isinstance(violations, list) else []
-    if any("PerDay" in str(quota.get("quotaId")) or quota.get("quotaValue") == "0" for quota in quotas):
-        return True
-    return any(sign in f"{message}," for sign in _USED_UP)
+    return any("PerDay" in str(quota.get("quotaId")) or quota.get("quotaValue") == "0" for quota in quotas)
 
 
 def _retry_delay(error: Error) -> float | None:

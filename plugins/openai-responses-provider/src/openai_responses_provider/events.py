@@ -9,45 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from agent_provider_kit import (
-    ContextTooLong,
-    Dicts,
-    JsonObject,
-    KeyRefused,
-    LimitReached,
-    Overloaded,
-    ProviderFailure,
-    RequestRefused,
-    decode_object,
-    make_usage,
-)
+from agent_provider_kit import Dicts, JsonObject, decode_object, failure_in_reply, make_usage
 from openai_responses_provider.items import is_client_call, is_message
 
 if TYPE_CHECKING:
-    from agent_provider_kit import Ending, Exchange, SseEvent, Usage
+    from agent_provider_kit import Ending, Exchange, ProviderFailure, SseEvent, Usage
 
 _MEANINGLESS = (b"", b"[DONE]")
 _INCOMPLETE: dict[str, Ending] = {"max_output_tokens": "length", "content_filter": "filtered"}
-_FAILURES: tuple[tuple[type[ProviderFailure], tuple[str, ...]], ...] = (
-    (LimitReached, ("insufficient_quota", "billing", "quota exceeded", "spend limit")),
-    (ContextTooLong, ("context_length_exceeded", "context window", "maximum context length")),
-    (KeyRefused, ("invalid_api_key", "authentication", "permission")),
-    (
-        Overloaded,
-        (
-            "rate_limit",
-            "rate limit",
-            "server_error",
-            "overloaded",
-            "timeout",
-            "unavailable",
-            "upstream_error",
-            "slow_down",
-            "internal_error",
-            "try again",
-        ),
-    ),
-)
 # What a response repeats of the request, or what has a place of its own.
 _KEPT_ELSEWHERE = frozenset(
     {
@@ -165,18 +134,6 @@ def rest_of(response: JsonObject) -> JsonObject:
     }
 
 
-def failure_in_reply(exchange: Exchange, event: JsonObject) -> ProviderFailure:
+def failure_in(exchange: Exchange, event: JsonObject) -> ProviderFailure:
     """Return the failure that an error event or a failed response means; its status was a good one."""
-    error = event.get("error") or event
-    code, message = (
-        (error.get("code") or error.get("type"), error.get("message"))
-        if isinstance(error, dict)
-        else (None, error)
-    )
-    words = f"{code} {message}".lower()
-    kind = next((kind for kind, signs in _FAILURES if any(sign in words for sign in signs)), RequestRefused)
-    return kind(
-        exchange,
-        f"{exchange.host} broke its reply off with {code or 'an error'}",
-        provider_message=str(message or ""),
-    )
+    return failure_in_reply(exchange, event.get("error") or event)

@@ -15,7 +15,7 @@ from openai_responses_provider.events import (
     Piece,
     StreamEvent,
     ending_of,
-    failure_in_reply,
+    failure_in,
     finish_reason,
     read_usage,
     rest_of,
@@ -93,7 +93,7 @@ class ResponsesReply:
         """Take an answer that came in one piece."""
         if not isinstance(body.get("output"), list):
             raise (
-                failure_in_reply(self._exchange, body)
+                failure_in(self._exchange, body)
                 if body.get("error")
                 else self._malformed("an answer without output")
             )
@@ -149,7 +149,7 @@ class ResponsesReply:
 
     def _add_other(self, kind: str, event: JsonObject) -> Dicts:
         if kind == "error" or (event.get("error") and "response" not in event):
-            raise failure_in_reply(self._exchange, event)
+            raise failure_in(self._exchange, event)
         if isinstance(event.get("response"), dict):
             status = kind.removeprefix("response.")
             response = {**event["response"]}
@@ -170,7 +170,7 @@ class ResponsesReply:
         self.progress += not self._ended
         self._response, status = response, response.get("status")
         if status == "failed" or response.get("error"):
-            raise failure_in_reply(self._exchange, response)
+            raise failure_in(self._exchange, response)
         if status not in _ENDS:
             raise StreamCutOff(self._exchange, f"{self._exchange.host} says that the answer is {status}")
         self._output = list(response.get("output") or ())

@@ -15,7 +15,8 @@ from agent_provider_kit.chat.chunks import (
 )
 from agent_provider_kit.chat.messages import REASONING_FIELDS, text_of, thinking_of
 from agent_provider_kit.chat.tool_calls import ToolCallPieces, has_input, shown, split_usable
-from agent_provider_kit.failures import StreamCutOff, StreamMalformed, failure_in_reply
+from agent_provider_kit.error_replies import failure_in_reply
+from agent_provider_kit.failures import StreamCutOff, StreamMalformed
 
 if TYPE_CHECKING:
     from agent_provider_kit.failures import Exchange

@@ -17,6 +17,7 @@ from agent_terminal_app.settings import settings_schema, trust_project, unset_va
 from agent_terminal_app.settings.keypaths import find_value, leaves, literal, read_way, readings, spell
 from agent_terminal_app.settings.layers import user_file
 from agent_terminal_app.settings.plugins import set_checked
+from agent_terminal_app.settings.secrets import for_showing
 from agent_terminal_app.settings.trust import changes
 
 
@@ -33,7 +34,7 @@ def get(key: str | None, *, origin: bool, as_json: bool) -> None:
     """Print a setting, or all of them."""
     settings = open_settings().settings
     way = read_way(key) if key else ()
-    value = find_value(settings.values, way)
+    value = find_value(for_showing(settings.values), way)
     if as_json:
         click.echo(json.dumps(_with_origins(settings.origins, value, way) if origin else value, indent=2))
     elif isinstance(value, Mapping):

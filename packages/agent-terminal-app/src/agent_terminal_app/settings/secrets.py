@@ -16,9 +16,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from agent_plugin_kit import mask_secrets
 from agent_terminal_app.settings.keypaths import Way, every_way
 
 _SECRET = re.compile(r"(?:^|_)(?:api_?key|token|secret|password|authorization)$")
+_CARRIERS = frozenset(
+    {"extra_headers", "headers", "extra_query", "extra_body", "mcp_servers", "server_tools", "builtin_tools"}
+)
 _REFERENCE = re.compile(r"(stored):([A-Za-z0-9][\w.-]{0,63})|(env):([A-Za-z_]\w{0,255})|(file):(\S.{0,1000})")
 
 
@@ -59,6 +63,21 @@ def find_references(values: Mapping[str, Any]) -> list[tuple[Way, Reference]]:
     named = (way for way in every_way(values) if way and is_secret_name(way[-1]))
     found = ((way, read_reference(_at(values, way))) for way in named)
     return [(way, reference) for way, reference in found if reference is not None]
+
+
+def for_showing(values: Any, *, carried: bool = False) -> Any:
+    """Return settings in which everything that may be a secret is masked; references stay.
+
+    Keys are never in a file, but headers and fields for a provider may carry one under any name.
+    """
+    if isinstance(values, Mapping):
+        return {
+            name: mask_secrets({name: value})[name]
+            if carried and isinstance(value, str) and read_reference(value) is None
+            else for_showing(value, carried=carried or name in _CARRIERS)
+            for name, value in values.items()
+        }
+    return [for_showing(item, carried=carried) for item in values] if isinstance(values, list) else values
 
 
 def owner(values: Mapping[str, Any], way: Way) -> str:
