@@ -54,6 +54,12 @@ class Batch(list[Any]):
     __slots__ = ()
 
 
+class Whole(Batch):
+    """Everything that a stream has. Work may return it in place of an iterator, which saves a second look."""
+
+    __slots__ = ()
+
+
 class Reader:
     """An open stream; how to read it is known to the driver that opened it."""
 

@@ -96,7 +96,7 @@ def _inspected(
     )
 
 
-def _build(result: InspectedResult, _target: ToolInteropTarget | None = None) -> JsonObject:
+def build_core_text(result: InspectedResult, _target: ToolInteropTarget | None = None) -> JsonObject:
     built: JsonObject = {"type": "tool_result", "text": result.text}
     if result.is_error:
         built["is_error"] = True
@@ -109,10 +109,10 @@ def _build(result: InspectedResult, _target: ToolInteropTarget | None = None) ->
 
 def _tidy(result: InspectedResult) -> Mapping[str, object]:
     # What `read_anything` read counts as core text too, but does not have its shape yet.
-    raw: Mapping[str, Any] = result.raw if _matches(result.raw) else _build(result)
+    raw: Mapping[str, Any] = result.raw if _matches(result.raw) else build_core_text(result)
     return raw
 
 
 CORE_TEXT = ToolResultFormat(
-    id=CORE_TEXT_TOOL_RESULT_FORMAT_ID, matches=_matches, inspect=_inspect, build=_build, tidy=_tidy
+    id=CORE_TEXT_TOOL_RESULT_FORMAT_ID, matches=_matches, inspect=_inspect, build=build_core_text, tidy=_tidy
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from agent_core.errors import ArgumentError, ArgumentTypeError, RegistrationError, ToolError
 from agent_core.frozen import FrozenDict, JsonObject, thaw
 from agent_core.interop import anthropic, gemini, openai_chat, openai_responses
-from agent_core.interop.core_text import CORE_TEXT, read_anything
+from agent_core.interop.core_text import CORE_TEXT, build_core_text, read_anything
 from agent_core.interop.parts import text_only
 from agent_core.interop.wire import outline, unwrap_call, unwrap_schema, wrap_call, wrap_schema
 
@@ -348,6 +348,12 @@ class ToolInteropRegistry:
         if reader is None:
             return read_anything(result)
         return signed(ask(reader.id, reader.inspect, result), reader.id)
+
+    def as_core_text(self, inspected: InspectedResult) -> JsonObject:
+        """Return a result that was read as the platform's own; itself if it has that shape already."""
+        if inspected.format_id == CORE_TEXT.id:
+            return sendable(CORE_TEXT, inspected)
+        return build_core_text(inspected)
 
     def convert_tool_call(
         self, call: object, *, target: ToolInteropTarget, target_formats: Iterable[str]

@@ -22,7 +22,7 @@ from agent_core.io.items import (
 )
 from agent_core.io.pumps import make_pump
 from agent_core.io.workers import run_in_worker
-from agent_core.steps import Batch, CloseStream, OpenStream, Reader, Run, Work
+from agent_core.steps import Batch, CloseStream, OpenStream, Reader, Run, Whole, Work
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -136,10 +136,11 @@ class _WatchedReader(AsyncReader):
 class ThreadReader(AsyncReader):
     """Reads a blocking iterator in a thread of its own, on behalf of an event loop."""
 
-    __slots__ = ("_deadline", "_loop", "_pump", "_unwatch", "_waiting")
+    __slots__ = ("_deadline", "_ended", "_loop", "_pump", "_unwatch", "_waiting")
 
     def __init__(self, step: OpenStream) -> None:
         self._loop = asyncio.get_running_loop()
+        self._ended = False
         self._waiting: asyncio.Future[Any] = self._loop.create_future()
         self._deadline = deadline_of(step.timeout)
         self._unwatch = watch(step, lambda: self._deliver(CANCELLED))
@@ -147,13 +148,20 @@ class ThreadReader(AsyncReader):
 
     async def read(self) -> list[Any] | None:
         """Return the next items, or None at the end."""
+        if self._ended:
+            return None
         self._pump.want()
         try:
-            found = await asyncio.wait_for(asyncio.shield(self._waiting), remaining(self._deadline))
+            if self._deadline is None:
+                found = await self._waiting
+            else:
+                found = await asyncio.wait_for(asyncio.shield(self._waiting), remaining(self._deadline))
         finally:
             if self._waiting.done():
                 self._waiting = self._loop.create_future()
-        return as_batch(unwrap(found))
+        items = as_batch(unwrap(found))
+        self._ended = items.__class__ is Whole
+        return items
 
     async def close(self) -> None:
         """Let go of the stream; a thread that hangs in it is left behind."""

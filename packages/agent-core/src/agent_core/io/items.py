@@ -34,7 +34,7 @@ def as_batch(item: Any) -> list[Any] | None:
     """Return an item as the list that a read answers with; None at the end."""
     if item is ENDED:
         return None
-    return item if item.__class__ is Batch else [item]
+    return item if isinstance(item, Batch) else [item]
 
 
 def deadline_of(timeout: float | None) -> float | None:

@@ -13,6 +13,7 @@ from agent_core.io.items import (
     not_closed,
 )
 from agent_core.io.workers import run_in_worker
+from agent_core.steps import Whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,7 +65,11 @@ class ThreadPump:
         while self._wanted.acquire() and not self._stopped:
             try:
                 if iterator is None:
-                    iterator = iter(self._start())
+                    started = self._start()
+                    if started.__class__ is Whole:
+                        self._deliver((started,))
+                        return
+                    iterator = iter(started)
                 self._deliver((next(iterator, ENDED),))
             except BaseException as error:  # noqa: BLE001 - raised again where it is read
                 self._deliver(error)

@@ -16,7 +16,7 @@ from agent_core.io.items import (
     watch,
 )
 from agent_core.io.pumps import make_pump
-from agent_core.steps import Batch, CloseStream, OpenStream, Reader, Run, Work
+from agent_core.steps import Batch, CloseStream, OpenStream, Reader, Run, Whole, Work
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -91,21 +91,26 @@ class _InlineReader(SyncReader):
 class _PumpedReader(SyncReader):
     """Waits for items that are fetched elsewhere, so that the waiting can end before the fetching."""
 
-    __slots__ = ("_deadline", "_pump", "_queue", "_unwatch")
+    __slots__ = ("_deadline", "_ended", "_pump", "_queue", "_unwatch")
 
     def __init__(self, step: OpenStream) -> None:
+        self._ended = False
         self._queue: SimpleQueue[Any] = SimpleQueue()
         self._deadline = deadline_of(step.timeout)
         self._unwatch = watch(step, lambda: self._queue.put(CANCELLED))
         self._pump = make_pump(step.work, self._queue.put)
 
     def read(self) -> list[Any] | None:
+        if self._ended:
+            return None
         self._pump.want()
         try:
             found = self._queue.get(timeout=remaining(self._deadline))
         except Empty:
             raise TimeoutError from None
-        return as_batch(unwrap(found))
+        items = as_batch(unwrap(found))
+        self._ended = items.__class__ is Whole
+        return items
 
     def close(self) -> None:
         self._unwatch()

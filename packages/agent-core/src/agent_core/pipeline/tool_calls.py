@@ -12,7 +12,7 @@ from agent_core.context import complete_context
 from agent_core.display import clean_tool_display
 from agent_core.display.text import clean
 from agent_core.errors import AgentError, ToolError, closest
-from agent_core.frozen import JsonObject, freeze, thaw
+from agent_core.frozen import JsonObject, freeze
 from agent_core.interop import InspectedCall, unwrap_call
 from agent_core.log import get_logger
 from agent_core.pipeline.tool_messages import argument_problem, error_message
@@ -61,7 +61,7 @@ class ReadyCall:
         """What the tool message says about where it comes from."""
         return {
             **call_metadata(self.call),
-            "tool_schema": thaw(self.binding.descriptor.schema),
+            "tool_schema": self.binding.descriptor.schema,
             "tool_plugin": self.binding.plugin.name,
         }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from agent_core.display import clean_tool_display
 from agent_core.encoding import canonical, parse
 from agent_core.errors import AgentError
-from agent_core.interop import CORE_TEXT_TOOL_RESULT_FORMAT_ID, TOOL_RESULT_FIELD, ToolInteropTarget
+from agent_core.interop import CORE_TEXT_TOOL_RESULT_FORMAT_ID, TOOL_RESULT_FIELD
 from agent_core.log import get_logger
 
 if TYPE_CHECKING:
@@ -124,30 +124,20 @@ def result_message(host: ToolHost, ready: ReadyCall, metadata: JsonObject, resul
 def _formatted(host: ToolHost, ready: ReadyCall, metadata: JsonObject, result: JsonObject) -> JsonObject:
     interop = host.table.interop
     formatted = ready.binding.plugin.format_tool_result(result, ready.binding.state)
-    inspected = interop.inspect_result(formatted)
-    failed = result.get("success") is False or inspected.is_error
-    structured = _structured(host, ready, formatted, inspected.format_id, failed=failed)
-    shown = interop.inspect_result(structured)
-    display = _display(ready, inspected.text, result) or shown.display
+    shown = interop.inspect_result(formatted)
+    failed = result.get("success") is False or shown.is_error
+    if shown.format_id == CORE_TEXT_TOOL_RESULT_FORMAT_ID or not isinstance(formatted, dict):
+        structured = interop.as_core_text(shown)
+        if failed:  # a hook that turns a failure into text loses this mark, which providers pass on
+            structured = {**structured, "is_error": True}
+    else:
+        structured = formatted  # in the format in which the tool gave it
+    display = _display(ready, shown.text, result) or shown.display
     if display is not None:
         metadata["display"] = display
     if failed:
         metadata["error"] = {"type": "tool_failed"}
     return {"role": "tool", "content": shown.text, "metadata": metadata, TOOL_RESULT_FIELD: structured}
-
-
-def _structured(
-    host: ToolHost, ready: ReadyCall, formatted: object, format_id: str, *, failed: bool
-) -> JsonObject:
-    """Return the result in the format in which the tool gave it, or else as the core's text."""
-    if isinstance(formatted, dict) and format_id not in ("", CORE_TEXT_TOOL_RESULT_FORMAT_ID):
-        return formatted
-    target = ToolInteropTarget("core.tool_result", ready.call)
-    structured = host.table.interop.convert_tool_result(
-        formatted, target=target, target_formats=[CORE_TEXT_TOOL_RESULT_FORMAT_ID]
-    )
-    # A hook that turns a failure into text loses this mark, which providers pass on to the model.
-    return {**structured, "is_error": True} if failed else structured
 
 
 def _display(ready: ReadyCall, text: str, result: JsonObject) -> JsonObject | None:

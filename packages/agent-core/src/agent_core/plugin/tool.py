@@ -12,7 +12,7 @@ from agent_core.errors import RegistrationError, RequestCancelled, ToolError
 from agent_core.frozen import EMPTY, Dicts, FrozenDict, JsonObject, State
 from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
 from agent_core.plugin.hooks import Adapter, HookSpec
-from agent_core.steps import Work
+from agent_core.steps import Whole, Work
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -120,7 +120,7 @@ class ToolWrapper(PluginWrapper):
         if self._is_async:
             blocking, awaitable = None, awaitable or blocking
         return Work(
-            blocking=None if blocking is None else lambda: _items(blocking, call),
+            blocking=None if blocking is None else lambda: _run_blocking(blocking, call),
             awaitable=None if awaitable is None else lambda: _items_async(awaitable, call),
         )
 
@@ -169,12 +169,19 @@ def _check_timeout(name: str, timeout: Any) -> None:
             raise RegistrationError(name, f"its timeout must be seconds above 0, not {seconds!r}")
 
 
-def _items(function: Adapter, call: ToolInvocation) -> Iterator[object]:
+def _run_blocking(function: Adapter, call: ToolInvocation) -> Whole | Iterator[object]:
     with _naming_the_tool(call):
         answer = function(*call.arguments())
+        if hasattr(answer, "__next__"):
+            return _items(answer, call)
         if hasattr(answer, "__await__") or hasattr(answer, "__aiter__"):
             raise _not_awaited(call, answer)
-        yield from _read(answer)
+        return Whole([_as_result(answer)])
+
+
+def _items(answer: Iterator[object], call: ToolInvocation) -> Iterator[object]:
+    with _naming_the_tool(call):
+        yield from answer
 
 
 async def _items_async(function: Adapter, call: ToolInvocation) -> AsyncIterator[object]:
