@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from agent_app.store.processes import Moment
 
 Row = Sequence[Any]
+HIGHEST = 2**62
+"""No number in a store is as high as this."""
 
 
 class Transaction(Protocol):
@@ -74,6 +76,12 @@ class Database(Protocol):
 
     def announce(self, transaction: Transaction, session_id: str) -> None:
         """Tell those who `listen`, once the transaction is done, that a session has something new."""
+
+    def positions(self, transaction: Transaction) -> tuple[int, int]:
+        """Return from where to where the positions in the feed are that this transaction may use."""
+
+    def settled(self, transaction: Transaction) -> int:
+        """Return the position in the feed before which nothing can appear any more."""
 
     def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
         """Have *tell* called with each session that is announced; return what ends that."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import StoreDamaged, StoreError, StoreUnavailable
 from agent_app.store import checksums, words
+from agent_app.store.database import HIGHEST
 from agent_app.store.processes import Moment, boot_clock
 from agent_app.store.sqlite_file import (
     MEMORY,
@@ -186,6 +187,14 @@ class SQLiteDatabase:
 
     def announce(self, transaction: Any, session_id: str) -> None:
         """Do nothing: a file notifies no one."""
+
+    def positions(self, transaction: Any) -> tuple[int, int]:
+        """Return all positions: a writer is alone, and takes the next one."""
+        return 1, HIGHEST
+
+    def settled(self, transaction: Any) -> int:
+        """Return the end of all positions: they rise from commit to commit."""
+        return HIGHEST
 
     def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
         """Do nothing: followers of a session poll it."""
