@@ -44,6 +44,8 @@ class Database(Protocol):
     """Why nothing can be written, if that is so."""
     one_writer: bool
     """Whether whoever writes is alone, and may remove what nobody refers to any more."""
+    next_position: str
+    """SQL for the next position in the feed that a transaction may use."""
 
     def now(self) -> float:
         """Return the time by which rows are dated, in seconds since 1970."""
@@ -76,9 +78,6 @@ class Database(Protocol):
 
     def announce(self, transaction: Transaction, session_id: str) -> None:
         """Tell those who `listen`, once the transaction is done, that a session has something new."""
-
-    def positions(self, transaction: Transaction) -> tuple[int, int]:
-        """Return from where to where the positions in the feed are that this transaction may use."""
 
     def settled(self, transaction: Transaction) -> int:
         """Return the position in the feed before which nothing can appear any more."""

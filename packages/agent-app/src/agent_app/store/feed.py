@@ -18,29 +18,20 @@ if TYPE_CHECKING:
     from agent_app.store.database import Database, Transaction
 
 
-def add(database: Database, transaction: Transaction, session_id: str, seqs: Sequence[int]) -> None:
-    """Give events of a session's log their positions."""
-    first = _next(database, transaction)
-    transaction.many(
-        "INSERT INTO feed (position, session, seq) VALUES (?, ?, ?)",
-        [(first + place, session_id, seq) for place, seq in enumerate(seqs)],
-    )
+def add(database: Database, transaction: Transaction, session_id: str, first: int) -> None:
+    """Give the events of a session's log their positions, from number *first* on; they must be written."""
+    transaction.run(
+        f"INSERT INTO feed (position, session, seq) SELECT {database.next_position} + seq - ?, session, seq "
+        "FROM events WHERE session = ? AND seq >= ?",
+        first, session_id, first,
+    )  # fmt: skip
 
 
 def add_own(database: Database, transaction: Transaction, events: Sequence[Mapping[str, Any]]) -> None:
     """Write events that belong to no session's log."""
-    first = _next(database, transaction)
-    transaction.many(
-        "INSERT INTO feed (position, body) VALUES (?, ?)",
-        [(first + place, encode(dict(event))) for place, event in enumerate(events)],
-    )
-
-
-def _next(database: Database, transaction: Transaction) -> int:
-    start, end = database.positions(transaction)
-    sql = "SELECT max(position) FROM feed WHERE position >= ? AND position < ?"
-    last: int | None = transaction.rows(sql, start, end)[0][0]
-    return start if last is None else last + 1
+    for event in events:
+        sql = f"INSERT INTO feed (position, body) SELECT {database.next_position}, ?"
+        transaction.run(sql, encode(dict(event)))
 
 
 def read(database: Database, transaction: Transaction, after: int, limit: int) -> list[dict[str, Any]]:

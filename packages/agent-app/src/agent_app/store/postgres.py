@@ -45,15 +45,20 @@ _CONNECT_SECONDS = 10
 _BUSY_SECONDS = 10.0
 _FAREWELL_SECONDS = 1.0
 _WRITERS, _MIGRATION = 0x61677374_0001, 0x61677374_0002  # keys of advisory locks
-_POSITION_BITS = 20  # so many positions in the feed has a transaction
+_BITS = 20  # so many of a position in the feed count within its transaction
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_NEXT_POSITION = (
+    "(SELECT coalesce(max(f.position) + 1, min(own.start)) FROM "
+    f"(SELECT (pg_current_xact_id()::text::bigint + added) << {_BITS} AS start FROM feed_start) own "
+    f"LEFT JOIN feed f ON f.position >= own.start AND f.position < own.start + (1::bigint << {_BITS}))"
+)
 _NEXT_TRANSACTION = "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 # In a database that was restored on another server, there may be positions of transactions yet to come.
 _AFTER_RESTORE = (
     "UPDATE feed_start SET added = "
-    f"(SELECT max(position) FROM feed) / (1::bigint << ?) + 1 - {_NEXT_TRANSACTION} "
-    f"WHERE (SELECT max(position) FROM feed) >= ({_NEXT_TRANSACTION} + added) << ?"
+    f"(SELECT max(position) FROM feed) / (1::bigint << {_BITS}) + 1 - {_NEXT_TRANSACTION} "
+    f"WHERE (SELECT max(position) FROM feed) >= ({_NEXT_TRANSACTION} + added) << {_BITS}"
 )
 _LONGEST_WORD = 250
 _WORD_BYTES = 1_000_000  # a tsvector has room for a little more
@@ -102,6 +107,7 @@ class PostgresDatabase:
         self.url = url
         self.read_only: str | None = None
         self.one_writer = False
+        self.next_position = _NEXT_POSITION
         self._place = _place(url)
         self._clock = clock
         self._idle: list[psycopg.Connection] = []
@@ -164,17 +170,10 @@ class PostgresDatabase:
         """Have the server notify those who listen, when it commits."""
         transaction.rows("SELECT pg_notify(?, ?)", CHANNEL, session_id)
 
-    def positions(self, transaction: Any) -> tuple[int, int]:
-        """Return the positions that begin with the number of this transaction."""
-        sql = "SELECT (pg_current_xact_id()::text::bigint + added) << ? FROM feed_start"
-        start: int = transaction.rows(sql, _POSITION_BITS)[0][0]
-        return start, start + (1 << _POSITION_BITS)
-
     def settled(self, transaction: Any) -> int:
         """Return where the positions begin of the oldest transaction that is still under way."""
         oldest = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
-        sql = f"SELECT ({oldest} + added) << ? FROM feed_start"
-        found: int = transaction.rows(sql, _POSITION_BITS)[0][0]
+        found: int = transaction.rows(f"SELECT ({oldest} + added) << {_BITS} FROM feed_start")[0][0]
         return found
 
     def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
@@ -302,7 +301,7 @@ class PostgresDatabase:
                 copy = migration.copy_postgres(transaction, SCHEMA, found) if found else None
                 transaction.run(_script(found))
                 _log.info("store_migrated", store=self._place, found=found, now=FORMAT, copy=copy)
-            transaction.run(_AFTER_RESTORE, _POSITION_BITS, _POSITION_BITS)
+            transaction.run(_AFTER_RESTORE)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -113,10 +113,9 @@ def add_events(
     first = found[0][0] + 1
     rows = [(session_id, first + place, encode(dict(event))) for place, event in enumerate(events)]
     transaction.many("INSERT INTO events (session, seq, body) VALUES (?, ?, ?)", rows)
-    numbers = [seq for _, seq, _ in rows]
-    feed.add(database, transaction, session_id, numbers)
+    feed.add(database, transaction, session_id, first)
     database.announce(transaction, session_id)
-    return numbers
+    return [seq for _, seq, _ in rows]
 
 
 def read_events(transaction: Transaction, session_id: str, after: int, limit: int) -> list[dict[str, Any]]:

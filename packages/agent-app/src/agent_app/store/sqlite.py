@@ -119,6 +119,7 @@ class SQLiteDatabase:
     ) -> None:
         self.url = url
         self.one_writer = True
+        self.next_position = "(SELECT coalesce(max(position), 0) + 1 FROM feed)"
         self._path = path_of(url)
         self._place = str(Path(self._path).absolute())  # also if the process changes its folder
         self._clock = clock
@@ -187,10 +188,6 @@ class SQLiteDatabase:
 
     def announce(self, transaction: Any, session_id: str) -> None:
         """Do nothing: a file notifies no one."""
-
-    def positions(self, transaction: Any) -> tuple[int, int]:
-        """Return all positions: a writer is alone, and takes the next one."""
-        return 1, HIGHEST
 
     def settled(self, transaction: Any) -> int:
         """Return the end of all positions: they rise from commit to commit."""
