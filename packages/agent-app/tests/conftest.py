@@ -106,7 +106,7 @@ def postgres_url(postgres_server: str) -> str:
     return postgres_server
 
 
-_TABLES = ("grants", "sessions", "entries", "lists", "words", "content")
+_TABLES = ("feed", "grants", "sessions", "entries", "lists", "words", "content")
 
 
 @pytest.fixture(scope="session")

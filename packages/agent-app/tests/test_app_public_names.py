@@ -7,11 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import agent_app
 from agent_app import AgentApplication, errors
 from agent_app.agents import check_config
 from agent_core import AgentError
+from agent_core.events import ChangeEvent
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "application.md").read_text(encoding="utf-8")
 PROMISED = {
@@ -69,6 +71,22 @@ def test_the_page_lists_every_error() -> None:
 
     assert set(table("errors")) == raised
     assert raised <= set(agent_app.__all__)
+
+
+def test_the_page_lists_every_change_with_its_fields() -> None:
+    part = PAGE.split("<!-- table: changes -->")[1].split("<!-- end -->")[0]
+    rows = [line.strip("| ").split(" | ") for line in part.strip().splitlines()[2:]]
+    listed = [(kind.strip("`"), fields.replace("`", "").split(", "), text) for kind, fields, text in rows]
+
+    assert listed == [
+        (
+            get_args(hints["type"])[0],
+            [name for name in one.__annotations__ if name not in ("type", "seq", "cursor")],
+            one.__doc__,
+        )
+        for one in get_args(ChangeEvent)
+        if (hints := get_type_hints(one))
+    ]
 
 
 def test_the_page_lists_every_configuration_key() -> None:

@@ -71,7 +71,8 @@ def test_what_is_shown_is_what_is_logged_with_rising_numbers(make: Make) -> None
     logged = app.store.events(session_id)
 
     assert [event["seq"] for event in logged] == list(range(1, len(logged) + 1))
-    assert json.loads(json.dumps(whole(logged))) == [shown(event) for event in whole(seen)]
+    assert logged[0]["type"] == "session_created"
+    assert json.loads(json.dumps(whole(logged[1:]))) == [shown(event) for event in whole(seen)]
     assert said(logged) == said(seen) == "abc"
     assert logged[-1]["type"] == "error"
 
@@ -206,9 +207,8 @@ def test_a_reader_of_another_application_sees_the_events_too(make: Make) -> None
 def test_a_reader_who_does_not_read_holds_nobody_up(make: Make) -> None:
     app = make([Reply(text="x" * 300, chunks=["x"] * 300)])
     session_id = app.create_session().session_id
-    app.store.append_events(session_id, [{"type": "note"}])
     with app.subscribe(session_id) as stream:
-        assert next(stream)["type"] == "note"
+        assert next(stream)["type"] == "session_created"
         events = list(app.chat(session_id, "hello"))
 
         assert events[-1]["type"] == "final"
@@ -224,13 +224,13 @@ def test_a_reader_is_woken_and_need_not_look_again_and_again(make: Make) -> None
     looked, found = threading.Event(), list[Any]()
     news = hub._news
 
-    def look(session_id: str, after: int) -> Any:
+    def look(session_id: str | None, after: int) -> Any:
         events = news(session_id, after)
         looked.set()
         return events
 
     hub._news = look  # type: ignore[method-assign]
-    reader = hub._follow(session_id, 0)
+    reader = hub._follow(session_id, 1)
     thread = threading.Thread(target=lambda: found.append(next(reader)), daemon=True)
     thread.start()
     looked.wait()
@@ -238,7 +238,7 @@ def test_a_reader_is_woken_and_need_not_look_again_and_again(make: Make) -> None
     hub.wake(session_id)
     thread.join(timeout=60)
 
-    assert found == [[{"type": "note", "seq": 1}]]
+    assert found == [[{"type": "note", "seq": 2}]]
     reader.close()  # type: ignore[attr-defined]
 
 
@@ -250,13 +250,13 @@ def test_a_reader_on_an_event_loop_is_woken_too(make: Make) -> None:
     async def work() -> Any:
         looked, loop, news = asyncio.Event(), asyncio.get_running_loop(), hub._news
 
-        def look(session_id: str, after: int) -> Any:
+        def look(session_id: str | None, after: int) -> Any:
             events = news(session_id, after)
             loop.call_soon_threadsafe(looked.set)
             return events
 
         hub._news = look  # type: ignore[method-assign]
-        reader = hub._follow_async(session_id, 0)
+        reader = hub._follow_async(session_id, 1)
         first = asyncio.ensure_future(anext(reader))
         await looked.wait()
         await asyncio.to_thread(app.store.append_events, session_id, [{"type": "note"}])
@@ -265,7 +265,7 @@ def test_a_reader_on_an_event_loop_is_woken_too(make: Make) -> None:
         await reader.aclose()  # type: ignore[attr-defined]
         return events
 
-    assert asyncio.run(work()) == [{"type": "note", "seq": 1}]
+    assert asyncio.run(work()) == [{"type": "note", "seq": 2}]
     assert hub._listening == {}
 
 

@@ -40,7 +40,7 @@ class EventHub:
         self._store = store
         self._poll_seconds = poll_seconds
         self._lock = threading.Lock()
-        self._listening: dict[str, list[Callable[[], None]]] = {}
+        self._listening: dict[str | None, list[Callable[[], None]]] = {}  # None: all sessions
         self._stop_hearing: Callable[[], None] | None = None
         self._away_since: float | None = None
         self._closed = False
@@ -62,26 +62,26 @@ class EventHub:
             after = events[-1]["seq"]
 
     def wake(self, session_id: str | None) -> None:
-        """Tell those who follow a session that there is something new; with None, those who follow any."""
+        """Tell those who follow a session, or all, that there is something new; with None, everybody."""
         with self._lock:
             if session_id is None:
                 listening = [tell for those in self._listening.values() for tell in those]
             else:
-                listening = list(self._listening.get(session_id, ()))
+                listening = [*self._listening.get(session_id, ()), *self._listening.get(None, ())]
         for tell in listening:
             tell()
 
-    def follow(self, session_id: str, after: int) -> Work[Any]:
+    def follow(self, session_id: str | None, after: int) -> Work[Any]:
         """Return the events of a session behind a number, those there and those to come, as a stream.
 
-        It ends when the session is deleted.
+        It ends when the session is deleted. Without a session it is the feed of all, behind a position.
         """
         return Work(
             blocking=lambda: self._follow(session_id, after),
             awaitable=lambda: self._follow_async(session_id, after),
         )
 
-    def _follow(self, session_id: str, after: int) -> Iterator[Any]:
+    def _follow(self, session_id: str | None, after: int) -> Iterator[Any]:
         woken = threading.Event()
         self._check_cursor(session_id, after)
         with self._listen(session_id, woken.set):
@@ -93,10 +93,10 @@ class EventHub:
                 if not events:
                     woken.wait(self._poll_seconds)
                     continue
-                after = events[-1]["seq"]
+                after = _place(session_id, events[-1])
                 yield Batch(events)
 
-    async def _follow_async(self, session_id: str, after: int) -> AsyncIterator[Any]:
+    async def _follow_async(self, session_id: str | None, after: int) -> AsyncIterator[Any]:
         import asyncio
 
         woken = asyncio.Event()
@@ -111,10 +111,10 @@ class EventHub:
                     with suppress(TimeoutError):
                         await asyncio.wait_for(woken.wait(), self._poll_seconds)
                     continue
-                after = events[-1]["seq"]
+                after = _place(session_id, events[-1])
                 yield Batch(events)
 
-    def _news(self, session_id: str, after: int) -> list[dict[str, Any]] | None:
+    def _news(self, session_id: str | None, after: int) -> list[dict[str, Any]] | None:
         """Return the events behind a number; None if there will be no more.
 
         Raises:
@@ -123,9 +123,12 @@ class EventHub:
         if self._closed:
             raise StoreUnavailable("the application was closed: open it again to follow sessions")
         try:
-            events = self._store.events(session_id, after=after, limit=_PAGE)
-            if not events:
-                self._store.info(session_id)
+            if session_id is None:
+                events = self._store.feed(after=after, limit=_PAGE)
+            else:
+                events = self._store.events(session_id, after=after, limit=_PAGE)
+                if not events:
+                    self._store.info(session_id)
         except SessionNotFound:
             return None
         except StoreUnavailable:
@@ -142,13 +145,17 @@ class EventHub:
             self._away_since = now
         return now - self._away_since > _PATIENCE_SECONDS
 
-    def _check_cursor(self, session_id: str, after: object) -> None:
+    def _check_cursor(self, session_id: str | None, after: object) -> None:
         """Refuse a number that the log does not have: a reader would miss what comes next, unawares.
 
         Raises:
             SessionNotFound: If there is no such session.
             ArgumentError: If there is no such event.
         """
+        if session_id is None:
+            if not isinstance(after, int) or not 0 <= after <= self._store.feed_end():
+                raise ArgumentError(f"there is no event with cursor {after!r} here: read all of them again")
+            return
         self._store.info(session_id)
         if not isinstance(after, int) or isinstance(after, bool) or after < 0:
             raise ArgumentError(f"after must be the seq of an event, or 0 for all, not {after!r}")
@@ -158,7 +165,7 @@ class EventHub:
             raise ArgumentError(f"session {session_id!r} has no event {after}: read its log again, after 0")
 
     @contextmanager
-    def _listen(self, session_id: str, tell: Callable[[], None]) -> Iterator[None]:
+    def _listen(self, session_id: str | None, tell: Callable[[], None]) -> Iterator[None]:
         """Hear of everything new while the block lasts."""
         with self._lock:
             self._listening.setdefault(session_id, []).append(tell)
@@ -174,6 +181,26 @@ class EventHub:
                 if not self._listening and self._stop_hearing is not None:
                     self._stop_hearing()
                     self._stop_hearing = None
+
+
+def _place(session_id: str | None, event: Mapping[str, Any]) -> int:
+    """Return by what a reader goes on behind an event."""
+    return int(event["cursor"]) if session_id is None else int(event["seq"])
+
+
+def read_cursor(cursor: object) -> int:
+    """Return the position that a cursor of the feed stands for; an empty one is the beginning.
+
+    Raises:
+        ArgumentError: If it is none.
+    """
+    if cursor == "":
+        return 0
+    if not isinstance(cursor, str) or not (cursor.isascii() and cursor.isdigit()):
+        raise ArgumentError(
+            f"{cursor!r} is no cursor: give the `cursor` of an event, or an empty text for all"
+        )
+    return int(cursor)
 
 
 def _tell(loop: Any, woken: Any) -> None:

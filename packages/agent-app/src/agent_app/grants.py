@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 from uuid import uuid4
 
+from agent_app import journal
 from agent_app.errors import DecisionNotAccepted, SessionNotFound
 from agent_app.store.base import Grant, GrantEffect, GrantScope
 from agent_core import AgentError, ArgumentError
@@ -98,6 +99,7 @@ def _give(
     kept = services.store.add_grant(_new(services, pattern, effect, scope, key))
     _forget_opposite(services.store, kept)
     _log.info("permission_granted", effect=effect, pattern=pattern, scope=scope, key=key)
+    journal.tell_of_grant(services, {"type": "grant_given", "grant": kept.to_dict()}, kept)
     answer_waiting(services, kept)
     return kept
 
@@ -162,9 +164,12 @@ def take_back(services: Services, grant_id: str) -> Flow[bool]:
 
 
 def _take_back(services: Services, grant_id: str) -> bool:
+    known = [grant for grant in services.store.grants() if grant.id == grant_id]
     removed = services.store.remove_grant(grant_id)
     if removed:
         _log.info("permission_revoked", grant=grant_id)
+        for grant in known:
+            journal.tell_of_grant(services, {"type": "grant_revoked", "grant": grant.to_dict()}, grant)
     return removed
 
 
@@ -240,7 +245,7 @@ def answer_waiting(services: Services, grant: Grant) -> None:
         if ruling is not None and ruling.effect != "ask":
             decision = {"approved": ruling.effect == "allow", "reason": ruling.reason}
             with suppress(DecisionNotAccepted):  # another process was faster
-                services.store.decide(approval.id, decision)
+                journal.decide(services, approval, decision)
 
 
 def _rule_on_waiting(services: Services, approval: Approval, grant: Grant) -> Ruling | None:

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import agent_core
+from agent_app import journal
 from agent_app.agents import choose_agent
 from agent_app.errors import (
     RevisionConflict,
@@ -248,15 +249,16 @@ def _write(
 ) -> None:
     store = services.store
     with store.writing():
-        stored = [store.create(one, agent_id=services.agent_of(one)) for one in created]
+        stored = [journal.create(services, one) for one in created]
         for session, base in zip(updated, bases, strict=True):
             title = new_title(base.session, session)
             changes = None if title is None else Changes(title=title)
-            stored.append(store.save(session, base, changes=changes))
+            stored.append(journal.save(services, session, base, changes))
         for writer in writers:
-            store.delete(writer.session.session_id, lease=writer.lease)
+            store.delete(writer.session.session_id, lease=writer.lease, reason=DELETE_REASON)
     for one in stored:
         services.recent.keep(one)
+        services.hub.wake(one.session.session_id)  # now that it can be read
     for writer in writers:
         services.forget(writer.session.session_id)
     remove_assets(services, [writer.session.session_id for writer in writers])

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 from uuid import uuid4
 
-from agent_app import grants as permissions
+from agent_app import grants as permissions, journal
 from agent_app.agents import build_agent_config, choose_agent
 from agent_app.errors import (
     DecisionNotAccepted,
@@ -17,6 +17,7 @@ from agent_app.errors import (
     SessionNotFound,
     SessionOutdated,
 )
+from agent_app.events import read_cursor
 from agent_app.lifecycle import (
     application_context,
     execute,
@@ -27,7 +28,7 @@ from agent_app.lifecycle import (
 )
 from agent_app.mutations import Mutations, begins_with, public_result, remove_assets
 from agent_app.run import save_prepared
-from agent_app.services import AGENT, effective_config, read_whole
+from agent_app.services import AGENT, core_of, read_whole
 from agent_app.session_writer import SessionWriter, new_title, with_writer
 from agent_app.store.base import Changes, InputMode, Page
 from agent_core import ArgumentError, Message, MessageIndexError, Session
@@ -40,9 +41,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_app.services import ActiveRun, Services
-    from agent_app.store.base import Approval, Lease, SessionInfo, SessionStore, Stored, Waiting
+    from agent_app.store.base import Approval, Lease, SessionInfo, Stored, Waiting
     from agent_app.transfer import ImportedSession
     from agent_core import AgentCore
+    from agent_core.events import ChangeEvent
 
 
 def create_ephemeral(
@@ -66,8 +68,7 @@ def create(
 
 
 def _store_new(services: Services, session: Session) -> Flow[Session]:
-    agent_id = services.agent_of(session)
-    stored = yield from run_blocking(partial(services.store.create, session, agent_id=agent_id))
+    stored = yield from run_blocking(partial(journal.create, services, session))
     services.recent.keep(stored)
     return stored.session
 
@@ -112,8 +113,7 @@ def _save(services: Services, session: Session, *, replace: bool) -> Session:
     try:
         return _save_over(services, services.read(session.session_id), session, replace=replace)
     except SessionNotFound:
-        stored = services.store.create(session, agent_id=services.agent_of(session))
-        return services.recent.keep(stored).session
+        return services.recent.keep(journal.create(services, session)).session
 
 
 def _save_over(services: Services, before: Stored, session: Session, *, replace: bool) -> Session:
@@ -121,7 +121,7 @@ def _save_over(services: Services, before: Stored, session: Session, *, replace:
         raise SessionOutdated(session.session_id)
     title = new_title(before.session, session)
     changes = None if title is None else Changes(title=title)
-    return services.recent.keep(services.store.save(session, before, changes=changes)).session
+    return services.recent.keep(journal.save(services, session, before, changes)).session
 
 
 def delete(services: Services, session_id: str, reason: str) -> Flow[None]:
@@ -130,7 +130,7 @@ def delete(services: Services, session_id: str, reason: str) -> Flow[None]:
     def work(writer: SessionWriter, _active: ActiveRun) -> Flow[None]:
         facts = {"delete_reason": reason}
         yield from lifecycle(services, "session_delete_prepare", writer.session, facts=facts)
-        yield from run_blocking(writer.delete)
+        yield from run_blocking(partial(writer.delete, reason))
 
     yield from with_writer(services, session_id, work, take=True)
     yield from run_blocking(partial(remove_assets, services, [session_id]))
@@ -140,7 +140,7 @@ def fork(services: Services, session_id: str, upto_index: int, agent_id: str | N
     """Make a session that begins like another; the other stays as it is."""
     source = yield from load(services, session_id)
     place = _place(source, upto_index, "upto_index")
-    core, config = _core_of(services, source)
+    core, config = core_of(services, source)
     if place + 1 < len(source.messages):  # which native items stay, all messages tell
         yield from read_whole(source)
     forked = core.fork_session(source, config, upto_index=place, new_session_id=str(uuid4()))
@@ -169,11 +169,10 @@ def _store_fork(
         facts = {"original_session": source.frozen_dict()}
     outcome = yield from lifecycle(services, "session_fork", forked, facts=facts)
     outcome = yield from lifecycle(services, "session_save_prepare", outcome.session)
-    owner = services.agent_of(outcome.session)
     known = services.recent.get(source.session_id)
     base = known if known is not None and known.session is source else None
     stored = yield from run_blocking(
-        partial(services.store.fork, source.session_id, outcome.session, upto, agent_id=owner, base=base)
+        partial(journal.fork, services, source.session_id, outcome.session, upto, base)
     )
     services.recent.keep(stored)
     yield from run_blocking(
@@ -196,7 +195,7 @@ def edit_message(services: Services, session_id: str, index: int, content: str) 
     """Make a branch that ends with another version of a message."""
     source = yield from load(services, session_id)
     place = _place(source, index, "index")
-    core, config = _core_of(services, source)
+    core, config = core_of(services, source)
     yield from read_whole(source)
     edited = core.modify_message(source, place, content, config)
     branch = core.fork_session(edited, config, upto_index=place, new_session_id=str(uuid4()))
@@ -221,10 +220,12 @@ def switch_agent(services: Services, session_id: str, agent_id: str) -> Flow[Ses
     chosen = choose_agent(services.config, agent_id)
 
     def work(writer: SessionWriter, _active: ActiveRun) -> Flow[Session]:
-        facts = {"previous_agent_id": services.agent_of(writer.session), "next_agent_id": chosen}
+        before = services.agent_of(writer.session)
+        facts = {"previous_agent_id": before, "next_agent_id": chosen}
         outcome = yield from lifecycle(services, "agent_switch_prepare", writer.session, facts=facts)
         switched = outcome.session.with_metadata({AGENT: chosen})
         outcome = yield from lifecycle(services, "agent_switch_complete", switched, facts=facts)
+        writer.log([{"type": "agent_switched", "previous_agent_id": before, "agent_id": chosen}])
         yield from save_prepared(services, writer, outcome.session, agent_id=chosen)
         return writer.session
 
@@ -257,12 +258,23 @@ def rename(services: Services, session_id: str, title: str) -> Flow[SessionInfo]
     """Give a session another title."""
     if not isinstance(title, str):
         raise ArgumentError(f"title must be a string, not {type(title).__name__}")
-    return (yield from run_blocking(partial(services.store.rename, session_id, title)))
+    work = partial(services.store.rename, session_id, title)
+    tell = partial(journal.record, services, session_id, work, _renamed)
+    return (yield from run_blocking(tell))
+
+
+def _renamed(info: SessionInfo) -> ChangeEvent:
+    return {"type": "session_renamed", "title": info.title}
 
 
 def session_info(services: Services, session_id: str) -> Flow[SessionInfo]:
     """Return what a list shows of one session."""
     return (yield from run_blocking(partial(services.store.info, session_id)))
+
+
+def branches(services: Services, session_id: str) -> Flow[Sequence[SessionInfo]]:
+    """Return a session with what it was forked from, and the forks of all of these."""
+    return (yield from run_blocking(partial(services.store.family, session_id)))
 
 
 def holder(services: Services, session_id: str) -> Flow[Lease | None]:
@@ -275,20 +287,20 @@ def events(services: Services, session_id: str, after: int, limit: int) -> Flow[
     return (yield from run_blocking(partial(services.store.events, session_id, after=after, limit=limit)))
 
 
+def feed(services: Services, after: str, limit: int) -> Flow[Sequence[dict[str, Any]]]:
+    """Return logged events of all sessions behind a cursor."""
+    position = read_cursor(after)
+    return (yield from run_blocking(partial(services.store.feed, after=position, limit=limit)))
+
+
+def feed_end(services: Services) -> Flow[str]:
+    """Return the cursor of the last event of all sessions."""
+    return str((yield from run_blocking(services.store.feed_end)))
+
+
 def last_event(services: Services, session_id: str) -> Flow[int]:
     """Return the number of a session's last event."""
-    return (yield from run_blocking(partial(_last_event, services.store, session_id)))
-
-
-def _last_event(store: SessionStore, session_id: str) -> int:
-    """Find the end of a log in a few short reads: events are numbered without gaps, and a log can be long."""
-    low, high = 0, 1
-    while store.events(session_id, after=high - 1, limit=1):
-        low, high = high, high * 2
-    while high - low > 1:  # event number low exists (or low is 0), and event number high does not
-        middle = (low + high) // 2
-        low, high = (middle, high) if store.events(session_id, after=middle - 1, limit=1) else (low, middle)
-    return low
+    return (yield from run_blocking(partial(services.last_event, session_id)))
 
 
 def enqueue(
@@ -297,14 +309,21 @@ def enqueue(
     """Keep a message until it is delivered, and stop the run that it should interrupt."""
     if mode not in get_args(InputMode):
         raise ArgumentError(f"mode must be one of {', '.join(get_args(InputMode))}, not {mode!r}")
-    messages = user_message(text, attachments)
-    if not messages:
-        raise ArgumentError("there is nothing to say: the text is empty")
+    messages = _something(text, attachments)
     put = partial(services.store.put_input, session_id, messages[0].to_dict(), mode)
-    kept = yield from run_blocking(put)
+    kept: Waiting = yield from run_blocking(
+        partial(journal.record, services, session_id, put, journal.queued)
+    )
     if mode == "interrupt":
         services.app.interrupt(session_id)
     return kept
+
+
+def _something(text: str, attachments: Sequence[Mapping[str, Any]]) -> list[Message]:
+    messages = user_message(text, attachments)
+    if not messages:
+        raise ArgumentError("there is nothing to say: the text is empty")
+    return messages
 
 
 def queued(services: Services, session_id: str) -> Flow[Sequence[Waiting]]:
@@ -312,9 +331,34 @@ def queued(services: Services, session_id: str) -> Flow[Sequence[Waiting]]:
     return (yield from run_blocking(partial(services.store.inputs, session_id)))
 
 
+def edit_queued(
+    services: Services,
+    session_id: str,
+    seq: int,
+    text: str,
+    mode: InputMode | None,
+    attachments: Sequence[Mapping[str, Any]],
+) -> Flow[Waiting | None]:
+    """Change a queued message; None if it does not wait any more."""
+    messages = _something(text, attachments)
+
+    def edit() -> Waiting | None:
+        known = [one for one in services.store.inputs(session_id) if one.seq == seq]
+        if not known:
+            return None
+        return services.store.edit_input(session_id, seq, messages[0].to_dict(), mode or known[0].mode)
+
+    return (yield from run_blocking(partial(journal.record, services, session_id, edit, journal.edited)))
+
+
 def withdraw(services: Services, session_id: str, seq: int) -> Flow[bool]:
     """Take a queued message back."""
-    return (yield from run_blocking(partial(services.store.drop_input, session_id, seq)))
+
+    def tell(dropped: bool) -> ChangeEvent | None:  # noqa: FBT001 - what the store answers
+        return {"type": "input_withdrawn", "input": seq} if dropped else None
+
+    drop = partial(services.store.drop_input, session_id, seq)
+    return (yield from run_blocking(partial(journal.record, services, session_id, drop, tell)))
 
 
 def approvals(services: Services, session_id: str | None, *, decided: bool) -> Flow[Sequence[Approval]]:
@@ -343,10 +387,12 @@ def _decide(services: Services, approval_id: str, given: dict[str, Any], session
         match_decisions([Suspension(**one.suspension) for one in asked], [decision] if asked else [])
     except DecisionError as error:
         raise DecisionNotAccepted(str(error)) from error
-    if wanted is None or not asked:  # without a question the store says what is wrong
+    if not asked:  # the store says what is wrong
         return services.store.decide(approval_id, given)
+    if wanted is None:
+        return journal.decide(services, asked[0], given)
     grant = permissions.grant_with(services, asked[0], decision, wanted)
-    approval = services.store.decide(approval_id, given, grant=grant)
+    approval = journal.decide(services, asked[0], given, grant)
     permissions.answer_waiting(services, grant)
     return approval
 
@@ -357,7 +403,7 @@ def actions(services: Services, session_id: str | None) -> Flow[list[dict[str, A
     if session_id is None:
         return offered
     session = yield from load(services, session_id)
-    core, config = _core_of(services, session)
+    core, config = core_of(services, session)
     return [*offered, *core.get_session_actions(config)]
 
 
@@ -372,12 +418,13 @@ def session_action(
     """Run an action of the session's agent, and store what it changes."""
 
     def work(writer: SessionWriter, _active: ActiveRun) -> Flow[tuple[Session, dict[str, Any]]]:
-        core, config = _core_of(services, writer.session)
+        core, config = core_of(services, writer.session)
         yield from read_whole(writer.session)
         facts = application_context(services, context)
         session, result = yield from core.session_action_flow(
             writer.session, config, plugin, action_id, dict(params), facts
         )
+        writer.log([journal.executed(plugin, action_id, result.get("error"))])
         yield from save_prepared(services, writer, session)
         return writer.session, result
 
@@ -397,12 +444,20 @@ def application_action(
     result, readings = yield from execute(services, member, action_id, values, facts)
     mutations = Mutations.read(plugin, result)
     yield from mutate(services, mutations, readings, {(plugin, action_id)})
+    event = journal.executed(plugin, action_id, result.get("error"))
+    yield from run_blocking(partial(_tell_of_action, services, values.get("session_id"), event))
     return public_result(services.plugins, plugin, result)
 
 
-def _core_of(services: Services, session: Session) -> tuple[AgentCore, dict[str, Any]]:
-    agent = services.resolve(session)
-    return agent.core, effective_config(agent, session, {})
+def _tell_of_action(services: Services, session_id: Any, event: ChangeEvent) -> None:
+    """Log an action with the session that it names; one that names none, or a deleted one, for all."""
+    try:
+        if isinstance(session_id, str):
+            journal.record(services, session_id, lambda: None, lambda _nothing: event)
+            return
+    except SessionNotFound:
+        pass
+    journal.record_for_all(services, [event])
 
 
 def user_message(text: str, attachments: Any) -> list[Message]:
@@ -437,4 +492,8 @@ def import_file(
 
     chosen = choose_agent(services.config, agent_id)
     work = partial(import_session, services.store, source, assets=services.assets, agent_id=chosen)
-    return (yield from run_blocking(partial(work, metadata=metadata, allow_system=allow_system)))
+    made = yield from run_blocking(partial(work, metadata=metadata, allow_system=allow_system))
+    event: ChangeEvent = {"type": "session_created", "agent_id": made.agent_id, "imported": True}
+    tell = partial(journal.record, services, made.id, lambda: None, lambda _nothing: event)
+    yield from run_blocking(tell)
+    return made

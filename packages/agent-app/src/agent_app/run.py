@@ -93,6 +93,7 @@ def chat(services: Services, session_id: str, request: Request) -> Flow[Session]
     """
 
     def work(writer: SessionWriter, active: ActiveRun) -> Flow[Session]:
+        active.is_run = True
         yield from read_whole(writer.session)
         return (yield from _Chat(services, writer, active, request).run())
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_app.agents import choose_agent, resolve_request_config
+from agent_app.detached import DetachedRuns
 from agent_app.store.pages import is_long
 from agent_app.store.records import native_items, read_all
 from agent_core import AgentError, Cancellation, ConfigError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from agent_app.assets import AssetStore
     from agent_app.events import EventHub
     from agent_app.store.base import SessionStore, Stored
-    from agent_core import Session
+    from agent_core import AgentCore, Session
     from agent_runtime import AgentRuntime, ResolvedAgent
     from agent_runtime.executor import Executor, ProviderExecutor
 
@@ -45,10 +46,12 @@ class ActiveRun:
     Attributes:
         cancellation: Stops it.
         interrupted: True if a message arrived that should not wait for its end.
+        is_run: Whether it is a run of an agent, and not something shorter, such as a save.
     """
 
     cancellation: Cancellation = field(default_factory=Cancellation)
     interrupted: bool = False
+    is_run: bool = False
 
 
 class ActiveRuns:
@@ -127,6 +130,7 @@ class Services:
     owner: str
     clock: Callable[[], float]
     active: ActiveRuns = field(default_factory=ActiveRuns)
+    detached: DetachedRuns = field(default_factory=DetachedRuns)
     recent: Recent = field(default_factory=Recent)
 
     def agent_of(self, session: Session) -> str | None:
@@ -204,6 +208,20 @@ class Services:
             for one in entry.wrapper.extensions
         )
 
+    def last_event(self, session_id: str) -> int:
+        """Return the number of a session's last event, 0 if it has none.
+
+        Events are numbered without gaps, and a log can be long: its end is found in a few short reads.
+        """
+        low, high = 0, 1
+        while self.store.events(session_id, after=high - 1, limit=1):
+            low, high = high, high * 2
+        while high - low > 1:  # event number low exists (or low is 0), and event number high does not
+            middle = (low + high) // 2
+            there = self.store.events(session_id, after=middle - 1, limit=1)
+            low, high = (middle, high) if there else (low, middle)
+        return low
+
     def read(self, session_id: str, revision: int | None = None) -> Stored:
         """Return a session as it is stored now; what is known of it already is not read again.
 
@@ -233,6 +251,12 @@ def noting_readings() -> Iterator[Readings]:
         yield readings
     finally:
         _readings.reset(token)
+
+
+def core_of(services: Services, session: Session) -> tuple[AgentCore, dict[str, Any]]:
+    """Return the core of a session's agent, and the settings of its requests."""
+    agent = services.resolve(session)
+    return agent.core, effective_config(agent, session, {})
 
 
 def effective_config(agent: ResolvedAgent, session: Session, overrides: Mapping[str, Any]) -> dict[str, Any]:

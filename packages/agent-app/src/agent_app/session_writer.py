@@ -223,9 +223,9 @@ class SessionWriter:
         self._stop_renewing()
         return True
 
-    def delete(self) -> None:
+    def delete(self, reason: str) -> None:
         """Delete the session."""
-        self._services.store.delete(self.session.session_id, lease=self.lease)
+        self._services.store.delete(self.session.session_id, lease=self.lease, reason=reason)
         self._services.forget(self.session.session_id)
 
     # What is to be written
@@ -274,7 +274,8 @@ class SessionWriter:
         kind, session, call_id = checkpoint
         used = _used_by(session, decided)
         with self._lock:
-            if kind == "input":
+            if kind == "input" and self._taken:
+                self.log([{"type": "input_delivered", "inputs": list(self._taken)}])
                 self._delivered, self._taken = [*self._delivered, *self._taken], []
             if kind != "end":
                 intent = call_id if kind == "intent" else None

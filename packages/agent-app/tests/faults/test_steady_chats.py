@@ -63,7 +63,7 @@ def test_many_turns_use_no_more_than_the_first_ones(tmp_path: Path) -> None:
         events = [event async for event in app.chat_async(session_id, "What is tea?")]
         assert events[-1]["type"] == "final"
         async with app.subscribe_async(session_id) as log:  # and leaves, as a browser does
-            assert (await anext(log))["type"] == "run_start"
+            assert (await anext(log))["type"] == "session_created"
 
     with app:
         assert_steady(chat, warm_up=WARM_UP, turns=TURNS, blocks=BLOCKS)

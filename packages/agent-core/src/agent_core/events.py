@@ -3,7 +3,8 @@
 A request to a model (`AgentCore`) shows `partial` and `final`. A run shows `run_start`, then for each step
 `step_start`, what the model says, the calls with their results, and `step_end`; and in the end `run_end`,
 always and last. A request of an application shows the same, with `final` or `error` as its last event in
-place of `run_end`. A type that a front end does not know is to be ignored.
+place of `run_end`. An application also logs every change of its sessions (`ChangeEvent`), whoever makes it.
+A type that a front end does not know is to be ignored.
 
 The dict is the JSON form, except that `final` and `run_end` carry the session itself.
 """
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 
 
 class _Numbered(TypedDict):
-    """An event; in an application's log it has a number."""
+    """An event; in a session's log it has a number, in the stream of all sessions a cursor."""
 
     seq: NotRequired[int]
+    cursor: NotRequired[str]
 
 
 class PartialEvent(_Numbered):
@@ -241,6 +243,130 @@ class RunEnd(_Numbered):
     messages: list[dict[str, Any]]
 
 
+class SessionCreated(_Numbered):
+    """A session is new; `parent_id` is the session it is a branch of, `imported` says that a file had it."""
+
+    type: Literal["session_created"]
+    agent_id: str | None
+    parent_id: NotRequired[str]
+    imported: NotRequired[bool]
+
+
+class SessionForked(_Numbered):
+    """A session has a new branch, which ends with message `upto_index`."""
+
+    type: Literal["session_forked"]
+    branch_id: str
+    upto_index: int
+
+
+class SessionRenamed(_Numbered):
+    """A session has another title."""
+
+    type: Literal["session_renamed"]
+    title: str
+
+
+class SessionChanged(_Numbered):
+    """A session was stored anew outside a run; it has so many messages now."""
+
+    type: Literal["session_changed"]
+    messages: int
+
+
+class SessionDeleted(_Numbered):
+    """A session is gone, and its log with it: this comes in the stream of all sessions alone."""
+
+    type: Literal["session_deleted"]
+    session_id: str
+    reason: str
+
+
+class AgentSwitched(_Numbered):
+    """A session belongs to another agent."""
+
+    type: Literal["agent_switched"]
+    previous_agent_id: str | None
+    agent_id: str | None
+
+
+class ActionExecuted(_Numbered):
+    """A person or a program has run an action of a plugin; `error` if it failed."""
+
+    type: Literal["action_executed"]
+    plugin: str
+    action_id: str
+    error: NotRequired[dict[str, Any]]
+
+
+class InputQueued(_Numbered):
+    """A message waits to be delivered, with its number `input` and its `mode`."""
+
+    type: Literal["input_queued"]
+    input: int
+    mode: str
+    message: dict[str, Any]
+
+
+class InputEdited(_Numbered):
+    """A message that waits was changed."""
+
+    type: Literal["input_edited"]
+    input: int
+    mode: str
+    message: dict[str, Any]
+
+
+class InputWithdrawn(_Numbered):
+    """A message that waited was taken back."""
+
+    type: Literal["input_withdrawn"]
+    input: int
+
+
+class InputDelivered(_Numbered):
+    """Messages that waited are in the session now."""
+
+    type: Literal["input_delivered"]
+    inputs: list[int]
+
+
+class DecisionMade(_Numbered):
+    """An approval was decided."""
+
+    type: Literal["decision_made"]
+    approval_id: str
+    decision: dict[str, Any]
+
+
+class AssetAdded(_Numbered):
+    """A session has a new file."""
+
+    type: Literal["asset_added"]
+    asset: dict[str, Any]
+
+
+class AssetRemoved(_Numbered):
+    """A file was taken from a session."""
+
+    type: Literal["asset_removed"]
+    asset_id: str
+
+
+class GrantGiven(_Numbered):
+    """Calls may run from now on, or must not; in a session's log if it is for that session alone."""
+
+    type: Literal["grant_given"]
+    grant: dict[str, Any]
+
+
+class GrantRevoked(_Numbered):
+    """A grant was taken back."""
+
+    type: Literal["grant_revoked"]
+    grant: dict[str, Any]
+
+
 RunEvent = (
     RunStart
     | StepStart
@@ -264,5 +390,25 @@ RunEvent = (
 )
 """Any event of a run."""
 
-Event = RunEvent | PartialEvent | FinalEvent | TurnEnd | LifecycleError
+ChangeEvent = (
+    SessionCreated
+    | SessionForked
+    | SessionRenamed
+    | SessionChanged
+    | SessionDeleted
+    | AgentSwitched
+    | ActionExecuted
+    | InputQueued
+    | InputEdited
+    | InputWithdrawn
+    | InputDelivered
+    | DecisionMade
+    | AssetAdded
+    | AssetRemoved
+    | GrantGiven
+    | GrantRevoked
+)
+"""Any change that an application logs, of a session or of what counts for all."""
+
+Event = RunEvent | ChangeEvent | PartialEvent | FinalEvent | TurnEnd | LifecycleError
 """Any event, of a run, of a request to a model, or of an application."""

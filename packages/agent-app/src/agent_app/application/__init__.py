@@ -16,6 +16,7 @@ from agent_app.app_plugins import ApplicationPlugins, Problem
 from agent_app.application.actions import Actions
 from agent_app.application.approvals import Approvals
 from agent_app.application.chat import Chat
+from agent_app.application.front_ends import FrontEnds
 from agent_app.application.sessions import Sessions
 from agent_app.assets import open_assets
 from agent_app.events import EventHub
@@ -36,7 +37,7 @@ IN_MEMORY = "sqlite://"
 _log = get_logger("app")
 
 
-class AgentApplication(Sessions, Chat, Approvals, Actions):
+class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
     """Sessions, agents and plugins of one application.
 
     Args:
@@ -114,8 +115,10 @@ class AgentApplication(Sessions, Chat, Approvals, Actions):
     def close(self) -> None:
         """Let go of the store, and of the assets it was not given; those who follow sessions hear of it.
 
-        Tools that were made for this application end their work first: what they keep needs a place.
+        Detached runs are cancelled before, and tools that were made for this application end their work: what
+        they keep needs a place. Runs on an event loop need it to go on: `stop_runs_async` waits for them.
         """
+        self._services.detached.stop(self.cancel)
         self._services.hub.close()
         _close_tools(self.runtime, self._made)
         if self._own_assets is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_app import operations, run
 from agent_app.application.base import ApplicationBase
+from agent_app.events import read_cursor
 from agent_app.run import Request
 from agent_core import ArgumentError, AsyncEventStream, EventStream
 from agent_core.drivers import call, call_async
@@ -105,6 +106,62 @@ class Chat(ApplicationBase):
         request = _request(text, attachments, stream, overrides, context, take_over, run_id, kept, limits)
         return AsyncEventStream(run.chat(self._services, session_id, request))
 
+    def start_run(
+        self,
+        session_id: str,
+        text: str = "",
+        *,
+        attachments: Sequence[Mapping[str, Any]] = (),
+        stream: bool = True,
+        overrides: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+        take_over: bool = False,
+        run_id: str | None = None,
+        limits: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Do what `chat` does, in a thread that goes on when the caller is gone; return once it has begun.
+
+        Returns:
+            `session_id`, and `after`, for which `subscribe` yields all events of the run. `cancel` and
+            `interrupt` stop it, and `close` does.
+
+        Raises:
+            SessionBusy, SessionHeld: If the session is running, here or elsewhere.
+            ArgumentError: If there is nothing to say.
+        """
+        request = _request(text, attachments, stream, overrides, context, take_over, run_id, None, limits)
+        first = self._services.detached.start(session_id, run.chat(self._services, session_id, request))
+        after = self.last_event(session_id) if first is None else first - 1
+        return {"session_id": session_id, "after": after}
+
+    async def start_run_async(
+        self,
+        session_id: str,
+        text: str = "",
+        *,
+        attachments: Sequence[Mapping[str, Any]] = (),
+        stream: bool = True,
+        overrides: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+        take_over: bool = False,
+        run_id: str | None = None,
+        limits: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Do what `start_run` does, as a task of the running event loop."""
+        request = _request(text, attachments, stream, overrides, context, take_over, run_id, None, limits)
+        flow = run.chat(self._services, session_id, request)
+        first = await self._services.detached.start_async(session_id, flow)
+        after = await self.last_event_async(session_id) if first is None else first - 1
+        return {"session_id": session_id, "after": after}
+
+    def stop_runs(self) -> None:
+        """Cancel all runs that `start_run` began, and wait for some seconds until they are stored."""
+        self._services.detached.stop(self.cancel)
+
+    async def stop_runs_async(self) -> None:
+        """Do what `stop_runs` does, on the running event loop."""
+        await self._services.detached.stop_async(self.cancel)
+
     def enqueue(
         self,
         session_id: str,
@@ -140,6 +197,32 @@ class Chat(ApplicationBase):
     async def queued_async(self, session_id: str) -> Sequence[Waiting]:
         """Do what `queued` does, on the running event loop."""
         return await call_async(operations.queued(self._services, session_id))
+
+    def edit_queued(
+        self,
+        session_id: str,
+        seq: int,
+        text: str,
+        mode: InputMode | None = None,
+        *,
+        attachments: Sequence[Mapping[str, Any]] = (),
+    ) -> Waiting | None:
+        """Change a queued message, and when it is delivered; None if it was delivered already."""
+        flow = operations.edit_queued(self._services, session_id, seq, text, mode, attachments)
+        return call(flow)
+
+    async def edit_queued_async(
+        self,
+        session_id: str,
+        seq: int,
+        text: str,
+        mode: InputMode | None = None,
+        *,
+        attachments: Sequence[Mapping[str, Any]] = (),
+    ) -> Waiting | None:
+        """Do what `edit_queued` does, on the running event loop."""
+        flow = operations.edit_queued(self._services, session_id, seq, text, mode, attachments)
+        return await call_async(flow)
 
     def withdraw(self, session_id: str, seq: int) -> bool:
         """Take a queued message back; False if it was delivered already, or is being delivered."""
@@ -206,7 +289,38 @@ class Chat(ApplicationBase):
         """Do what `subscribe` does, on the running event loop."""
         return AsyncEventStream(self._follow(session_id, after))
 
-    def _follow(self, session_id: str, after: int) -> Flow[None]:
+    def all_events(self, after: str = "", limit: int = 1000) -> Sequence[dict[str, Any]]:
+        """Return up to *limit* logged events of all sessions behind a cursor, in the order of their writing.
+
+        Each has a `cursor`, and a `session_id` with its `seq` there unless it is about no session.
+        """
+        return call(operations.feed(self._services, after, limit))
+
+    async def all_events_async(self, after: str = "", limit: int = 1000) -> Sequence[dict[str, Any]]:
+        """Do what `all_events` does, on the running event loop."""
+        return await call_async(operations.feed(self._services, after, limit))
+
+    def last_cursor(self) -> str:
+        """Return the cursor of the last event of all sessions; `subscribe_all` goes on from there."""
+        return call(operations.feed_end(self._services))
+
+    async def last_cursor_async(self) -> str:
+        """Do what `last_cursor` does, on the running event loop."""
+        return await call_async(operations.feed_end(self._services))
+
+    def subscribe_all(self, after: str = "") -> EventStream[None]:
+        """Yield the logged events of all sessions behind a cursor, then those to come, until it is closed.
+
+        Raises:
+            ArgumentError: If it is no cursor of this store.
+        """
+        return EventStream(self._follow(None, read_cursor(after)))
+
+    def subscribe_all_async(self, after: str = "") -> AsyncEventStream[None]:
+        """Do what `subscribe_all` does, on the running event loop."""
+        return AsyncEventStream(self._follow(None, read_cursor(after)))
+
+    def _follow(self, session_id: str | None, after: int) -> Flow[None]:
         reader = yield from ask(OpenStream(self._services.hub.follow(session_id, after)))
         read = Read(reader)
         try:

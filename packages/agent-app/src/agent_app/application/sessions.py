@@ -114,6 +114,17 @@ class Sessions(ApplicationBase):
         """Do what `session_info` does, on the running event loop."""
         return await call_async(operations.session_info(self._services, session_id))
 
+    def branches(self, session_id: str) -> Sequence[SessionInfo]:
+        """Return a session with everything that it was forked from, and the forks of all of these.
+
+        The oldest comes first; `parent_id` says which was forked from which.
+        """
+        return call(operations.branches(self._services, session_id))
+
+    async def branches_async(self, session_id: str) -> Sequence[SessionInfo]:
+        """Do what `branches` does, on the running event loop."""
+        return await call_async(operations.branches(self._services, session_id))
+
     def holder(self, session_id: str) -> Lease | None:
         """Return who may write a session now, here or in another process; None if nobody uses it."""
         return call(operations.holder(self._services, session_id))

@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple
 
 from agent_app.errors import StoreError
+from agent_app.store.base import Record
 from agent_core import ArgumentError
 from agent_core.clean_text import one_line
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asset:
+class Asset(Record):
     """A file that belongs to a session.
 
     Attributes:

@@ -8,10 +8,10 @@ may write: either all of it is there afterwards, or none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from agent_core.frozen import EMPTY
+from agent_core.frozen import EMPTY, thaw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,8 +33,17 @@ GrantScope = Literal["session", "project", "always"]
 """Where a grant counts: in one session, in one project, or everywhere."""
 
 
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Something that the store keeps, made of plain data."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data for JSON."""
+        return {one.name: thaw(getattr(self, one.name)) for one in fields(self)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionInfo:
+class SessionInfo(Record):
     """What a list shows of a session.
 
     Attributes:
@@ -62,11 +71,25 @@ class SessionInfo:
     extra: Mapping[str, Any] = field(default_factory=lambda: EMPTY, hash=False)
 
 
-class Page(NamedTuple):
-    """Some of the sessions, and the cursor by which to ask for the next ones; None at the end."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some sessions, which iterating over it yields, and the cursor of the next ones; None at the end."""
 
     sessions: tuple[SessionInfo, ...]
-    cursor: str | None
+    cursor: str | None = None
+
+    def __iter__(self) -> Iterator[SessionInfo]:
+        return iter(self.sessions)
+
+    def __len__(self) -> int:
+        return len(self.sessions)
+
+    def __getitem__(self, place: int) -> SessionInfo:
+        return self.sessions[place]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data for JSON."""
+        return {"sessions": [info.to_dict() for info in self.sessions], "cursor": self.cursor}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +124,13 @@ class Lease:
     expires: float
     proof: str = ""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what people may know of it, as plain data for JSON."""
+        return {"session_id": self.session_id, "owner": self.owner, "expires": self.expires}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(Record):
     """A message that waits to be delivered.
 
     Attributes:
@@ -120,7 +147,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+class Approval(Record):
     """A decision that a run waits for.
 
     Attributes:
@@ -156,7 +183,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
+class Grant(Record):
     """A permission that was given, or refused, for longer than one call.
 
     Attributes:
@@ -192,7 +219,8 @@ class Changes:
             another meanwhile.
         intents: Tool calls that are about to run: the details of each by call id.
         results: Calls whose results the session now has.
-        title: A new title and the one that it replaces; if somebody gave another meanwhile, that stays.
+        title: A new title and the one that it replaces; if somebody gave another meanwhile, that stays. If
+            it changes, that is logged.
         agent_id: The agent that the session belongs to from now on, if that is another one.
         release: Whether the lease is given back with it.
     """
@@ -329,8 +357,14 @@ class SessionStore(Protocol):
     def assign(self, session_id: str, agent_id: str | None) -> SessionInfo:
         """Give a session to another agent."""
 
-    def delete(self, session_id: str, *, lease: Lease | None = None) -> None:
-        """Remove a session, and all that only it had."""
+    def delete(self, session_id: str, *, lease: Lease | None = None, reason: str = "") -> None:
+        """Remove a session, and all that only it had; the feed says so."""
+
+    def family(self, session_id: str) -> Sequence[SessionInfo]:
+        """Return a session with everything that it was forked from, and the forks of all of these.
+
+        The oldest comes first.
+        """
 
     def list(self, *, query: str | None = None, cursor: str | None = None, limit: int = 50) -> Page:
         """Return sessions, the last changed first; with a query those whose title or text has its words."""
@@ -378,8 +412,23 @@ class SessionStore(Protocol):
     def events(self, session_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[dict[str, Any]]:
         """Return logged events behind a number, each with its `seq`."""
 
+    def append_own_events(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Write events that belong to no session's log to the feed."""
+
+    def feed(self, *, after: int = 0, limit: int = 1000) -> Sequence[dict[str, Any]]:
+        """Return the events of all sessions behind a position, in one order for all readers.
+
+        Each has its position as `cursor`, and, if it is of a session's log, `session_id` and `seq`. Events of
+        a session that was deleted are gone; `session_deleted` is in their place.
+        """
+
+    def feed_end(self) -> int:
+        """Return the position of the last event of all sessions; 0 if there is none."""
+
     def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
         """Have *tell* called with each session that any process writes events, inputs or decisions to.
+
+        It is called with an empty id for events that belong to no session.
 
         It is a hint: a database that cannot tell calls nobody, and after a disturbance the call is made with
         None, for all sessions. What this returns ends it.
@@ -387,6 +436,11 @@ class SessionStore(Protocol):
 
     def put_input(self, session_id: str, message: Mapping[str, Any], mode: InputMode) -> Waiting:
         """Keep a message until it is delivered; it is safe when this returns."""
+
+    def edit_input(
+        self, session_id: str, seq: int, message: Mapping[str, Any], mode: InputMode
+    ) -> Waiting | None:
+        """Change a waiting message; None if it was delivered already, or is being delivered."""
 
     def inputs(self, session_id: str) -> Sequence[Waiting]:
         """Return the messages that wait, in order."""

@@ -54,6 +54,7 @@ TABLES: Mapping[str, Table] = {
     "approvals": _table("id", "session body created decision used"),
     "intents": _table("session call_hash", "body"),
     "grants": _table("id", "what whose session body created"),
+    "feed": _table("position", "session seq body"),
 }
 """The tables whose rows have checksums; those that others refer to come first."""
 

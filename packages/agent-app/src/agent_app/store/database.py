@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from agent_app.store.processes import Moment
 
 Row = Sequence[Any]
+HIGHEST = 2**62
+"""No number in a store is as high as this."""
 
 
 class Transaction(Protocol):
@@ -42,6 +44,8 @@ class Database(Protocol):
     """Why nothing can be written, if that is so."""
     one_writer: bool
     """Whether whoever writes is alone, and may remove what nobody refers to any more."""
+    next_position: str
+    """SQL for the next position in the feed that a transaction may use."""
 
     def now(self) -> float:
         """Return the time by which rows are dated, in seconds since 1970."""
@@ -74,6 +78,9 @@ class Database(Protocol):
 
     def announce(self, transaction: Transaction, session_id: str) -> None:
         """Tell those who `listen`, once the transaction is done, that a session has something new."""
+
+    def settled(self, transaction: Transaction) -> int:
+        """Return the position in the feed before which nothing can appear any more."""
 
     def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
         """Have *tell* called with each session that is announced; return what ends that."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agent_app.store.base import Durability
     from agent_app.store.database import Row
 
-FORMAT = 4
+FORMAT = 5
 """The format that this version writes; a database of a later one is left alone."""
 
 SCHEMA = "agent_store"
@@ -45,8 +45,21 @@ _CONNECT_SECONDS = 10
 _BUSY_SECONDS = 10.0
 _FAREWELL_SECONDS = 1.0
 _WRITERS, _MIGRATION = 0x61677374_0001, 0x61677374_0002  # keys of advisory locks
+_BITS = 20  # so many of a position in the feed count within its transaction
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_NEXT_POSITION = (
+    "(SELECT coalesce(max(f.position) + 1, min(own.start)) FROM "
+    f"(SELECT (pg_current_xact_id()::text::bigint + added) << {_BITS} AS start FROM feed_start) own "
+    f"LEFT JOIN feed f ON f.position >= own.start AND f.position < own.start + (1::bigint << {_BITS}))"
+)
+_NEXT_TRANSACTION = "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+# In a database that was restored on another server, there may be positions of transactions yet to come.
+_AFTER_RESTORE = (
+    "UPDATE feed_start SET added = "
+    f"(SELECT max(position) FROM feed) / (1::bigint << {_BITS}) + 1 - {_NEXT_TRANSACTION} "
+    f"WHERE (SELECT max(position) FROM feed) >= ({_NEXT_TRANSACTION} + added) << {_BITS}"
+)
 _LONGEST_WORD = 250
 _WORD_BYTES = 1_000_000  # a tsvector has room for a little more
 _log = get_logger("store")
@@ -94,6 +107,7 @@ class PostgresDatabase:
         self.url = url
         self.read_only: str | None = None
         self.one_writer = False
+        self.next_position = _NEXT_POSITION
         self._place = _place(url)
         self._clock = clock
         self._idle: list[psycopg.Connection] = []
@@ -155,6 +169,12 @@ class PostgresDatabase:
     def announce(self, transaction: Any, session_id: str) -> None:
         """Have the server notify those who listen, when it commits."""
         transaction.rows("SELECT pg_notify(?, ?)", CHANNEL, session_id)
+
+    def settled(self, transaction: Any) -> int:
+        """Return where the positions begin of the oldest transaction that is still under way."""
+        oldest = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+        found: int = transaction.rows(f"SELECT ({oldest} + added) << {_BITS} FROM feed_start")[0][0]
+        return found
 
     def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
         """Listen on a connection of its own until what this returns is called, or the database is closed."""
@@ -281,6 +301,7 @@ class PostgresDatabase:
                 copy = migration.copy_postgres(transaction, SCHEMA, found) if found else None
                 transaction.run(_script(found))
                 _log.info("store_migrated", store=self._place, found=found, now=FORMAT, copy=copy)
+            transaction.run(_AFTER_RESTORE)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import DecisionNotAccepted, InputWithdrawn
+from agent_app.store import feed
 from agent_app.store.base import Approval, Changes, InputMode, Lease, Waiting
 from agent_app.store.records import decode_stored as decode, encode
 from agent_app.store.sessions import is_name, retitle
@@ -14,14 +15,14 @@ from agent_core import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agent_app.store.database import Row, Transaction
+    from agent_app.store.database import Database, Row, Transaction
 
 _APPROVAL = "id, session, body, created, decision, used"
 
 
-def write(transaction: Transaction, session_id: str, changes: Changes) -> list[int]:
+def write(database: Database, transaction: Transaction, session_id: str, changes: Changes) -> list[int]:
     """Write what comes with a save, and return the numbers of its events."""
-    numbers = add_events(transaction, session_id, changes.events)
+    numbers = add_events(database, transaction, session_id, changes.events)
     _take_inputs(transaction, session_id, changes.take_inputs)
     for approval in changes.approvals:
         _add_approval(transaction, session_id, approval)
@@ -35,8 +36,8 @@ def write(transaction: Transaction, session_id: str, changes: Changes) -> list[i
             "ON CONFLICT (session, call_hash) DO UPDATE SET body = excluded.body",
             session_id, _call_hash(call_id), encode([call_id, details]),
         )  # fmt: skip
-    if changes.title is not None:
-        retitle(transaction, session_id, *changes.title)
+    if changes.title is not None and (title := retitle(transaction, session_id, *changes.title)) is not None:
+        add_events(database, transaction, session_id, [{"type": "session_renamed", "title": title}])
     if changes.agent_id is not None:
         transaction.run("UPDATE sessions SET agent_id = ? WHERE id = ?", changes.agent_id, session_id)
     for call_id in changes.results:
@@ -102,14 +103,18 @@ def _call_hash(call_id: str) -> bytes:
     return sha256(call_id.encode("utf-8", "surrogatepass")).digest()
 
 
-def add_events(transaction: Transaction, session_id: str, events: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Write events to a log and return their numbers."""
+def add_events(
+    database: Database, transaction: Transaction, session_id: str, events: Sequence[Mapping[str, Any]]
+) -> list[int]:
+    """Write events to a session's log and to the feed, and return their numbers in the log."""
     if not events:
         return []
     found = transaction.rows("SELECT coalesce(max(seq), 0) FROM events WHERE session = ?", session_id)
     first = found[0][0] + 1
     rows = [(session_id, first + place, encode(dict(event))) for place, event in enumerate(events)]
     transaction.many("INSERT INTO events (session, seq, body) VALUES (?, ?, ?)", rows)
+    feed.add(database, transaction, session_id, first)
+    database.announce(transaction, session_id)
     return [seq for _, seq, _ in rows]
 
 
@@ -154,6 +159,19 @@ def waiting_since(transaction: Transaction, moment: float) -> list[tuple[str, in
         "SELECT session, max(seq) FROM inputs WHERE created <= ? GROUP BY session ORDER BY session", moment
     )
     return [(session_id, seq) for session_id, seq in rows]
+
+
+def edit_input(
+    transaction: Transaction, session_id: str, seq: int, message: Mapping[str, Any], mode: InputMode
+) -> Waiting | None:
+    """Change a waiting message, and return it; None if it does not wait any more."""
+    rows = transaction.rows(
+        "UPDATE inputs SET body = ?, mode = ? WHERE session = ? AND seq = ? RETURNING created",
+        encode(message), mode, session_id, seq,
+    )  # fmt: skip
+    if not rows:
+        return None
+    return Waiting(seq=seq, session_id=session_id, message=dict(message), mode=mode, created=rows[0][0])
 
 
 def claim_inputs(transaction: Transaction, lease: Lease, seqs: Sequence[int]) -> list[int]:

@@ -346,13 +346,37 @@ def rename(transaction: Transaction, session_id: str, title: str, now: float) ->
     return info(transaction, session_id)
 
 
-def retitle(transaction: Transaction, session_id: str, title: str, old: str) -> None:
-    """Give a session a title that was made for it, unless somebody has given it another than *old*."""
+def retitle(transaction: Transaction, session_id: str, title: str, old: str) -> str | None:
+    """Give a session a title that was made for it, unless somebody has given it another than *old*.
+
+    Returns:
+        The title, if it has it now.
+    """
     usable = "".join(filter(is_text, title))  # a save must not fail for what a model calls it
-    transaction.run(
+    given = transaction.run(
         "UPDATE sessions SET title = ?, title_folded = ? WHERE id = ? AND title IN ('', ?)",
         usable, records.folded(usable), session_id, "".join(filter(is_text, old)),
     )  # fmt: skip
+    return usable if given else None
+
+
+def family(transaction: Transaction, session_id: str) -> list[SessionInfo]:
+    """Return a session with all that it was forked from and all that was forked from those, oldest first.
+
+    Raises:
+        SessionNotFound: If there is no such session.
+    """
+    find(transaction, session_id)
+    rows = transaction.rows(
+        "WITH RECURSIVE above (id, parent_id) AS ("
+        "SELECT id, parent_id FROM sessions WHERE id = ? "
+        "UNION SELECT s.id, s.parent_id FROM sessions s JOIN above a ON s.id = a.parent_id), "
+        "below (id) AS (SELECT id FROM above "
+        "UNION SELECT s.id FROM sessions s JOIN below b ON s.parent_id = b.id) "
+        f"SELECT {INFO} FROM sessions s JOIN below b ON b.id = s.id ORDER BY s.created, s.id",
+        session_id,
+    )
+    return [read_info(row) for row in rows]
 
 
 def assign(transaction: Transaction, session_id: str, agent_id: str | None, now: float) -> SessionInfo:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import SessionHeld
-from agent_app.store import grants, leases, queues, save as saving, search, sessions, upkeep
+from agent_app.store import feed, grants, leases, queues, save as saving, search, sessions, upkeep
 from agent_app.store.base import Opened
+from agent_app.store.database import HIGHEST
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from agent_core import Message, Session
 
 _MODES = ("steer", "queue", "interrupt")
-_HIGHEST = 2**62
 
 
 class SqlStore:
@@ -106,9 +106,7 @@ class SqlStore:
                     upkeep.forget(self._database, transaction, left)
             if changes is None:
                 return stored
-            numbers = queues.write(transaction, session.session_id, changes)
-            if numbers:
-                self._database.announce(transaction, session.session_id)
+            numbers = queues.write(self._database, transaction, session.session_id, changes)
             if changes.release and lease is not None:
                 leases.release(transaction, lease)
         return replace(stored, events=tuple(numbers))
@@ -143,13 +141,20 @@ class SqlStore:
             sessions.hold(self._database, transaction, session_id)
             return sessions.assign(transaction, session_id, agent_id, self._database.now())
 
-    def delete(self, session_id: str, *, lease: Lease | None = None) -> None:
+    def delete(self, session_id: str, *, lease: Lease | None = None, reason: str = "") -> None:
         """Remove a session, and all that only it had."""
         with self._database.writing(alone=True) as transaction:
             place = sessions.hold(self._database, transaction, session_id)
             leases.check(place.holder, session_id, lease, self._database.moment())
+            event = {"type": "session_deleted", "session_id": session_id, "reason": reason}
+            feed.add_own(self._database, transaction, [event])  # first, so that positions never fall
             upkeep.delete(self._database, transaction, session_id)
             self._database.announce(transaction, session_id)
+
+    def family(self, session_id: str) -> Sequence[SessionInfo]:
+        """Return a session with everything that it was forked from, and the forks of all of these."""
+        with self._database.reading() as transaction:
+            return sessions.family(transaction, session_id)
 
     def list(self, *, query: str | None = None, cursor: str | None = None, limit: int = 50) -> Page:
         """Return sessions, the last changed first; with a query those whose title or text has its words."""
@@ -225,8 +230,25 @@ class SqlStore:
             held = sessions.hold(self._database, transaction, session_id).holder
             if lease is not None:
                 leases.check_own(held, lease)
-            self._database.announce(transaction, session_id)
-            return queues.add_events(transaction, session_id, events)
+            return queues.add_events(self._database, transaction, session_id, events)
+
+    def append_own_events(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Write events that belong to no session."""
+        with self._database.writing() as transaction:
+            feed.add_own(self._database, transaction, events)
+            self._database.announce(transaction, "")
+
+    def feed(self, *, after: int = 0, limit: int = 1000) -> Sequence[dict[str, Any]]:
+        """Return the events of all sessions behind a position, in the order in which they were written."""
+        _check_number("after", after)
+        _check_limit(limit)
+        with self._database.reading() as transaction:
+            return feed.read(self._database, transaction, after, limit)
+
+    def feed_end(self) -> int:
+        """Return the position of the last event of all sessions."""
+        with self._database.reading() as transaction:
+            return feed.end(self._database, transaction)
 
     def events(self, session_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[dict[str, Any]]:
         """Return logged events behind a number, each with its `seq`."""
@@ -242,12 +264,23 @@ class SqlStore:
 
     def put_input(self, session_id: str, message: Mapping[str, Any], mode: InputMode) -> Waiting:
         """Keep a message until it is delivered; it is safe when this returns."""
-        if mode not in _MODES:
-            raise ArgumentError(f"{mode!r} is no mode of delivery: {', '.join(_MODES)} are")
+        _check_mode(mode)
         with self._database.writing() as transaction:
             sessions.hold(self._database, transaction, session_id)
             self._database.announce(transaction, session_id)
             return queues.put_input(transaction, session_id, message, mode, self._database.now())
+
+    def edit_input(
+        self, session_id: str, seq: int, message: Mapping[str, Any], mode: InputMode
+    ) -> Waiting | None:
+        """Change a waiting message; None if it was delivered already, or is being delivered."""
+        _check_mode(mode)
+        _check_number("seq", seq)
+        with self._database.writing() as transaction:
+            if self._is_being_delivered(transaction, session_id, seq):
+                return None
+            self._database.announce(transaction, session_id)
+            return queues.edit_input(transaction, session_id, seq, message, mode)
 
     def inputs(self, session_id: str) -> Sequence[Waiting]:
         """Return the messages that wait, in order."""
@@ -282,11 +315,15 @@ class SqlStore:
         """Take a waiting message back; False if it was delivered already, or is being delivered."""
         _check_number("seq", seq)
         with self._database.writing() as transaction:
-            held = sessions.hold(self._database, transaction, session_id).holder
-            lasts = held is not None and leases.is_good(held, self._database.moment())
-            if held is not None and lasts and queues.is_claimed(transaction, held, seq):
+            if self._is_being_delivered(transaction, session_id, seq):
                 return False
             return queues.drop_input(transaction, session_id, seq)
+
+    def _is_being_delivered(self, transaction: Transaction, session_id: str, seq: int) -> bool:
+        """Hold a session, and say whether whoever has the lease is delivering a message."""
+        held = sessions.hold(self._database, transaction, session_id).holder
+        lasts = held is not None and leases.is_good(held, self._database.moment())
+        return held is not None and lasts and queues.is_claimed(transaction, held, seq)
 
     def approvals(self, session_id: str | None = None, *, undecided: bool = False) -> Sequence[Approval]:
         """Return the approvals of a session, or of all."""
@@ -375,13 +412,18 @@ def _check_title(title: str) -> None:
         raise ArgumentError(f"{title!r:.80} is no title: it must be text, without NUL and half pairs")
 
 
+def _check_mode(mode: str) -> None:
+    if mode not in _MODES:
+        raise ArgumentError(f"{mode!r} is no mode of delivery: {', '.join(_MODES)} are")
+
+
 def _check_limit(limit: int) -> None:
-    if not isinstance(limit, int) or not 0 < limit < _HIGHEST:
+    if not isinstance(limit, int) or not 0 < limit < HIGHEST:
         raise ArgumentError(f"limit must be 1 or more, not {limit!r}")
 
 
 def _check_number(what: str, number: int) -> None:
-    if not isinstance(number, int) or not 0 <= number < _HIGHEST:
+    if not isinstance(number, int) or not 0 <= number < HIGHEST:
         raise ArgumentError(f"{what} must be 0 or more, and below 2**62, not {number!r}")
 
 

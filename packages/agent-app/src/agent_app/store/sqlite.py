@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import StoreDamaged, StoreError, StoreUnavailable
 from agent_app.store import checksums, words
+from agent_app.store.database import HIGHEST
 from agent_app.store.processes import Moment, boot_clock
 from agent_app.store.sqlite_file import (
     MEMORY,
@@ -118,6 +119,7 @@ class SQLiteDatabase:
     ) -> None:
         self.url = url
         self.one_writer = True
+        self.next_position = "(SELECT coalesce(max(position), 0) + 1 FROM feed)"
         self._path = path_of(url)
         self._place = str(Path(self._path).absolute())  # also if the process changes its folder
         self._clock = clock
@@ -186,6 +188,10 @@ class SQLiteDatabase:
 
     def announce(self, transaction: Any, session_id: str) -> None:
         """Do nothing: a file notifies no one."""
+
+    def settled(self, transaction: Any) -> int:
+        """Return the end of all positions: they rise from commit to commit."""
+        return HIGHEST
 
     def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
         """Do nothing: followers of a session poll it."""

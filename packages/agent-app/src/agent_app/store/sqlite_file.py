@@ -25,7 +25,7 @@ from agent_core import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-FORMAT = 4
+FORMAT = 5
 """The format that this version writes; a database of a later one is left alone."""
 
 APPLICATION = 0x61677374

@@ -1,0 +1,125 @@
+"""What a front end shows besides conversations: agents, models, files, elements and suggestions of plugins.
+
+Everything is returned as plain data, ready for JSON.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_app import overview
+from agent_app.application.base import ApplicationBase
+from agent_core.drivers import call, call_async
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import BinaryIO
+
+
+class FrontEnds(ApplicationBase):
+    """What front ends ask for."""
+
+    def session_state(self, session_id: str) -> dict[str, Any]:
+        """Return what is known of a session: its info, who holds it, whether it runs, and what waits there.
+
+        Raises:
+            SessionNotFound: If there is none of that id.
+        """
+        return call(overview.state(self._services, session_id))
+
+    async def session_state_async(self, session_id: str) -> dict[str, Any]:
+        """Do what `session_state` does, on the running event loop."""
+        return await call_async(overview.state(self._services, session_id))
+
+    def list_agents(self) -> list[dict[str, Any]]:
+        """Return the declared agents, without their settings."""
+        return overview.agents(self._services)
+
+    async def list_agents_async(self) -> list[dict[str, Any]]:
+        """Do what `list_agents` does, which never waits."""
+        return overview.agents(self._services)
+
+    def list_models(self) -> list[dict[str, Any]]:
+        """Return the declared models, each with the agents that use it."""
+        return overview.models(self._services)
+
+    async def list_models_async(self) -> list[dict[str, Any]]:
+        """Do what `list_models` does, which never waits."""
+        return overview.models(self._services)
+
+    def list_assets(self, session_id: str) -> list[dict[str, Any]]:
+        """Return the files of a session, oldest first; none where the application has no place for them."""
+        return call(overview.assets(self._services, session_id))
+
+    async def list_assets_async(self, session_id: str) -> list[dict[str, Any]]:
+        """Do what `list_assets` does, on the running event loop."""
+        return await call_async(overview.assets(self._services, session_id))
+
+    def add_asset(
+        self, session_id: str, data: bytes | BinaryIO, *, name: str, media_type: str | None = None
+    ) -> dict[str, Any]:
+        """Keep a file for a session; `chat` takes it as an attachment, by its id.
+
+        Raises:
+            AssetRefused: If it is too large, or of a type that is not accepted.
+            ArgumentError: If the application has no place for files.
+        """
+        return call(overview.add_asset(self._services, session_id, data, name, media_type))
+
+    async def add_asset_async(
+        self, session_id: str, data: bytes | BinaryIO, *, name: str, media_type: str | None = None
+    ) -> dict[str, Any]:
+        """Do what `add_asset` does, on the running event loop."""
+        return await call_async(overview.add_asset(self._services, session_id, data, name, media_type))
+
+    def read_asset(self, session_id: str, asset_id: str) -> tuple[dict[str, Any], bytes]:
+        """Return a file of a session: what is known of it, and its content.
+
+        Raises:
+            AssetNotFound: If the session has none of that id.
+        """
+        return call(overview.read_asset(self._services, session_id, asset_id))
+
+    async def read_asset_async(self, session_id: str, asset_id: str) -> tuple[dict[str, Any], bytes]:
+        """Do what `read_asset` does, on the running event loop."""
+        return await call_async(overview.read_asset(self._services, session_id, asset_id))
+
+    def remove_asset(self, session_id: str, asset_id: str) -> bool:
+        """Take a file from a session; False if it has none of that id."""
+        return call(overview.remove_asset(self._services, session_id, asset_id))
+
+    async def remove_asset_async(self, session_id: str, asset_id: str) -> bool:
+        """Do what `remove_asset` does, on the running event loop."""
+        return await call_async(overview.remove_asset(self._services, session_id, asset_id))
+
+    def get_ui_schema(self, session_id: str | None = None) -> list[dict[str, Any]]:
+        """Return what plugins want shown: those of the application and, for a session, of its agent."""
+        return call(overview.ui_schema(self._services, session_id))
+
+    async def get_ui_schema_async(self, session_id: str | None = None) -> list[dict[str, Any]]:
+        """Do what `get_ui_schema` does, on the running event loop."""
+        return await call_async(overview.ui_schema(self._services, session_id))
+
+    def get_completions(self, session_id: str, text: str) -> list[dict[str, Any]]:
+        """Return suggestions of the session's agent for the text before the cursor."""
+        return call(overview.completions(self._services, session_id, text))
+
+    async def get_completions_async(self, session_id: str, text: str) -> list[dict[str, Any]]:
+        """Do what `get_completions` does, on the running event loop."""
+        return await call_async(overview.completions(self._services, session_id, text))
+
+    def apply_completion(self, session_id: str, text: str, completion: Mapping[str, Any]) -> str:
+        """Return the text to insert for an accepted suggestion; empty if it is used as it is."""
+        return call(overview.apply_completion(self._services, session_id, text, completion))
+
+    async def apply_completion_async(self, session_id: str, text: str, completion: Mapping[str, Any]) -> str:
+        """Do what `apply_completion` does, on the running event loop."""
+        return await call_async(overview.apply_completion(self._services, session_id, text, completion))
+
+    def get_config_schema(self, session_id: str) -> list[dict[str, Any]]:
+        """Return the settings that the plugins of the session's agent read, as `AgentCore` lists them."""
+        return call(overview.config_schema(self._services, session_id))
+
+    async def get_config_schema_async(self, session_id: str) -> list[dict[str, Any]]:
+        """Do what `get_config_schema` does, on the running event loop."""
+        return await call_async(overview.config_schema(self._services, session_id))

@@ -1,0 +1,128 @@
+"""Runs that nobody waits for: started by one caller, followed by any, ended by themselves or by `cancel`.
+
+A run's events are in the session's log like those of any other, so `subscribe` finds it again. A caller that
+waits has its run in a thread of its own; one on an event loop has it there, as a task.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from agent_core import AsyncEventStream, EventStream
+from agent_core.log import get_logger
+
+if TYPE_CHECKING:
+    from asyncio import Task
+    from collections.abc import Callable
+
+    from agent_core import Session
+    from agent_core.steps import Flow
+
+PATIENCE = 10.0
+"""How many seconds runs have to store what they produced when the application is closed."""
+_log = get_logger("app")
+
+
+class DetachedRuns:
+    """The detached runs of one application, by session."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._threads: dict[str, threading.Thread] = {}
+        self._tasks: dict[str, Task[None]] = {}
+
+    def start(self, session_id: str, flow: Flow[Session]) -> int | None:
+        """Run a request in a thread; return the number of its first logged event once it has begun.
+
+        Raises:
+            AgentError: If it could not begin.
+        """
+        begun: Future[int | None] = Future()
+
+        def work() -> None:
+            try:
+                for event in EventStream(flow):
+                    if not begun.done():
+                        begun.set_result(event.get("seq"))
+            except BaseException as error:  # noqa: BLE001 - the caller hears of it, or the log
+                _failed(session_id, begun, error)
+            finally:
+                self._forget(self._threads, session_id, threading.current_thread())
+                _done(begun)
+
+        thread = threading.Thread(target=work, name=f"agent-run-{session_id[:8]}", daemon=True)
+        with self._lock:
+            self._threads[session_id] = thread
+        thread.start()
+        return begun.result()
+
+    async def start_async(self, session_id: str, flow: Flow[Session]) -> int | None:
+        """Run a request as a task of the running event loop; return the number of its first logged event."""
+        import asyncio
+
+        begun: Future[int | None] = Future()
+
+        async def work() -> None:
+            try:
+                async for event in AsyncEventStream(flow):
+                    if not begun.done():
+                        begun.set_result(event.get("seq"))
+            except BaseException as error:
+                _failed(session_id, begun, error)
+                if not isinstance(error, Exception):
+                    raise
+            finally:
+                self._forget(self._tasks, session_id, asyncio.current_task())
+                _done(begun)
+
+        task = asyncio.create_task(work(), name=f"agent-run-{session_id[:8]}")
+        with self._lock:
+            self._tasks[session_id] = task
+        # A caller that is cancelled here leaves the run alone.
+        return await asyncio.shield(asyncio.wrap_future(begun))
+
+    def is_running(self, session_id: str) -> bool:
+        """Say whether a session has a detached run."""
+        with self._lock:
+            return session_id in self._threads or session_id in self._tasks
+
+    def stop(self, cancel: Callable[[str], object]) -> None:
+        """Cancel all runs in threads, and wait until what they produced is stored."""
+        with self._lock:
+            threads = dict(self._threads)
+            tasks = list(self._tasks)
+        for session_id in (*threads, *tasks):
+            cancel(session_id)
+        for thread in threads.values():
+            thread.join(PATIENCE)
+
+    async def stop_async(self, cancel: Callable[[str], object]) -> None:
+        """Cancel all runs, and wait until what they produced is stored."""
+        import asyncio
+
+        with self._lock:
+            tasks = dict(self._tasks)
+        for session_id in tasks:
+            cancel(session_id)
+        if tasks:
+            await asyncio.wait(tasks.values(), timeout=PATIENCE)
+        await asyncio.to_thread(self.stop, cancel)
+
+    def _forget(self, runs: dict[str, Any], session_id: str, run: object) -> None:
+        with self._lock:
+            if runs.get(session_id) is run:
+                del runs[session_id]
+
+
+def _failed(session_id: str, begun: Future[int | None], error: BaseException) -> None:
+    if begun.done():  # mostly the log has it; if the store is gone, this is all there is
+        _log.warning("detached_run_failed", session=session_id, error=str(error))
+    else:
+        begun.set_exception(error)
+
+
+def _done(begun: Future[int | None]) -> None:
+    if not begun.done():
+        begun.set_result(None)

@@ -1,0 +1,182 @@
+"""What front ends ask about an application and its sessions, as plain data. Each question is a flow."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent_app import journal
+from agent_app.services import core_of
+from agent_core import ArgumentError
+from agent_core.steps import Flow, run_blocking
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import BinaryIO
+
+    from agent_app.assets import AssetStore
+    from agent_app.services import Services
+    from agent_core import AgentCore
+
+R = TypeVar("R")
+
+
+def state(services: Services, session_id: str) -> Flow[dict[str, Any]]:
+    """Return info, holder, running state, waiting messages and approvals of a session."""
+    return (yield from run_blocking(partial(_state, services, session_id)))
+
+
+def _state(services: Services, session_id: str) -> dict[str, Any]:
+    store = services.store
+    info, holder = store.info(session_id), store.holder(session_id)
+    active = services.active.get(session_id)
+    elsewhere = holder is not None and holder.owner != services.owner
+    return {
+        "info": info.to_dict(),
+        "holder": None if holder is None else holder.to_dict(),
+        "running": "here" if active is not None and active.is_run else "elsewhere" if elsewhere else None,
+        "queued": [one.to_dict() for one in store.inputs(session_id)],
+        "approvals": [one.to_dict() for one in store.approvals(session_id, undecided=True)],
+        "last_event": services.last_event(session_id),
+    }
+
+
+def agents(services: Services) -> list[dict[str, Any]]:
+    """Return the declared agents."""
+    default = services.config.get("default_agent")
+    registries = services.runtime.registries
+    return [
+        {
+            "id": agent_id,
+            "description": spec.description,
+            "model": spec.model,
+            "plugins": list(spec.plugin_ids),
+            "delegates": list(spec.delegates),
+            "default": agent_id == default or len(registries.agents) == 1,
+        }
+        for agent_id, spec in registries.agents.items()
+    ]
+
+
+def models(services: Services) -> list[dict[str, Any]]:
+    """Return the declared models."""
+    registries = services.runtime.registries
+    return [
+        {
+            "id": model_id,
+            "provider": spec.provider,
+            "model": spec.model,
+            "context_window": spec.context_window,
+            "agents": [name for name, agent in registries.agents.items() if agent.model == model_id],
+        }
+        for model_id, spec in registries.models.items()
+    ]
+
+
+# Files of a session
+
+
+def assets(services: Services, session_id: str) -> Flow[list[dict[str, Any]]]:
+    """Return the files of a session."""
+    yield from run_blocking(partial(services.store.info, session_id))
+    if services.assets is None:
+        return []
+    found = yield from run_blocking(partial(services.assets.list, session_id))
+    return [one.to_dict() for one in found]
+
+
+def add_asset(
+    services: Services, session_id: str, data: bytes | BinaryIO, name: str, media_type: str | None
+) -> Flow[dict[str, Any]]:
+    """Keep a file for a session."""
+    store = _assets(services)
+    yield from run_blocking(partial(services.store.info, session_id))
+    asset = yield from run_blocking(partial(store.put, session_id, data, name=name, media_type=media_type))
+    about = asset.to_dict()
+    yield from run_blocking(
+        partial(
+            journal.record,
+            services,
+            session_id,
+            lambda: None,
+            lambda _nothing: {"type": "asset_added", "asset": about},
+        )
+    )
+    return about
+
+
+def read_asset(services: Services, session_id: str, asset_id: str) -> Flow[tuple[dict[str, Any], bytes]]:
+    """Return what is known of a file, and its content."""
+    store = _assets(services)
+    asset = yield from run_blocking(partial(store.get, asset_id, session_id=session_id))
+    return asset.to_dict(), (yield from run_blocking(partial(store.read, asset_id)))
+
+
+def remove_asset(services: Services, session_id: str, asset_id: str) -> Flow[bool]:
+    """Take a file from a session."""
+    remove = partial(_assets(services).remove, session_id, asset_id)
+    removed = yield from run_blocking(remove)
+    if removed:
+        event: Any = {"type": "asset_removed", "asset_id": asset_id}
+        tell = partial(journal.record, services, session_id, lambda: None, lambda _nothing: event)
+        yield from run_blocking(tell)
+    return removed
+
+
+def _assets(services: Services) -> AssetStore:
+    if services.assets is None:
+        raise ArgumentError(
+            "the application has no place for files: give assets=, a folder, when you make it"
+        )
+    return services.assets
+
+
+# What plugins show
+
+
+def ui_schema(services: Services, session_id: str | None) -> Flow[list[dict[str, Any]]]:
+    """Return the elements of application plugins and, for a session, of its agent's plugins."""
+    own = yield from run_blocking(partial(services.plugins.ui_elements, services.config))
+    if session_id is None:
+        return own
+    return [
+        *own,
+        *(yield from _of_core(services, session_id, lambda core, config: core.get_ui_schema(config))),
+    ]
+
+
+def completions(services: Services, session_id: str, text: str) -> Flow[list[dict[str, Any]]]:
+    """Return suggestions for what a person is typing."""
+    return (
+        yield from _of_core(services, session_id, lambda core, config: core.get_completions(config, text))
+    )
+
+
+def apply_completion(
+    services: Services, session_id: str, text: str, completion: Mapping[str, Any]
+) -> Flow[str]:
+    """Return the text to insert for an accepted suggestion."""
+    accepted = dict(completion)
+    return (
+        yield from _of_core(
+            services,
+            session_id,
+            lambda core, config: core.apply_feature_completion(config, text, accepted),
+        )
+    )
+
+
+def config_schema(services: Services, session_id: str) -> Flow[list[dict[str, Any]]]:
+    """Return the settings that the plugins of a session's agent read."""
+    return (yield from _of_core(services, session_id, lambda core, _config: core.get_config_schema()))
+
+
+def _of_core(
+    services: Services, session_id: str, question: Callable[[AgentCore, dict[str, Any]], R]
+) -> Flow[R]:
+    """Ask the core of a session's agent; plugins may be slow to answer."""
+
+    def work() -> R:
+        return question(*core_of(services, services.read(session_id).session))
+
+    return (yield from run_blocking(work))

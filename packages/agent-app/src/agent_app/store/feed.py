@@ -1,0 +1,59 @@
+"""The feed: the events of all sessions, and those of none, in one order that every reader sees alike.
+
+A position is given while its transaction is under way, and transactions do not end in the order in which they
+began. A reader who has seen position 7 must never miss a 6 that comes later. SQLite has one writer at a time,
+so there positions simply rise. PostgreSQL has many: there a position begins with the number of a transaction,
+and nothing is read of transactions that began after the oldest one that is still under way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_app.store.records import decode_stored as decode, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from agent_app.store.database import Database, Transaction
+
+
+def add(database: Database, transaction: Transaction, session_id: str, first: int) -> None:
+    """Give the events of a session's log their positions, from number *first* on; they must be written."""
+    transaction.run(
+        f"INSERT INTO feed (position, session, seq) SELECT {database.next_position} + seq - ?, session, seq "
+        "FROM events WHERE session = ? AND seq >= ?",
+        first, session_id, first,
+    )  # fmt: skip
+
+
+def add_own(database: Database, transaction: Transaction, events: Sequence[Mapping[str, Any]]) -> None:
+    """Write events that belong to no session's log."""
+    for event in events:
+        sql = f"INSERT INTO feed (position, body) SELECT {database.next_position}, ?"
+        transaction.run(sql, encode(dict(event)))
+
+
+def read(database: Database, transaction: Transaction, after: int, limit: int) -> list[dict[str, Any]]:
+    """Return the events behind a position, each with its `cursor`, its `session_id` and its `seq` there."""
+    rows = transaction.rows(
+        "SELECT f.position, f.session, f.seq, coalesce(f.body, e.body) FROM feed f "
+        "LEFT JOIN events e ON e.session = f.session AND e.seq = f.seq "
+        "WHERE f.position > ? AND f.position < ? ORDER BY f.position LIMIT ?",
+        after, database.settled(transaction), limit,
+    )  # fmt: skip
+    return [_event(*row) for row in rows]
+
+
+def _event(position: int, session_id: str | None, seq: int | None, body: bytes) -> dict[str, Any]:
+    event: dict[str, Any] = {**decode(body), "cursor": str(position)}
+    if session_id is not None:
+        event |= {"session_id": session_id, "seq": seq}
+    return event
+
+
+def end(database: Database, transaction: Transaction) -> int:
+    """Return the position of the last event that can be read now; 0 if there is none."""
+    sql = "SELECT max(position) FROM feed WHERE position < ?"
+    last: int | None = transaction.rows(sql, database.settled(transaction))[0][0]
+    return last or 0
