@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_core.frozen import freeze
-from agent_testing import anthropic_reply, json_reply
-from anthropic_provider.request import compose, places
+from agent_provider_kit import RequestRefused
+from agent_testing import anthropic_reply, error_reply, json_reply
+from anthropic_provider.request import compose, places, takes_system_role
 
 if TYPE_CHECKING:
     from agent_testing import Talk
@@ -36,13 +37,65 @@ def system(content: Any) -> dict[str, Any]:
     return {"role": "system", "content": content}
 
 
-def test_system_messages_are_lifted_from_wherever_they_stand() -> None:
-    items = [user("Hi"), system("Be brief."), assistant("Hello"), system([text("Be kind.")]), user("Bye")]
-
-    sent = compose(items)
+def test_system_messages_at_the_beginning_are_the_system_prompt() -> None:
+    sent = compose([system("Be brief."), system([text("Be kind.")]), user("Hi")])
 
     assert sent.system == [text("Be brief."), text("Be kind.")]
-    assert [message["role"] for message in sent.messages] == ["user", "assistant", "user"]
+    assert sent.messages == [user("Hi")]
+
+
+def test_a_later_system_message_stays_where_it_is() -> None:
+    items = [user("Hi"), system("Be brief."), assistant("Hello"), system([text("Be kind.")]), user("Bye")]
+
+    older, newer = compose(items), compose(items, system_role=True)
+
+    assert older.system is None and newer.system is None
+    marked = [text("<system>\nBe brief.\n</system>"), text("<system>\nBe kind.\n</system>")]
+    assert older.messages == [user(text("Hi"), marked[0]), assistant("Hello"), user(marked[1], text("Bye"))]
+    assert newer.messages == [*items[:3], user(marked[1], text("Bye"))]
+
+
+@pytest.mark.parametrize(
+    ("model", "takes"),
+    [
+        ("claude-opus-4-8", True),
+        ("claude-opus-4-8-20260528", True),
+        ("claude-sonnet-5-5", True),
+        ("claude-opus-4-1-20250805", False),
+        ("claude-haiku-4-5-20251001", False),
+        ("claude-3-7-sonnet-20250219", False),
+        (None, False),
+    ],
+)
+def test_which_models_take_system_messages_later_on(model: Any, takes: bool) -> None:
+    assert takes_system_role(model) is takes
+
+
+def test_a_server_that_does_not_take_the_role_gets_the_words(talk: Talk) -> None:
+    talk.add("user", "Hi").add("system", "Be brief.")
+    complaint = error_reply(400, 'messages.1.role: Input should be "user" or "assistant", not "system"')
+
+    talk.call(complaint, anthropic_reply("Hello"), model="claude-opus-4-8")
+
+    first, second = (request.json["messages"] for request in talk.server.requests)
+    assert first[1] == {"role": "system", "content": "Be brief."}
+    assert second == [user(text("Hi"), text("<system>\nBe brief.\n</system>"))]
+
+
+@pytest.mark.parametrize("items", [[("system", "Write a poem.")], [("system", "Be brief."), ("user", "")]])
+def test_instructions_alone_are_answered(talk: Talk, items: list[tuple[Any, str]]) -> None:
+    for role, content in items:
+        talk.add(role, content)
+    talk.call(anthropic_reply("Roses are red."))
+
+    assert talk.sent["system"] == items[0][1]
+    assert talk.sent["messages"] == [{"role": "user", "content": "(The conversation begins here.)"}]
+
+
+def test_without_any_message_nothing_is_sent(talk: Talk) -> None:
+    with pytest.raises(RequestRefused, match="there is no message to send"):
+        talk.call(anthropic_reply("Hello"))
+    assert not talk.server.requests
 
 
 def test_one_system_message_is_sent_as_the_text_that_it_is() -> None:
@@ -52,7 +105,7 @@ def test_one_system_message_is_sent_as_the_text_that_it_is() -> None:
 
 
 def test_items_of_one_role_become_one_message() -> None:
-    sent = compose([user("One"), system("Be brief."), user(text("Two"), text("Three")), assistant("Four")])
+    sent = compose([user("One"), user(text("Two"), text("Three")), assistant("Four")])
 
     assert sent.messages == [user(text("One"), text("Two"), text("Three")), assistant("Four")]
 
@@ -113,7 +166,7 @@ def test_every_block_that_is_sent_can_be_found_again() -> None:
     sent = compose(items).messages
     located = places(items)
 
-    assert located == [[], [(0, 1)], [(3, 1), (1, 0), (3, 0)], [(4, 1)]]
+    assert located == [[], [(0, 1)], [(3, 1), (1, 0), (2, 0), (3, 0)], [(4, 1)]]
     assert [len(message["content"]) for message in sent[1:]] == [len(places) for places in located[1:]]
 
 

@@ -44,6 +44,22 @@ def test_system_messages_become_the_system_instruction(talk: Talk) -> None:
     assert [item["role"] for item in talk.native] == ["system", "user", "system", "model"]
 
 
+@pytest.mark.parametrize("items", [[("system", "Write a poem.")], [("system", "Be brief."), ("user", "")]])
+def test_instructions_alone_are_answered(talk: Talk, items: list[tuple[Any, str]]) -> None:
+    for role, content in items:
+        talk.add(role, content)
+    talk.call(gemini_reply("Roses are red."))
+
+    assert talk.sent["systemInstruction"] == {"parts": [{"text": items[0][1]}]}
+    assert talk.sent["contents"] == [user("(The conversation begins here.)")]
+
+
+def test_without_any_message_nothing_is_sent(talk: Talk) -> None:
+    with pytest.raises(RequestRefused, match="there is no message to send"):
+        talk.call(gemini_reply("Hello"))
+    assert not talk.server.requests
+
+
 def test_consecutive_items_of_one_role_become_one_content() -> None:
     assert sent(user("a"), user("b"), model("c"), model("d"), user("e")) == [
         user("a", "b"),

@@ -47,6 +47,11 @@ class Exchange(NamedTuple):
         """The host, and the port where it is not the usual one."""
         return urlsplit(self.url).netloc.rpartition("@")[2] or self.url
 
+    @property
+    def server(self) -> str:
+        """The host alone: two ports of one machine count as one server."""
+        return urlsplit(self.url).hostname or self.host
+
     def redact(self, text: str) -> str:
         """Return *text* with everything masked that is secret in this exchange."""
         return redact(text, [self.key.value, *self.other_secrets])

@@ -264,6 +264,7 @@ class TestWhatElseIsKept:
             "ending": "complete",
             "usage": {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7},
             "response_fields": {"citations": ["https://a.test"]},
+            "server": "chat.test",
         }
 
     def test_probabilities_are_collected(self) -> None:
@@ -337,7 +338,7 @@ class TestEnding:
         reply, _ = stream(delta(content="Hi"))
 
         assert not reply.ended()
-        assert item(reply) == {"role": "assistant", "content": "Hi", "_metadata": {}}
+        assert item(reply) == {"role": "assistant", "content": "Hi", "_metadata": {"usage_missing": True}}
 
     def test_an_answer_that_says_nothing_may_end(self) -> None:
         reply, _ = stream(delta(role="assistant", content=""), delta("stop"))

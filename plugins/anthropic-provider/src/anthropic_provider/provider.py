@@ -8,10 +8,16 @@ from agent_provider_kit import Config, Dicts, HttpProvider, JsonObject, RequestR
 from anthropic_provider.events import StreamEvent, decode_event
 from anthropic_provider.messages import to_item, to_messages
 from anthropic_provider.options import SETTINGS, options, tool_options
-from anthropic_provider.refusals import is_about_thinking, refused_blocks, wants_the_error, without_blocks
+from anthropic_provider.refusals import (
+    is_about_system_role,
+    is_about_thinking,
+    refused_blocks,
+    wants_the_error,
+    without_blocks,
+)
 from anthropic_provider.repair import repair_items, validate_items
 from anthropic_provider.reply import MessageReply
-from anthropic_provider.request import compose, with_marks
+from anthropic_provider.request import compose, takes_system_role, with_marks
 
 if TYPE_CHECKING:
     from agent_provider_kit import ApiKey, Exchange, HttpResponse, SseEvent
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
 
 DROPPED_THINKING = "dropped_thinking"
 """The key under which a session's metadata and a request's state report thinking that was left out."""
+_NO_SYSTEM_ROLE = "anthropic.no_system_role"
 _TAGS = {
     "image_input": "vision",
     "pdf_input": "files",
@@ -69,7 +76,7 @@ class AnthropicProvider(HttpProvider):
 
     def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> JsonObject:
         config = state["config"]
-        system, messages = compose(native_messages)
+        system, messages = compose(native_messages, system_role=self._system_role(state))
         body: JsonObject = {"model": config.get("model"), **options(config)}
         if system is not None:
             body["system"] = system
@@ -93,20 +100,29 @@ class AnthropicProvider(HttpProvider):
     async def _send(
         self, native_messages: Dicts, state: State, exchange: Exchange, *, stream: bool
     ) -> HttpResponse:
-        """Send a request, once more without the thinking that the API does not take back."""
+        """Send a request, once more without what the API refuses of earlier turns."""
+        if not native_messages:
+            raise RequestRefused(exchange, "there is no message to send; nothing was sent")
         try:
             return await super()._send(native_messages, state, exchange, stream=stream)
         except RequestRefused as refusal:
             complaint = refusal.provider_message
+            system_role = self._system_role(state)
+            if system_role and is_about_system_role(complaint):
+                state[_NO_SYSTEM_ROLE] = True
+                return await self._send(native_messages, state, exchange, stream=stream)
             if not is_about_thinking(complaint) or wants_the_error(state["config"]):
                 raise
-            refused = refused_blocks(native_messages, complaint)
+            refused = refused_blocks(native_messages, complaint, system_role=system_role)
             if not refused:
                 raise
         lighter = without_blocks(native_messages, refused, complaint)
         response = await super()._send(lighter, state, exchange, stream=stream)
         self._report_dropped(state, refused, complaint)
         return response
+
+    def _system_role(self, state: State) -> bool:
+        return not state.get(_NO_SYSTEM_ROLE) and takes_system_role(state["config"].get("model"))
 
     def _report_dropped(self, state: State, refused: list[tuple[int, int]], complaint: str) -> None:
         state[DROPPED_THINKING] = (refused, complaint)

@@ -35,6 +35,11 @@ def is_about_thinking(complaint: str) -> bool:
     return any(refusal.search(complaint) for refusal in _REFUSALS)
 
 
+def is_about_system_role(complaint: str) -> bool:
+    """Whether the API refused a system message in the middle of a conversation."""
+    return re.search(r"\brole\b.*\bsystem\b|\bsystem\b.*\brole\b", complaint, re.IGNORECASE) is not None
+
+
 def wants_the_error(config: Config) -> bool:
     """Whether the configuration asks for an error when a prefix has changed; else the thinking is dropped."""
     thinking = config.get("thinking")
@@ -42,14 +47,14 @@ def wants_the_error(config: Config) -> bool:
     return isinstance(binding, Mapping) and binding.get("prefix_mismatch_behavior") == "error"
 
 
-def refused_blocks(items: Dicts, complaint: str) -> list[Place]:
+def refused_blocks(items: Dicts, complaint: str, *, system_role: bool = False) -> list[Place]:
     """Return the places of the thinking blocks to do without.
 
     From the block that the API named on; if it named none, those before the last user turn, or all
     if there are none before it.
     """
     thinking = _thinking_in(items)
-    named = _named_place(items, complaint)
+    named = _named_place(items, complaint, system_role=system_role)
     if named is not None:
         return [place for place in thinking if place >= named]
     turn = _last_user_turn(items)
@@ -76,12 +81,12 @@ def _thinking_in(items: Dicts) -> list[Place]:
     ]
 
 
-def _named_place(items: Dicts, complaint: str) -> Place | None:
+def _named_place(items: Dicts, complaint: str, *, system_role: bool) -> Place | None:
     found = _NAMED.search(complaint)
     if found is None:
         return None
     try:
-        return places(items)[int(found[1])][int(found[2])]
+        return places(items, system_role=system_role)[int(found[1])][int(found[2])]
     except IndexError:
         return None
 

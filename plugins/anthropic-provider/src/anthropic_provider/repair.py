@@ -97,11 +97,14 @@ def _aside(index: int, item: JsonObject, bad: set[int], report: list[str]) -> Js
 
 
 def _open_turn(items: Dicts) -> int:
-    """Return from which item on a server's call may still get its result: nobody has spoken since."""
+    """Return from which item on a server's call may still get its result: nobody has spoken since.
+
+    A system message counts, too: where it stands, it is sent in a user's turn.
+    """
     spoken = (
         index
         for index, item in enumerate(items)
-        if item.get("role") == "user"
+        if item.get("role") in ("user", "system")
         and says_something(item)
         and any(not is_result(block) for block in blocks_of(item))
     )
@@ -126,7 +129,10 @@ class _Pairing:
         """Return the items with every call answered once, right behind it."""
         for index, item in enumerate(self._items):
             role = item.get("role")
-            if role == "system" or not says_something(item):
+            if not says_something(item):
+                self._out.append(item)
+            elif role == "system":
+                self._answers = True  # in the middle of a conversation it is sent as a turn
                 self._out.append(item)
             elif role == "assistant":
                 self._take_calls(index, item)
@@ -252,7 +258,7 @@ def is_sound(items: Dicts) -> bool:
     answering = False
     for item in items:
         role, content = item.get("role"), item.get("content")
-        if role == "user":
+        if role in ("user", "system"):
             answering = True
         elif role == "assistant":
             if answering and waiting:

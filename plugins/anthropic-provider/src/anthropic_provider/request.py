@@ -2,10 +2,16 @@
 
 Items stay as they are, one per message, so that edits of messages find theirs. Only here, on the way out,
 consecutive items of one role become one message.
+
+System messages with which a conversation begins are the system prompt. Later ones stay where they are: newer
+models take the role `system` there, if it stands between a user's turn and the model's; others read them as
+marked text in the user's turn.
 """
 
 from __future__ import annotations
 
+import re
+from itertools import takewhile, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_provider_kit import Dicts, JsonObject
@@ -28,13 +34,19 @@ Place = tuple[int, int]
 """A block's place: the number of its item, and its own number in that item."""
 
 _OPENING = {"role": "user", "content": "(The conversation continues here.)"}
+_BEGINNING = {"role": "user", "content": "(The conversation begins here.)"}
+_TAKES_SYSTEM_ROLE = re.compile(r"claude-(?:opus-4-[89]|[a-z]+-5-[5-9]|[a-z]+-(?:[6-9]|\d\d)(?:$|[-@:]))")
 
-
-Run = list[int]
-"""The numbers of consecutive items of one role, which together are one message."""
 Body = JsonObject
 _MOST_MARKS = 4
 _MARK = "cache_control"
+
+
+class Run(NamedTuple):
+    """The numbers of consecutive items that together are one message, and the role of that message."""
+
+    role: str
+    indices: list[int]
 
 
 class Outgoing(NamedTuple):
@@ -44,47 +56,76 @@ class Outgoing(NamedTuple):
     messages: Dicts
 
 
-def compose(items: Dicts) -> Outgoing:
-    """Return the items as the API takes them."""
-    runs = gather(items)
+def takes_system_role(model: Any) -> bool:
+    """Whether a model takes system messages in the middle of a conversation.
+
+    See https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages.
+    """
+    return _TAKES_SYSTEM_ROLE.search(str(model)) is not None
+
+
+def compose(items: Dicts, *, system_role: bool = False) -> Outgoing:
+    """Return the items as the API takes them.
+
+    Args:
+        items: The native history.
+        system_role: Whether the model takes system messages in the middle of a conversation.
+    """
+    runs = gather(items, system_role=system_role)
     messages = [_message(items, run) for run in runs]
-    return Outgoing(_system(items), [_OPENING, *messages] if _needs_opening(items, runs) else messages)
+    if _needs_opening(runs):
+        messages = [_OPENING, *messages]
+    return Outgoing(_system(items), messages or ([_BEGINNING] if items else []))
 
 
-def places(items: Dicts) -> list[list[Place]]:
+def places(items: Dicts, *, system_role: bool = False) -> list[list[Place]]:
     """Return for each message that is sent, and each of its blocks, where the block stands in the items."""
-    runs = gather(items)
+    runs = gather(items, system_role=system_role)
     located = [[place for place, _block in _blocks(items, run)] for run in runs]
-    return [[], *located] if _needs_opening(items, runs) else located
+    return [[], *located] if _needs_opening(runs) else located
 
 
-def gather(items: Dicts) -> list[Run]:
+def gather(items: Dicts, *, system_role: bool) -> list[Run]:
     """Return the items that are sent, those of one role together."""
     runs: list[Run] = []
-    current = None
     for index, item in enumerate(items):
-        role = item.get("role")
-        if role == "system" or not says_something(item):
+        role = str(item.get("role"))
+        if not says_something(item) or (role == "system" and not runs):
             continue
-        if role == current:
-            runs[-1].append(index)
+        if runs and runs[-1].role == role:
+            runs[-1].indices.append(index)
         else:
-            runs.append([index])
-            current = role
-    return runs
+            runs.append(Run(role, [index]))
+    return _settled(runs, system_role=system_role) if any(run.role == "system" for run in runs) else runs
 
 
-def _needs_opening(items: Dicts, runs: list[Run]) -> bool:
-    return bool(runs) and items[runs[0][0]].get("role") == "assistant"
+def _settled(runs: list[Run], *, system_role: bool) -> list[Run]:
+    """Leave the role `system` where the API takes it; other system messages join the user's turns."""
+    settled: list[Run] = []
+    for run, following in zip_longest(runs, runs[1:]):
+        role = run.role
+        if role == "system":
+            between = bool(settled) and settled[-1].role == "user" and (following or run).role != "user"
+            role = "system" if system_role and between else "user"
+        if settled and settled[-1].role == role:
+            settled[-1].indices.extend(run.indices)
+        else:
+            settled.append(Run(role, list(run.indices)))
+    return settled
+
+
+def _needs_opening(runs: list[Run]) -> bool:
+    return bool(runs) and runs[0].role == "assistant"
 
 
 def _message(items: Dicts, run: Run) -> JsonObject:
-    first = items[run[0]]
+    first = items[run.indices[0]]
     message = {key: first[key] for key in first if key != METADATA} if METADATA in first else first
     content = first["content"]
-    if len(run) == 1 and (isinstance(content, str) or _is_sendable(content)):
+    alone = len(run.indices) == 1 and first.get("role") == run.role
+    if alone and (isinstance(content, str) or _is_sendable(content)):
         return message
-    return {**message, "content": [block for _place, block in _blocks(items, run)]}
+    return {**message, "role": run.role, "content": [block for _place, block in _blocks(items, run)]}
 
 
 def _is_sendable(blocks: Blocks) -> bool:
@@ -103,7 +144,9 @@ def _is_sendable(blocks: Blocks) -> bool:
 
 def _blocks(items: Dicts, run: Run) -> list[tuple[Place, Block]]:
     found = [
-        ((index, number), block) for index in run for number, block in _sendable(blocks_of(items[index]))
+        ((index, number), _instruction(block) if run.role != items[index].get("role") else block)
+        for index in run.indices
+        for number, block in _sendable(blocks_of(items[index]))
     ]
     return sorted(found, key=lambda pair: not is_result(pair[1]))
 
@@ -118,8 +161,14 @@ def _sendable(blocks: Blocks) -> list[tuple[int, Block]]:
     ]
 
 
+def _instruction(block: Block) -> Block:
+    """Mark a system message that stands in a user's turn."""
+    return {**block, "text": f"<system>\n{block['text']}\n</system>"} if is_text(block) else block
+
+
 def _system(items: Dicts) -> str | Blocks | None:
-    system = [item for item in items if item.get("role") == "system" and says_something(item)]
+    spoken = (item for item in items if says_something(item))
+    system = list(takewhile(lambda item: item.get("role") == "system", spoken))
     if len(system) == 1 and isinstance(system[0]["content"], str):
         return str(system[0]["content"])
     return [block for item in system for _number, block in _sendable(blocks_of(item))] or None

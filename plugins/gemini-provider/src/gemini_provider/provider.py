@@ -102,6 +102,8 @@ class GeminiProvider(HttpProvider):
         self, native_messages: Dicts, state: State, exchange: Exchange, *, stream: bool
     ) -> HttpResponse:
         """Send a request, once more without the signatures that the API does not take back."""
+        if not native_messages:
+            raise RequestRefused(exchange, "there is no message to send; nothing was sent")
         try:
             return await super()._send(native_messages, state, exchange, stream=stream)
         except RequestRefused as refusal:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from agent_provider_kit import Dicts, JsonObject
 
 _OPENING = {"role": "user", "parts": [{"text": "(The conversation continues here.)"}]}
+_BEGINNING = {"role": "user", "parts": [{"text": "(The conversation begins here.)"}]}
 _MODEL, _RESULTS, _PERSON = "model", "results", "person"
 _AT_THE_END = maxsize
 SENTINEL = "skip_thought_signature_validator"
@@ -60,7 +61,7 @@ def compose(items: Dicts, *, sentinels: bool) -> Outgoing:
     for item in items:
         if item.get("role") != "system":
             contents.take(item, _speaking(item))
-    sent = contents.all()
+    sent = contents.all() or ([_BEGINNING] if items else [])
     return Outgoing({"parts": system} if system else None, with_sentinels(sent) if sentinels else sent)
 
 

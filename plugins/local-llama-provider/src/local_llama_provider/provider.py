@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 DEMO_MODEL = "smollm2-135m-instruct"
 _EXCHANGE = Exchange("local_llama", "stream_api", "local://this-process", ApiKey("", "nowhere"))
-_MEANINGLESS = frozenset({"response_id", "response_fields"})
+_MEANINGLESS = frozenset({"response_id", "response_fields", "server"})
 _SYSTEM = "You are a helpful assistant. Answer briefly, in the language of the question."
 _DEFAULTS = {"temperature": 0.0, "repeat_penalty": 1.05, "max_tokens": 256}
 _SAMPLING = (

@@ -9,26 +9,32 @@ from agent_provider_kit import (
     Dicts,
     HttpProvider,
     JsonObject,
+    RequestRefused,
     State,
-    encoded,
     read_effort,
     read_output_schema,
     read_tool_choice,
 )
 from agent_provider_kit.chat import (
-    REASONING_FIELDS,
+    THOUGHTS,
     ChatReply,
     Chunk,
+    compose_encoded,
     decode_chunk,
+    refused_fields,
+    remember_refused,
     repair_items,
     to_item,
     to_message,
     validate_items,
-    without_internal,
 )
 
 if TYPE_CHECKING:
-    from agent_provider_kit import ApiKey, Exchange, SseEvent, ToolChoice
+    from agent_provider_kit import ApiKey, Exchange, HttpResponse, SseEvent, ToolChoice
+
+DROPPED_FIELDS = "dropped_fields"
+"""The key under which a session's metadata reports fields of earlier answers that the server refused."""
+_REFUSED = "openai_compatible.refused_fields"
 
 
 _BODY_SETTINGS: dict[str, JsonObject] = {
@@ -45,6 +51,9 @@ _BODY_SETTINGS: dict[str, JsonObject] = {
     "service_tier": {"type": "string"},
     "prompt_cache_key": {"type": "string"},
     "user": {"type": "string"},
+    "modalities": {"type": "array", "description": 'What to answer with: ["text", "audio"] for speech.'},
+    "audio": {"type": "object", "description": "The voice and the format of a spoken answer."},
+    "n": {"type": "integer", "description": "How many answers to give; the first is the message."},
 }
 
 
@@ -89,9 +98,7 @@ class OpenAICompatibleProvider(HttpProvider):
 
     def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> JsonObject:
         config = state["config"]
-        form = "with reasoning" if config.get("send_reasoning", True) else "without reasoning"
-        sent = without_internal if config.get("send_reasoning", True) else without_reasoning
-        body: JsonObject = {"messages": encoded(native_messages, state.get("memory"), form, sent)}
+        body: JsonObject = {"messages": self._sent(native_messages, state)}
         body |= {key: config[key] for key in ("model", *_BODY_SETTINGS) if config.get(key) is not None}
         body = {**_answer_fields(config, state["tools"]), **body}
         if state["tools"]:
@@ -103,15 +110,49 @@ class OpenAICompatibleProvider(HttpProvider):
         return body
 
     def new_reply(self, state: State, exchange: Exchange) -> ChatReply:
-        return ChatReply(exchange)
+        audio = (state.get("config") or {}).get("audio") or {}
+        return ChatReply(exchange, audio_format=audio.get("format"))
 
     def decode(self, event: SseEvent) -> Chunk | None:
         return decode_chunk(event.data)
 
+    def finalize(self, native_messages: Dicts, state: State) -> tuple[Dicts, Dicts, State]:
+        """Return the reply's items; fields that the server refused are not sent to it any more."""
+        if state.get(_REFUSED):
+            native_messages, _places = remember_refused(native_messages, state[_REFUSED])
+        return super().finalize(native_messages, state)
 
-def without_reasoning(item: JsonObject) -> JsonObject:
-    """Return an item as it is sent to a server that does not want earlier reasoning back."""
-    return {key: value for key, value in without_internal(item).items() if key not in REASONING_FIELDS}
+    def _sent(self, native_messages: Dicts, state: State) -> object:
+        config = state["config"]
+        server = self._exchange(config, "request_body").server
+        left_out = {*(state.get(_REFUSED) or ()), *(() if config.get("send_reasoning", True) else THOUGHTS)}
+        return compose_encoded(native_messages, server, left_out, state.get("memory"))
+
+    async def _send(
+        self, native_messages: Dicts, state: State, exchange: Exchange, *, stream: bool
+    ) -> HttpResponse:
+        """Send a request; again without fields of earlier answers that the server complains about."""
+        complaints: list[str] = []
+        while True:
+            before: frozenset[str] = state.get(_REFUSED) or frozenset()
+            try:
+                response = await super()._send(native_messages, state, exchange, stream=stream)
+            except RequestRefused as refusal:
+                complaints.append(refusal.provider_message)
+                more = refused_fields(native_messages, exchange.server, complaints[-1], before)
+                if not more:
+                    raise
+                state[_REFUSED] = before | more
+            else:
+                if before:
+                    self._report(native_messages, state, complaints)
+                return response
+
+    def _report(self, native_messages: Dicts, state: State, complaints: list[str]) -> None:
+        _items, places = remember_refused(native_messages, state[_REFUSED])
+        report = {"reason": complaints[-1], "fields": sorted(state[_REFUSED]), "native_indices": places}
+        patch = state.get("session_metadata_patch") or {}
+        state["session_metadata_patch"] = {**patch, DROPPED_FIELDS: report}
 
 
 def _answer_fields(config: Config, tools: Dicts) -> JsonObject:

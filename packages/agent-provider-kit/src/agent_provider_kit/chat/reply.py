@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING, Any
 
 from agent_provider_kit.chat.chunks import (
@@ -13,7 +14,7 @@ from agent_provider_kit.chat.chunks import (
     read_usage,
     usage_in,
 )
-from agent_provider_kit.chat.messages import REASONING_FIELDS, text_of, thinking_of
+from agent_provider_kit.chat.messages import REASONING_FIELDS, own_fields, text_of, thinking_of
 from agent_provider_kit.chat.tool_calls import ToolCallPieces, has_input, shown, split_usable
 from agent_provider_kit.error_replies import failure_in_reply
 from agent_provider_kit.failures import StreamCutOff, StreamMalformed
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _WHOLE = frozenset({"id", "type", "role", "name", "format", "index"})  # sent whole, however often
 _TEXTS = frozenset({"refusal", *REASONING_FIELDS})
-_MERGED_BY_HAND = frozenset({"role", "content", "tool_calls"})
+_MERGED_BY_HAND = frozenset({"role", "content", "tool_calls", "audio"})
 _ABOUT_ANSWER = {"id": "response_id", "model": "model", "service_tier": "service_tier"}
 _OF_THE_CHUNK = frozenset({"object", "created", "choices", "usage", "error", "obfuscation", *_ABOUT_ANSWER})
 _CUT_SHORT = (None, "length", "filtered")
@@ -105,15 +106,57 @@ def _shown(part: JsonObject) -> JsonObject | None:
     return {"role": "assistant", "content": "", "reasoning": thought} if thought else None
 
 
+class AudioPieces:
+    """Collects a spoken answer: each piece of its sound is encoded by itself."""
+
+    def __init__(self) -> None:
+        self._fields: JsonObject = {}
+        self._sound: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._fields or self._sound)
+
+    def add(self, piece: JsonObject) -> Dicts:
+        """Take a piece and return what it shows: words as they are said, and the sound as a part."""
+        merge(self._fields, {key: value for key, value in piece.items() if key != "data"})
+        shown: Dicts = []
+        if isinstance(said := piece.get("transcript"), str) and said:
+            shown.append({"role": "assistant", "content": said})
+        if isinstance(sound := piece.get("data"), str) and sound:
+            self._sound.append(sound)
+            shown.append({"role": "assistant", "content": "", "part": {"type": "audio", "data": sound}})
+        return shown
+
+    def whole(self) -> JsonObject:
+        """Return the answer in one piece."""
+        if not self._sound:
+            return self._fields
+        try:
+            sound = b64encode(b"".join(map(b64decode, self._sound))).decode()
+        except ValueError:
+            sound = "".join(self._sound)
+        return {**self._fields, "data": sound}
+
+
 class ChatReply:
     """Collects the pieces of an answer and makes the assistant's message of them.
 
+    Where several answers to one question were asked for (`n`), the first is the message; the others are
+    kept in its `_metadata`.
+
     Attributes:
         progress: Rises with every piece that brings something.
+
+    Args:
+        exchange: With whom we talk.
+        audio_format: The form in which sound was asked for.
     """
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, *, audio_format: str | None = None) -> None:
         self.progress = 0
+        self._audio = AudioPieces()
+        self._audio_format = audio_format
+        self._others: dict[int, ChatReply] = {}
         self._exchange = exchange
         self._content = ContentPieces()
         self._add_text = self._content.add_text
@@ -163,6 +206,9 @@ class ChatReply:
             item["refusal"] = "".join(self._refusal)
         if calls:
             item["tool_calls"] = calls
+        if self._audio:
+            spoken_as = {"format": self._audio_format} if self._audio_format else {}
+            item["audio"] = {**spoken_as, **self._audio.whole()}
         about = {
             **self._about,
             "finish_reason": self._finish,
@@ -170,8 +216,21 @@ class ChatReply:
             "logprobs": self._logprobs or None,
             "response_fields": self._fields or None,
             "incomplete_tool_calls": cut_off or None,
+            "other_choices": self._other_choices() or None,
+            # The counts come last, so a stream that breaks off takes them along: it was not for nothing.
+            "usage_missing": True if "usage" not in self._about and not self._done else None,
         }
-        return [{**item, **self._extra, "_metadata": {k: v for k, v in about.items() if v is not None}}]
+        item |= self._extra
+        if own_fields(item):
+            about["server"] = self._exchange.server
+        return [{**item, "_metadata": {k: v for k, v in about.items() if v is not None}}]
+
+    def _other_choices(self) -> Dicts:
+        """Return the other answers; the counts of tokens are those of all together."""
+        made = [item for _number, other in sorted(self._others.items()) for item in other.items()]
+        for item in made:
+            item["_metadata"].pop("usage_missing", None)
+        return made
 
     def _as_delta(self, choice: Any) -> JsonObject:
         """Return a whole choice as if it were the only piece of itself."""
@@ -191,9 +250,19 @@ class ChatReply:
         self._remember(chunk)
         partials: Dicts = []
         for choice in self._list(chunk.get("choices")):
-            if not self._object(choice).get("index"):  # others are answers to the same question
+            number = self._object(choice).get("index")
+            if not number:
                 partials += self._add_choice(choice)
+            elif isinstance(number, int):
+                self._add_other(number, choice)
         return partials
+
+    def _add_other(self, number: int, choice: JsonObject) -> None:
+        """Take a piece of another answer to the same question, which is kept but not shown."""
+        other = self._others.setdefault(number, ChatReply(self._exchange, audio_format=self._audio_format))
+        before = other.progress
+        other.add({"choices": [{**choice, "index": 0}]})
+        self.progress += other.progress != before
 
     def _add_choice(self, choice: JsonObject) -> Dicts:
         if choice.get("logprobs"):
@@ -220,6 +289,10 @@ class ChatReply:
             call = shown(piece, number)
             self.progress += number == known or has_input(call)
             partials.append({"role": "assistant", "content": "", "tool_call": call})
+        if isinstance(spoken := delta.get("audio"), dict):
+            shown_audio = self._audio.add(spoken)
+            self.progress += bool(shown_audio)
+            partials += shown_audio
         unknown = {key: value for key, value in delta.items() if _is_unknown(key, value)}
         self.progress += any(value and self._extra.get(key) != value for key, value in unknown.items())
         merge(self._extra, unknown)
@@ -261,7 +334,8 @@ class ChatReply:
             self._about["usage"] = counts
 
     def _has_anything(self) -> bool:
-        return bool(self._content or self._calls or self._reasoning or self._refusal or self._extra)
+        said = self._content or self._calls or self._reasoning or self._refusal
+        return bool(said or self._audio or self._extra)
 
     def _ending(self) -> Ending | None:
         if self._finish is None:
