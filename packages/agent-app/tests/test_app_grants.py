@@ -31,6 +31,7 @@ class Commands:
 
     name = "commands"
     version = "1"
+    parallel = False
 
     def __init__(self, ran: list[str]) -> None:
         self._ran = ran
@@ -265,7 +266,7 @@ class Guard:
     version = "1"
 
     def register(self, registrar: Any) -> None:
-        registrar.tool("post", tool(self.post))
+        registrar.tool("post", tool(self.post, parallel=False))
         registrar.tool_gate(self.judge)
 
     def post(self, text: str) -> str:

@@ -150,7 +150,7 @@ def test_tools_find_the_application_and_their_own_key(make: Make) -> None:
                 seen.append((context["app"], context["idempotency_key"], context["caller"]))
                 return "seen"
 
-            registrar.tool("look", tool(look))
+            registrar.tool("look", tool(look, parallel=False))
 
     calls = [ToolCall("look"), ToolCall("look")]
     app = make([Reply(tool_calls=calls), "done"], Tools)

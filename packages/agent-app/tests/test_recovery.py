@@ -50,7 +50,7 @@ def run(folder, moment):
                 if moment == f"in {number}":
                     die()
                 return f"worked {number}"
-            registrar.tool("work", tool(work))
+            registrar.tool("work", tool(work, parallel=False))
 
     config = {"agents": {"a": {"model": "m"}}, "models": {"m": {"provider": "scripted"}}}
     calls = [ToolCall("work", {"number": number}) for number in (1, 2)]

@@ -28,7 +28,7 @@ PROGRAM = textwrap.dedent('''
         return Reply(text=" / ".join(done))
 
     class Notes:
-        name, version = "notes", "1"
+        name, version, parallel = "notes", "1", False
         def get_tool_schemas(self):
             parameters = {"type": "object", "properties": {"word": {"type": "string"}}}
             return [{"type": "function", "function": {"name": "note", "parameters": parameters}}]

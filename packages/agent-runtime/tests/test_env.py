@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, strategies as st
 
+from agent_core import tool
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import (
     AgentRuntimeBuilder,
@@ -242,7 +243,7 @@ class Everything:
         registrar.action_handler("act", self._act)
         registrar.effect_handler("shout", self._shout)
         registrar.request_transform(self._transform)
-        registrar.tool("search", search)
+        registrar.tool("search", tool(search, parallel=False))
 
     def on_activate(self, view: PhaseView) -> None:
         self.noted.append("on")

@@ -70,7 +70,9 @@ def recording(placing: Plugin, seen: list[str]) -> Placing:
 def test_the_phases_come_in_their_order(make_runtime: MakeRuntime, placing: Plugin, drive: Drive) -> None:
     seen: list[str] = []
     runtime = make_runtime(
-        [calling("attic", "cellar"), "Nothing there."], tools=[look], plugins={"p": recording(placing, seen)}
+        [calling("attic", "cellar"), "Nothing there."],
+        tools=[tool(look, parallel=False)],
+        plugins={"p": recording(placing, seen)},
     )
 
     drive(runtime, RunRequest("a", "Look around."))
@@ -815,7 +817,7 @@ def test_checkpoints_come_in_order_with_the_intent_before_and_the_result_after_e
     def keep(checkpoint: Checkpoint) -> None:
         log.append((checkpoint.kind, checkpoint.call_id, open_calls(checkpoint.session)))
 
-    runtime = make_runtime([calling("attic", "cellar"), "Done."], tools=[look])
+    runtime = make_runtime([calling("attic", "cellar"), "Done."], tools=[tool(look, parallel=False)])
 
     drive(runtime, RunRequest("a", "Look.", checkpoint=keep))
 

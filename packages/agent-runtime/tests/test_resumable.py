@@ -41,7 +41,7 @@ class Adding:
         self.keys: list[str] = []
 
     def tool(self, *, idempotent: bool = True) -> Any:
-        @tool(name="add", idempotent=idempotent)
+        @tool(name="add", idempotent=idempotent, parallel=False)
         def add(a: int, b: int, context: Any) -> int:
             """Add."""
             self.ran.append(context["tool_call_id"])

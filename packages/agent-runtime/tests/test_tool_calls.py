@@ -127,7 +127,7 @@ def test_calls_of_other_tools_never_overlap(make_runtime: MakeRuntime, drive: Dr
     meeting = Meeting(1)
     order: list[str] = []
 
-    @tool(name="alone")
+    @tool(name="alone", parallel=False)
     def alone(number: int) -> str:
         """Work alone."""
         meeting.enter()
@@ -411,7 +411,9 @@ def test_any_mixture_of_calls_is_answered_once_each_and_in_order(
     spec = AgentSpec("a", "m", sections={"tools": {"concurrency": limit}})
     builder = AgentRuntimeBuilder().with_agent_spec(spec).with_model(ModelSpec("m", "scripted"))
     builder.with_provider("scripted", ScriptedProvider([reply, "Done."]))
-    builder.with_tool("alone", work).with_tool("beside", tool(work, name="beside", parallel=True))
+    builder.with_tool("alone", tool(work, parallel=False)).with_tool(
+        "beside", tool(work, name="beside", parallel=True)
+    )
     builder.with_tool("raises", tool(fail, name="raises", parallel=True))
     runtime, request = builder.build(), RunRequest("a", "Go.")
 

@@ -59,7 +59,7 @@ class Scenario:
                 print(work, file=file)
             return f"worked {work}"
 
-        return [tool(work, name="together", parallel=True), tool(work, name="alone")]
+        return [tool(work, name="together", parallel=True), tool(work, name="alone", parallel=False)]
 
 
 class Tools:

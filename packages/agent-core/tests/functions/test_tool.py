@@ -35,7 +35,7 @@ def test_a_tool_is_still_the_function() -> None:
 def test_a_tool_is_a_plugin() -> None:
     assert search.name == "search"
     assert search.version == "1"
-    assert (search.timeout, search.parallel, search.idempotent, search.tags) == (None, False, False, ())
+    assert (search.timeout, search.parallel, search.idempotent, search.tags) == (None, True, False, ())
     assert search.init({}) == {}
     assert search.execute_tool("search", {"query": "x", "limit": 1}, {}) == {"success": True, "result": ["x"]}
 

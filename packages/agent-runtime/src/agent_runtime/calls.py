@@ -198,7 +198,7 @@ class Calls:
         """
         run, view, ready = self._run, call.view, call.ready
         assert ready is not None
-        host = self._host_for(call)
+        host = self._host_for(call, alone=alone)
         display = yield from _display(host, ready)
         yield from run.tell(start_event(view, preview_ready(host, ready), display))
         if alone:
@@ -227,7 +227,7 @@ class Calls:
                 yield from self._run.tell({"type": "warning", "message": problem, "plugin": plugin})
         return message
 
-    def _host_for(self, call: Pending) -> ToolHost:
+    def _host_for(self, call: Pending, *, alone: bool = True) -> ToolHost:
         run = self._run
         # The same for every try at one call, so that a tool can tell whether it has done this already.
         key = f"{run.run_id}:{call.view.id}"
@@ -241,7 +241,7 @@ class Calls:
             facts |= {"decision": call.view.decision, "suspended": call.suspension.data}
             facts["shown"] = call.suspension.parameters.get("display")  # by which somebody has decided
         # A call alone, on a run that nobody can cancel, need not be watched, which is cheaper.
-        watched = run.token is not None or _may_run_beside(call.view)
+        watched = run.token is not None or not alone
         token = run.cancellation if watched else None
         return ToolHost(
             resolution=self._host.resolution,
@@ -331,19 +331,19 @@ def _display(host: ToolHost, ready: ReadyCall) -> Flow[dict[str, Any] | None]:
 
 
 def _groups(calls: Sequence[Pending]) -> list[list[Pending]]:
-    """Put neighbours that may run beside each other together."""
+    """Put neighbours together that may run in parallel."""
     groups: list[list[Pending]] = []
     for call in calls:
-        if groups and _may_run_beside(call.view) and _may_run_beside(groups[-1][-1].view):
+        if groups and _is_parallel(call.view) and _is_parallel(groups[-1][-1].view):
             groups[-1].append(call)
         else:
             groups.append([call])
     return groups
 
 
-def _may_run_beside(call: CallView) -> bool:
-    """Say whether the tool allows its calls to run beside others: all of its tools, or those it lists."""
-    allowed = getattr(call.tool, "parallel", False)
+def _is_parallel(call: CallView) -> bool:
+    """Say whether the tool lets its calls run in parallel: all of its tools, or those that it lists."""
+    allowed = getattr(call.tool, "parallel", True)
     return allowed is True or (isinstance(allowed, (set, frozenset, list, tuple)) and call.name in allowed)
 
 

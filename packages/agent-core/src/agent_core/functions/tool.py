@@ -112,7 +112,7 @@ class FunctionTool(Generic[P, R]):
     Attributes:
         name: What the model calls it.
         timeout: Seconds after which the platform gives up on a call, or None.
-        parallel: Whether calls may run at the same time as other tool calls.
+        parallel: Whether calls may run at the same time as other calls of the same answer.
         idempotent: Whether a call that may have run already can safely be run again.
         tags: Free labels.
     """
@@ -127,7 +127,7 @@ class FunctionTool(Generic[P, R]):
         name: str | None = None,
         description: str | None = None,
         timeout: float | None = None,
-        parallel: bool = False,
+        parallel: bool = True,
         idempotent: bool = False,
         tags: Sequence[str] = (),
     ) -> None:
@@ -288,7 +288,7 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     timeout: float | None = None,
-    parallel: bool = False,
+    parallel: bool = True,
     idempotent: bool = False,
     tags: Sequence[str] = (),
 ) -> FunctionTool[P, R]: ...
@@ -300,7 +300,7 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     timeout: float | None = None,
-    parallel: bool = False,
+    parallel: bool = True,
     idempotent: bool = False,
     tags: Sequence[str] = (),
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
