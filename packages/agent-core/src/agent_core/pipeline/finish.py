@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agent_core.steps import Flow
 
 _log = get_logger("pipeline")
+_core_log = get_logger("core")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class TurnResult:
 def finish(request: Request, draft: Draft) -> Flow[TurnResult]:
     """Finalize the turn, let actions adjust it, and return the new session."""
     draft = _behind_what_is_kept(_finalize(request, draft))
+    if request.stream and _core_log.is_enabled("debug"):
+        _core_log.debug("streaming complete", combined_native_finals=draft.finals)
     finals = _readable_finals(request, draft)
     unadjusted = ResponseOutcome(finals, draft.native, {}, [])
     try:
