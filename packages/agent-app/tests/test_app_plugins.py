@@ -354,6 +354,26 @@ def test_a_plugin_that_cannot_say_its_actions_leaves_the_others_working(
 
     assert [one["plugin"] for one in app.get_actions()] == ["helper"]
     assert list(app.chat(session.session_id, "hello"))[-1]["type"] == "final"
+    [problem] = app.problems
+    assert (problem.plugin, problem.reason.split()[0]) == ("broken", "get_actions")
+
+
+def test_the_good_ones_among_bad_actions_and_elements_are_offered(make: Make) -> None:
+    class HalfGood(Plugin):
+        def get_actions(self, state: Any) -> Any:
+            return [3, *super().get_actions(state)]
+
+        def get_ui_elements(self, config: Any) -> Any:
+            return [{"id": "shown"}, "junk"]
+
+    app = make(HalfGood({"fine": True}, "half"))
+
+    assert app.execute_application_action("half", "do", {}) == {"fine": True}
+    assert [one["id"] for one in app.get_ui_elements()] == ["shown"]
+    assert [(one.plugin, one.reason.split()[0]) for one in app.problems] == [
+        ("half", "get_actions"),
+        ("half", "get_ui_elements"),
+    ]
 
 
 def test_a_class_that_cannot_be_made_is_named(make: Make) -> None:

@@ -395,7 +395,7 @@ def test_a_provider_that_fails_an_action_is_named(run: Run) -> None:
         def stream_api(self, native_messages: Dicts, state: State) -> Any:
             raise OSError("no route")
 
-        stream_api_async = None
+        stream_api_async = None  # type: ignore[assignment]  # not offered
 
     core = core_with(Failing, Asking(converse))
 

@@ -212,10 +212,11 @@ API = {
 
 # Not called by a request: other tests try them.
 FOR_FRONT_ENDS = {"get_config_schema", "get_ui_elements"}
+FOR_ACTIONS = {"get_actions", "execute_action"}  # they cost only the action, see below
 ELSEWHERE = {
     "provider": FOR_FRONT_ENDS | {"required_tags", "forbidden_tags", "is_enabled", "cancel_request"},
-    "extension": FOR_FRONT_ENDS,
-    "feature": FOR_FRONT_ENDS | {"get_template", "get_completions", "apply_completion"},
+    "extension": FOR_FRONT_ENDS | FOR_ACTIONS,
+    "feature": FOR_FRONT_ENDS | FOR_ACTIONS | {"get_template", "get_completions", "apply_completion"},
     "tool": FOR_FRONT_ENDS
     | {"execute_tool", "stream_tool", "execute_tool_async", "stream_tool_async"}
     | {"format_tool_call_preview", "format_tool_call_display", "format_tool_result", "to_display_format"},
@@ -460,15 +461,78 @@ def core_that_scribbles(kind: str, hook: str, argument: str, change: Callable[[A
     return core_with_bad(kind, hook, bad)
 
 
+# Hooks whose failure costs only what they were asked for
+
+
+def _raise(*_given: Any) -> Any:
+    raise LookupError("on purpose")
+
+
+def _answer_with_a_good_and_a_bad_one(*_given: Any) -> Any:
+    return [3, {"id": "tidy"}, {"label": "nameless"}]
+
+
+SPOILED: dict[str, Callable[..., Any]] = {
+    "raises": _raise,
+    "none": answering(None),
+    "text": answering("text"),
+    "number": answering(3),
+    "junk": _answer_with_a_good_and_a_bad_one,
+}
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_a_plugin_that_cannot_describe_itself_spoils_nothing_and_is_explained(drive: Drive, how: str) -> None:
+    for kind, wrapper in WRAPPERS.items():
+        for hook in sorted((FOR_FRONT_ENDS | FOR_ACTIONS) & {spec.name for spec in wrapper.hooks}):
+            core = core_with_bad(kind, hook, SPOILED[how])
+            session, _, _ = drive(core, new_session(), {})
+            lifecycle = core.execute_lifecycle_actions(new_session(), {}, "session_create")
+
+            assert [message.content for message in session.messages] == ["hello", "one", "two"]
+            assert lifecycle[0] == new_session()
+            assert core.get_ui_schema({}) is not None
+            assert core.get_config_schema() is not None
+            assert core.get_session_actions({}) is not None
+            if hook != "execute_action":
+                [explained] = [one for one in core.explain_plugins({}) if one["plugin"] == kind]
+                assert explained["enabled"], (kind, hook)
+                assert any(line.startswith(hook) for line in explained["problems"]), (kind, hook)
+                problems = core.get_plugin_problems({})
+                assert {(one["plugin"], one["hook"]) for one in problems} == {(kind, hook)}, problems
+
+
+@pytest.mark.parametrize("how", [how for how in SPOILED if how != "raises"])
+def test_the_good_entries_of_a_bad_answer_count(how: str) -> None:
+    core = core_with_bad("feature", "get_actions", SPOILED[how])
+
+    known = [(action["plugin"], action["id"]) for action in core.get_session_actions({})]
+    assert (("feature", "tidy") in known) is (how == "junk")
+    assert "extension" in {plugin for plugin, _ in known}
+
+
 @pytest.mark.parametrize("kind", ["extension", "feature"])
-def test_an_action_cannot_change_the_session_that_it_is_shown(drive: Drive, kind: str) -> None:
+def test_an_action_cannot_change_the_session_that_it_is_shown(kind: str) -> None:
     def bad(self: Any, action_id: str, session: Session, native_messages: Dicts, params: Any) -> Any:
         session.metadata["owner"] = "somebody else"
         raise AssertionError("it could be changed")
 
-    error = fails(drive, core_with_bad(kind, "execute_action", bad), kind, "execute_action")
+    *_, final = core_with_bad(kind, "execute_action", bad).send_request_stream(new_session(), {})
 
-    assert isinstance(error, PluginMutationError)
+    [problem] = final["problems"]
+    assert (problem["plugin"], problem["error"]["type"]) == (kind, "PluginMutationError")
+    assert final["session"].metadata["owner"] == "ada"
+
+
+@pytest.mark.parametrize("kind", ["extension", "feature"])
+@pytest.mark.parametrize("argument", ["native_messages", "params", "context"])
+def test_an_action_cannot_change_what_it_is_lent(kind: str, argument: str) -> None:
+    core = core_that_scribbles(kind, "execute_action", argument, scribble)
+
+    *_, final = core.send_request_stream(new_session(), {})
+
+    [problem] = final["problems"]
+    assert problem["error"]["type"] == "PluginMutationError"
 
 
 def test_schemas_that_no_format_knows_are_charged_to_their_tool(drive: Drive) -> None:

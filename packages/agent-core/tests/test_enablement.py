@@ -445,6 +445,7 @@ def test_every_registered_plugin_is_explained_in_the_order_of_registration() -> 
             "reason": "selected",
             "detail": "the configuration selects it",
             "round": 0,
+            "problems": [],
         },
         {
             "plugin": "extra",
@@ -453,6 +454,7 @@ def test_every_registered_plugin_is_explained_in_the_order_of_registration() -> 
             "reason": "default",
             "detail": "nothing speaks against it",
             "round": 2,
+            "problems": [],
         },
         {
             "plugin": "other",
@@ -461,6 +463,7 @@ def test_every_registered_plugin_is_explained_in_the_order_of_registration() -> 
             "reason": "not_selected",
             "detail": "the configuration selects 'echo'",
             "round": 0,
+            "problems": [],
         },
         {
             "plugin": "far_off",
@@ -469,6 +472,7 @@ def test_every_registered_plugin_is_explained_in_the_order_of_registration() -> 
             "reason": "not_selected",
             "detail": "its provider 'other' is not selected",
             "round": 0,
+            "problems": [],
         },
         {
             "plugin": "feature",
@@ -477,6 +481,7 @@ def test_every_registered_plugin_is_explained_in_the_order_of_registration() -> 
             "reason": "disabled",
             "detail": "it is listed in disabled_plugins",
             "round": 0,
+            "problems": [],
         },
         {
             "plugin": "picky",
@@ -485,6 +490,7 @@ def test_every_registered_plugin_is_explained_in_the_order_of_registration() -> 
             "reason": "missing_tags",
             "detail": "no enabled plugin gives 'vision'",
             "round": 1,
+            "problems": [],
         },
         {
             "plugin": "tools",
@@ -493,6 +499,7 @@ def test_every_registered_plugin_is_explained_in_the_order_of_registration() -> 
             "reason": "forbidden_tags",
             "detail": "it does not go with 'streaming'",
             "round": 1,
+            "problems": [],
         },
     ]
 

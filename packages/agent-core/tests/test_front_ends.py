@@ -107,11 +107,21 @@ def test_what_describes_no_key_is_left_out() -> None:
         (_failing, "raised LookupError: no idea"),
     ],
 )
-def test_a_schema_that_cannot_be_read_names_its_plugin(answer: Any, problem: str) -> None:
-    with pytest.raises(PluginError, match=problem) as raised:
-        core_with(plugin("notes", get_config_schema=answer)).get_config_schema()
+def test_a_schema_that_cannot_be_read_costs_only_its_own_settings(
+    answer: Any, problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = plugin("good", get_config_schema={"depth": {}})
+    core = core_with(plugin("notes", get_config_schema=answer), good)
 
-    assert (raised.value.plugin, raised.value.hook) == ("notes", "get_config_schema")
+    for _ in range(2):
+        assert core.get_config_schema() == [{"key": "depth", "plugin": "good"}]
+
+    expected = {"plugin": "notes", "hook": "get_config_schema", "problem": problem}
+    assert core.get_plugin_problems({}) == [expected]
+    assert core.check_config({}) == [f"Plugin 'notes', hook 'get_config_schema': {problem}"]
+    assert [text for text in caplog.messages if text.startswith("plugin_problem")] == [
+        f"plugin_problem plugin='notes' hook='get_config_schema' problem={problem!r}"
+    ]
 
 
 def test_without_plugins_there_are_no_settings() -> None:
@@ -304,11 +314,15 @@ def test_the_configuration_is_a_dict(core: AgentCore) -> None:
         (_failing, "raised LookupError: no idea"),
     ],
 )
-def test_elements_that_cannot_be_shown_name_their_plugin(answer: Any, problem: str) -> None:
-    with pytest.raises(PluginError, match=problem) as raised:
-        core_with(plugin("notes", get_ui_elements=answer)).get_ui_schema({})
+def test_elements_that_cannot_be_shown_cost_only_themselves(answer: Any, problem: str) -> None:
+    good = plugin("good", get_ui_elements=[element("2")])
+    core = core_with(plugin("notes", get_ui_elements=answer), good)
 
-    assert (raised.value.plugin, raised.value.hook) == ("notes", "get_ui_elements")
+    shown = [(one["plugin"], one["id"]) for one in core.get_ui_schema({})]
+
+    assert shown == [*[("notes", "1")] * isinstance(answer, list), ("good", "2")]
+    expected = {"plugin": "notes", "hook": "get_ui_elements", "problem": problem}
+    assert core.get_plugin_problems({}) == [expected]
 
 
 def test_a_front_end_may_change_what_it_got_without_changing_the_plugin() -> None:

@@ -431,16 +431,12 @@ def asking(hook: str, answer: object) -> Callable[[], Any]:
     core = AgentCore()
     core.register_provider(EchoProvider)
     core.register_feature(type("Feature", (), {"name": "asked", "version": "1", hook: respond}))
-    if hook == "get_config_schema":
-        return core.get_config_schema
     if hook == "get_template":
         return lambda: core.get_template({})
     return lambda: core.get_ui_schema({})
 
 
 ASKED = {
-    "get_config_schema": "a dict",
-    "get_ui_elements": "a list of dicts",
     "get_tags": "a list of strings",
     "required_tags": "a list of strings",
     "forbidden_tags": "a list of strings",
@@ -482,7 +478,7 @@ def test_an_answer_of_the_wrong_kind_is_refused_with_the_names_of_plugin_and_hoo
             assert f"must return {ASKED[hook]}, returned " in caught.value.problem
 
 
-@pytest.mark.parametrize("hook", ["get_ui_elements", "get_tags", "is_enabled", "get_models", "get_template"])
+@pytest.mark.parametrize("hook", ["get_tags", "is_enabled", "get_models", "get_template"])
 def test_a_hook_that_changes_its_arguments_in_place_is_named(hook: str) -> None:
     def change(config: dict[str, Any], *rest: Any) -> None:
         config["seen"] = True
@@ -493,10 +489,10 @@ def test_a_hook_that_changes_its_arguments_in_place_is_named(hook: str) -> None:
     assert (caught.value.plugin, caught.value.hook) == ("asked", hook)
 
 
-IN_A_REQUEST = {
+IN_A_REQUEST: dict[str, list[str]] = {
     "provider": ["stream_api", "process_chunk"],
-    "extension": ["process_chunk", "get_actions"],
-    "feature": ["get_actions"],
+    "extension": ["process_chunk"],
+    "feature": [],
 }
 IN_EVERY_CHAIN = ["init", "to_native_messages", "from_native_messages", "initialize_request", "finalize"]
 MISBEHAVING = [(kind, hook) for kind, more in IN_A_REQUEST.items() for hook in (*IN_EVERY_CHAIN, *more)]
@@ -553,8 +549,7 @@ def test_a_request_names_the_plugin_and_the_hook_that_raised(case: Case) -> None
 
 
 def test_a_request_names_the_plugin_and_the_hook_that_changed_what_it_was_lent(case: Case) -> None:
-    cases: list[tuple[str, str]] = [pair for pair in MISBEHAVING if pair[1] != "get_actions"]
-    for kind, hook in cases:
+    for kind, hook in MISBEHAVING:
         with case(kind, hook):
             core = core_with_one_that(kind, hook, spoil)
             session = core.add_message(core.create_session(), "user", "hello")

@@ -141,6 +141,7 @@ ADDITIONS = {
     "execute_session_action_async": "(session, config, plugin_id, action_id, params, context=None)",
     "execute_tool_calls_async": "(tool_calls, config, *, context=None)",
     "explain_plugins": "(config)",
+    "get_plugin_problems": "(config)",
     "get_template": "(config)",
     "iter_tool_messages_async": "(tool_calls, config, *, cancellation=None, context=None)",
     "append_messages": "(session, messages)",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
 
 import pytest
 
-from agent_core import AgentCore, PluginError, PluginMutationError, Session
+from agent_core import AgentCore, Session
 from agent_core.testing import EchoProvider
 
 Outcome = tuple[Session, list[dict[str, Any]], list[dict[str, Any]]]
@@ -240,21 +241,61 @@ def test_an_action_finds_the_turn_in_its_context(drive: Drive) -> None:
         ({"session_metadata": "title"}, "session_metadata must be a dict, not str"),
     ],
 )
-def test_nonsense_names_the_plugin_that_returned_it(drive: Drive, result: Any, problem: str) -> None:
-    core = adjusting(lambda call: result)
+def test_nonsense_costs_only_the_action_that_returned_it(result: Any, problem: str) -> None:
+    def better(call: Call) -> Any:
+        return {"final_messages": [{**message, "content": "better"} for message in call.finals]}
 
-    with pytest.raises(PluginError, match=problem) as raised:
-        drive(core, ask(), {})
+    core = core_with(Finalizing(lambda call: result), Finalizing(better, "better"))
 
-    assert isinstance(raised.value, RuntimeError)
-    assert (raised.value.plugin, raised.value.hook) == ("notes", "execute_action")
+    *_, final = core.send_request_stream(ask(), {})
+
+    assert [message["content"] for message in final["messages"]] == ["better"]
+    assert final["session"].messages[-1].content == "better"
+    [failed] = final["problems"]
+    assert (failed["plugin"], failed["action_id"]) == ("notes", "adjust")
+    assert failed["error"]["type"] == "PluginError"
+    assert re.search(problem, failed["error"]["message"])
 
 
-def test_an_action_cannot_change_the_turn_in_place(drive: Drive) -> None:
+def test_an_action_that_raises_costs_nothing_but_itself(
+    drive: Drive, caplog: pytest.LogCaptureFixture
+) -> None:
+    session, messages, _ = drive(adjusting(lambda call: 1 / 0), ask(), {})
+
+    assert [message["content"] for message in messages] == [session.messages[-1].content]
+    assert "action_failed plugin='notes' action='adjust'" in caplog.text
+
+
+def test_native_messages_that_nobody_can_read_cost_only_the_action_that_returned_them() -> None:
+    class Reading(EchoProvider):
+        def from_native_messages(self, native_messages: Dicts) -> Dicts:
+            return [{"role": item["role"], "content": item["content"]} for item in native_messages]
+
+    core = AgentCore()
+    core.register_provider(Reading)
+    core.register_feature(Finalizing(lambda call: {"native_messages": [{"role": "user"}]}))
+
+    *_, final = core.send_request_stream(ask(), {})
+
+    assert final["session"].messages[-1].content == final["messages"][-1]["content"]
+    assert len(final["session"].metadata["native_messages"]) == len(final["session"].messages)
+    [failed] = final["problems"]
+    assert (failed["plugin"], failed["error"]["type"]) == ("notes", "PluginError")
+
+
+def test_a_turn_without_problems_does_not_mention_any() -> None:
+    *_, final = adjusting(lambda call: {}).send_request_stream(ask(), {})
+
+    assert "problems" not in final
+
+
+def test_an_action_cannot_change_the_turn_in_place() -> None:
     core = adjusting(lambda call: call.finals[0].update(content="worse"))
 
-    with pytest.raises(PluginMutationError, match="notes"):
-        drive(core, ask(), {})
+    *_, final = core.send_request_stream(ask(), {})
+
+    assert final["problems"][0]["error"]["type"] == "PluginMutationError"
+    assert final["messages"][0]["content"] != "worse"
 
 
 def test_fields_that_a_message_lacks_move_into_its_metadata(drive: Drive) -> None:

@@ -222,10 +222,13 @@ def _failing(self: object) -> Any:
     ],
 )
 def test_a_plugin_whose_actions_cannot_be_read_is_named(get_actions: Any, problem: str) -> None:
-    core = core_with(type("Bad", (), {"name": "bad", "version": "1", "get_actions": get_actions}))
+    bad = type("Bad", (), {"name": "bad", "version": "1", "get_actions": get_actions})
+    good = type("Good", (), {"name": "good", "version": "1", "get_actions": lambda self: [{"id": "act"}]})
+    core = core_with(bad, good)
 
+    assert [action["plugin"] for action in core.get_session_actions({})] == ["good"]
     with pytest.raises(PluginError, match=problem) as raised:
-        core.get_session_actions({})
+        core.execute_session_action(Session("s"), {}, "bad", "act", {})
 
     assert (raised.value.plugin, raised.value.hook) == ("bad", "get_actions")
 

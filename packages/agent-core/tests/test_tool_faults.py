@@ -250,9 +250,11 @@ def test_a_failure_is_logged_with_names(caplog: pytest.LogCaptureFixture) -> Non
     with caplog.at_level(logging.WARNING, "agent_core.tools"):
         core_with(Executing(fail)).execute_tool_calls([call()], {})
 
-    assert caplog.messages == [
-        "tool_failed tool='bad' plugin='mixed' kind='exception' text='ValueError: wrong word'"
-    ]
+    [record] = caplog.records
+    assert record.levelname == "ERROR"
+    assert record.getMessage() == (
+        "iter_tool_messages_stream_error tool_name='bad' plugin='mixed' error='ValueError: wrong word'"
+    )
 
 
 class Yielding:

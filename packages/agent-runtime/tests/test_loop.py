@@ -924,3 +924,29 @@ def test_an_answer_that_is_only_too_long_is_the_end(make_runtime: MakeRuntime, d
     _events, result = drive(runtime, RunRequest("a", "Tell me."))
 
     assert (result.rounds, result.reason.code, result.text) == (1, "natural_end", "Once upon a")
+
+
+# Plugins that fail
+
+
+def test_an_action_that_fails_at_the_end_of_a_turn_is_a_warning(
+    make_runtime: MakeRuntime, drive: Drive
+) -> None:
+    class Failing:
+        name = "failing"
+
+        def get_actions(self) -> list[dict[str, Any]]:
+            return [{"id": "adjust", "trigger": "response_finalize"}]
+
+        def execute_action(self, *_given: Any) -> dict[str, Any]:
+            raise LookupError("no idea")
+
+    runtime = make_runtime(["Hello."], plugins={"failing": Failing})
+
+    events, result = drive(runtime, RunRequest("a", "Hi."))
+
+    assert result.text == "Hello."
+    for warning in [event for event in events if event["type"] == "warning"]:
+        assert warning["plugin"] == "failing"
+        assert "action 'adjust' failed" in warning["message"] and "no idea" in warning["message"]
+    assert not events or "warning" in types(events)

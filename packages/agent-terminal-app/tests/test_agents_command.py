@@ -20,6 +20,7 @@ from agent_terminal_app import output
 from agent_terminal_app.cli import main
 from agent_terminal_app.commands.group import agent as program
 from agent_testing import ScriptedServer, chat_models
+from session_title_feature import SessionTitleFeature
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -232,6 +233,23 @@ def test_an_explanation_has_every_installed_plugin(home: Path, capsys: pytest.Ca
     assert len(rows) == 1 and rows[0].endswith(
         "the embedded model has no tools, unless the setting tools names some"
     )
+
+
+def test_an_explanation_says_what_a_plugin_does_wrong(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_given: object) -> object:
+        raise LookupError("no idea")
+
+    monkeypatch.setattr(SessionTitleFeature, "get_actions", fail)
+    configure(home, TWO_AGENTS)
+
+    assert agent("plugins", "explain", "--json") == 0
+    told = {one["plugin"]: one for one in read_json(capsys)["decisions"]}
+    assert told["session_title"]["enabled"]
+    assert told["session_title"]["problems"] == ["get_actions raised LookupError: no idea"]
+    assert agent("plugins", "explain") == 0
+    assert "plugin session_title: get_actions raised LookupError: no idea" in capsys.readouterr().err
 
 
 def test_an_agent_that_names_its_plugins_has_no_others(

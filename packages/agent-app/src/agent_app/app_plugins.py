@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
-from agent_core import AgentError, UnknownActionError
+from agent_core import AgentError, PluginError, UnknownActionError
 from agent_core.actions import Action, check_inputs
 from agent_core.frozen import freeze
 from agent_core.log import get_logger
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from agent_app.application import AgentApplication
+    from agent_core.plugin.base import Problems
 
 _log = get_logger("app")
 
@@ -63,10 +64,15 @@ class ApplicationWrapper(PluginWrapper):
         """Return the plugin's state."""
         return self._state("init", {}, freeze(dict(app_config)))
 
-    def actions(self, state: dict[str, Any]) -> list[Action]:
-        """Return the plugin's actions."""
-        found = self._dicts("get_actions", state)
-        return [Action.from_dict(item, plugin=self.name, owner="application") for item in found]
+    def actions(self, state: dict[str, Any], problems: Problems) -> list[Action]:
+        """Return the plugin's actions, those that can be read."""
+        actions: list[Action] = []
+        for item in self._good_dicts(problems, "get_actions", state):
+            try:
+                actions.append(Action.from_dict(item, plugin=self.name, owner="application"))
+            except PluginError as error:
+                problems.append(error)
+        return actions
 
     def execute(
         self, app: Any, action_id: str, params: Mapping[str, Any], context: Any, state: dict[str, Any]
@@ -96,7 +102,7 @@ class ApplicationPlugins:
     """All application plugins, in the order of registration; one that fails leaves the others working.
 
     Attributes:
-        problems: Those that could not be set up.
+        problems: Those that could not be set up, and what others do wrong.
     """
 
     def __init__(self, plugins: Sequence[Any], app_config: Mapping[str, Any]) -> None:
@@ -106,13 +112,11 @@ class ApplicationPlugins:
             self._add(plugin, app_config)
 
     def actions(self) -> Iterator[tuple[Member, Action]]:
-        """Yield every action with its plugin, in order; a plugin that cannot say is left out."""
+        """Yield every action with its plugin, in order; what a plugin did wrong is a problem."""
         for member in self._members:
-            try:
-                offered = member.wrapper.actions(member.state)
-            except AgentError as error:
-                _log.warning("application_plugin_failed", plugin=member.wrapper.name, error=str(error))
-                continue
+            problems: Problems = []
+            offered = member.wrapper.actions(member.state, problems)
+            self._note(member, problems)
             for action in offered:
                 yield member, action
 
@@ -143,13 +147,19 @@ class ApplicationPlugins:
         """Return what the plugins want shown."""
         shown: list[dict[str, Any]] = []
         for member in self._members:
-            try:
-                elements = member.wrapper.get_ui_elements(freeze(dict(config)), (), (), None)
-            except AgentError as error:
-                _log.warning("application_plugin_failed", plugin=member.wrapper.name, error=str(error))
-                continue
+            problems: Problems = []
+            elements = member.wrapper.get_ui_elements(freeze(dict(config)), (), (), None, problems)
             shown += [{**element, "plugin": member.wrapper.name} for element in elements]
+            self._note(member, problems)
         return shown
+
+    def _note(self, member: Member, problems: Problems) -> None:
+        """Add what a plugin did wrong to the problems, once."""
+        for problem in problems:
+            member.wrapper.log_once(problem)
+            known = Problem(member.wrapper.name, f"{problem.hook} {problem.problem}")
+            if known not in self.problems:
+                self.problems.append(known)
 
     def _add(self, plugin: Any, app_config: Mapping[str, Any]) -> None:
         name = str(getattr(plugin, "name", None) or getattr(plugin, "__name__", plugin))

@@ -447,7 +447,7 @@ class Windows:
             if is_meant and (window := context_window(one)) is not None:
                 yield window
         provider = found.provider.provider
-        own = config.get(_WINDOW_SETTING) or provider.get_config_schema().get(_WINDOW_SETTING, {}).get(
+        own = config.get(_WINDOW_SETTING) or provider.get_config_schema([]).get(_WINDOW_SETTING, {}).get(
             "default"
         )
         if _is_window(own):

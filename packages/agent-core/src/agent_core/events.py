@@ -42,6 +42,7 @@ class FinalEvent(_Numbered):
     session: Session
     messages: list[dict[str, Any]]
     interrupted: NotRequired[bool]
+    problems: NotRequired[list[dict[str, Any]]]
     text: NotRequired[str]
     reason: NotRequired[dict[str, str]]
     usage: NotRequired[dict[str, Any]]

@@ -25,6 +25,19 @@ class Logger:
     def __init__(self, name: str) -> None:
         self._name = name
 
+    def is_enabled(self, level: str) -> bool:
+        """Say whether anybody would read lines of that level, for callers that would prepare them in vain."""
+        structlog = sys.modules.get("structlog")
+        if structlog is not None and structlog.is_configured():
+            try:
+                return bool(structlog.get_logger(self._name).is_enabled_for(_LEVELS[level]))
+            except Exception:  # noqa: BLE001  # an application's own class of loggers may know no such thing
+                return True
+        logging = sys.modules.get("logging")
+        if logging is None:  # and so nobody has asked for more than the default
+            return _LEVELS[level] >= _LEVELS["warning"]
+        return bool(logging.getLogger(self._name).isEnabledFor(_LEVELS[level]))
+
     def debug(self, event: str, **fields: object) -> None:
         """Say something only a person debugging wants to read."""
         self._write("debug", event, fields)
@@ -46,6 +59,8 @@ class Logger:
         if structlog is not None and structlog.is_configured():
             getattr(structlog.get_logger(self._name), level)(event, **fields)
             return
+        if _LEVELS[level] < _LEVELS["warning"] and "logging" not in sys.modules:
+            return  # nobody can have asked for it, and loading it takes a while
         import logging
 
         logger = logging.getLogger(self._name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from agent_core.context import build_context
@@ -13,8 +12,10 @@ from agent_core.pipeline.request import plugin_context
 from agent_core.resolve.tools import gather_tools
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from agent_core.frozen import FrozenDict
-    from agent_core.plugin.base import PluginWrapper
+    from agent_core.plugin.base import PluginWrapper, Problems
     from agent_core.plugin.feature import FeatureWrapper
     from agent_core.plugin.registry import Registry
     from agent_core.resolve import Resolution
@@ -25,29 +26,41 @@ _ACTION_OWNERS = {"extension": "provider_extension", "feature": "feature"}
 
 
 def config_schema(registry: Registry) -> Dicts:
-    """Return one entry per configuration key and plugin."""
+    """Return one entry per configuration key and plugin; a plugin's mistakes cost only its own entries."""
     entries = []
     for plugin in registry:
-        for key, value in plugin.get_config_schema().items():
-            if isinstance(key, str) and key and isinstance(value, Mapping):
-                entries.append({"key": key, "plugin": plugin.name, **thaw(value)})
+        problems: Problems = []
+        for key, value in plugin.get_config_schema(problems).items():
+            entries.append({"key": key, "plugin": plugin.name, **thaw(value)})
+        for problem in problems:
+            plugin.log_once(problem)
     return entries
 
 
-def ui_schema(core: object, resolution: Resolution) -> Dicts:
-    """Return what the enabled plugins want shown; of settings with one key, the last one counts."""
+def ui_schema(core: object, resolution: Resolution, problems: Problems | None = None) -> Dicts:
+    """Return what the enabled plugins want shown; of settings with one key, the last one counts.
+
+    Args:
+        problems: Takes what plugins did wrong; it costs only their own elements.
+    """
+    problems = [] if problems is None else problems
     tools = gather_tools(resolution)
     context = build_context(plugin_context(core, resolution, tools))
     elements: Dicts = []
     settings: dict[str, JsonObject] = {}
     for plugin in _participants(resolution):
-        for raw in plugin.get_ui_elements(resolution.config, resolution.tags, resolution.models, context):
+        mistakes: Problems = []
+        tags, models = resolution.tags, resolution.models
+        for raw in plugin.get_ui_elements(resolution.config, tags, models, context, mistakes):
             element = _annotate(plugin, raw)
             key = element.get("key")
             if element["ui_type"] == "config" and isinstance(key, str) and key:
                 settings[key] = element
             else:
                 elements.append(element)
+        for mistake in mistakes:
+            plugin.log_once(mistake)
+        problems += mistakes
     return [*elements, *settings.values()]
 
 

@@ -66,6 +66,10 @@ def _take(run: Run, answer: Answer) -> Flow[None]:
     run.use(used)
     total = run.usage.to_dict()
     yield from run.tell({"type": "usage", "model": answer.model.id, "usage": used.to_dict(), "total": total})
+    for problem in answer.turn.problems:
+        yield from warn(
+            f"action {problem['action_id']!r} failed: {problem['error']['message']}", problem["plugin"]
+        )
 
 
 def _inference(run: Run) -> Inference:

@@ -11,7 +11,7 @@ from dataclasses import fields as dataclass_fields
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from agent_core import ConfigError, PluginError
+from agent_core import ConfigError
 from agent_core.config import read_config
 from agent_core.encoding import canonical, parse
 from agent_core.errors import nearest
@@ -58,21 +58,14 @@ def core_settings(spec: AgentSpec, plugins: Iterable[PluginEntry]) -> dict[str, 
 
     Raises:
         InvalidPluginConfig: If one is of the wrong kind, or unknown.
-        EnvBuildError: If a plugin cannot say which settings it has.
     """
     settings: dict[str, Any] = {}
     for entry in plugins:
-        if entry.id in spec.sections and (known := _known_settings(spec, entry)):
+        # A plugin that cannot say which settings it has gets none; the core's resolution warns of it.
+        if entry.id in spec.sections and (known := entry.wrapper.get_config_schema([])):
             settings |= _read(spec, entry.id, partial(_keys_of, known), entry.id)
     settings |= _read(spec, "config", _config)
     return settings
-
-
-def _known_settings(spec: AgentSpec, entry: PluginEntry) -> Mapping[str, Any]:
-    try:
-        return entry.wrapper.get_config_schema()
-    except PluginError as error:
-        raise EnvBuildError(spec.id, entry.id, f"{error.hook} {error.problem}") from error
 
 
 def _config(data: object) -> dict[str, Any]:

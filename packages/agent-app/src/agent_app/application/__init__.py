@@ -55,7 +55,6 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
         config: The configuration.
         runtime: Resolves and runs the agents.
         store: Where sessions live.
-        problems: Plugins that could not be loaded or set up, and why.
 
     Raises:
         ConfigError: If the configuration has a key that nobody knows.
@@ -82,9 +81,8 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
         self.store, self._own_assets = _open_stores(store, assets)
         given = None if isinstance(assets, (str, Path)) else assets
         members = ApplicationPlugins(found.applications, self.config)
-        broken = [Problem(one.name, str(one.problem)) for one in found.problems]
-        unused = [Problem(*one) for one in unused_settings(self.config, found).items()]
-        self.problems: tuple[Problem, ...] = (*broken, *members.problems, *unused)
+        self._broken = [Problem(one.name, str(one.problem)) for one in found.problems]
+        self._unused = [Problem(*one) for one in unused_settings(self.config, found).items()]
         self._services = Services(
             app=self,
             config=self.config,
@@ -96,6 +94,11 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
             owner=f"application {uuid4().hex[:4]} of {this_process()}",
             clock=clock,
         )
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with plugins: those that cannot be used, and what others do wrong."""
+        return (*self._broken, *self._services.plugins.problems, *self._unused)
 
     @property
     def is_ephemeral(self) -> bool:

@@ -12,6 +12,7 @@ from agent_core.cancellation import following
 from agent_core.core.plugins import CoreBase, check_context, check_list, check_session
 from agent_core.drivers import AsyncEventStream, EventStream, call, call_async
 from agent_core.frozen import Dicts, JsonObject, thaw
+from agent_core.log import get_logger
 from agent_core.pipeline.turn import request_turn
 from agent_core.resolve.tools import gather_tools
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from agent_core.resolve import Resolution
     from agent_core.session import Session
     from agent_core.steps import Flow
+
+
+_log = get_logger("core")
+_NOT_RUN = ("unreadable_call", "unknown_tool", "invalid_arguments", "invalid_schema")
 
 
 class Requests(CoreBase):
@@ -144,6 +149,8 @@ class Requests(CoreBase):
         """
         check_session(session)
         resolution = yield from self._resolving(config)
+        if _log.is_enabled("debug"):
+            _log_plugins(resolution)
         request = self._request(
             "send_request",
             session,
@@ -177,7 +184,7 @@ class ToolCalls(CoreBase):
         What goes wrong with a call (no such tool, arguments that do not fit, an exception) is in its
         message, for the model to read.
         """
-        return call(self.tool_calls_flow(tool_calls, config, context=context))
+        return call(self._execute_flow(tool_calls, config, context))
 
     def iter_tool_messages(
         self,
@@ -208,7 +215,7 @@ class ToolCalls(CoreBase):
         self, tool_calls: Dicts, config: JsonObject, *, context: JsonObject | None = None
     ) -> Dicts:
         """Do what `execute_tool_calls` does, on the running event loop."""
-        return await call_async(self.tool_calls_flow(tool_calls, config, context=context))
+        return await call_async(self._execute_flow(tool_calls, config, context))
 
     def iter_tool_messages_async(
         self,
@@ -240,6 +247,7 @@ class ToolCalls(CoreBase):
         if not tool_calls:
             return []
         check_list("tool_calls", tool_calls)
+        _log.debug("iter_tool_messages_start", count=len(tool_calls))
         resolution = yield from self._resolving(config, provider_optional=True)
         from agent_core.pipeline.tools import run_tool_calls
 
@@ -292,6 +300,14 @@ class ToolCalls(CoreBase):
             extra=check_context(context),
         )
 
+    def _execute_flow(self, tool_calls: Dicts, config: JsonObject, context: JsonObject | None) -> Flow[Dicts]:
+        if tool_calls and isinstance(tool_calls, list):
+            _log.debug("execute_tool_calls_start", count=len(tool_calls))
+        messages = yield from self.tool_calls_flow(tool_calls, config, context=context)
+        for message in messages:
+            _log_tool_message(message["metadata"])
+        return messages
+
     def _tool_items_flow(
         self, tool_call: JsonObject, config: JsonObject, context: JsonObject | None
     ) -> Flow[None]:
@@ -299,3 +315,22 @@ class ToolCalls(CoreBase):
         from agent_core.pipeline.tools import stream_tool_items
 
         yield from stream_tool_items(self._tool_host(resolution, context, None), tool_call)
+
+
+def _log_plugins(resolution: Resolution) -> None:
+    named = {
+        "extensions": resolution.provider.extensions,
+        "features": resolution.features,
+        "tools": resolution.tools,
+    }
+    _log.debug(
+        "plugins_resolved_for_config",
+        provider=resolution.provider.name,
+        **{kind: [plugin.name for plugin in plugins] for kind, plugins in named.items()},
+        tags=list(resolution.tags),
+    )
+
+
+def _log_tool_message(metadata: JsonObject) -> None:
+    executed = metadata.get("error", {}).get("type") not in _NOT_RUN
+    _log.debug("execute_tool_call_complete", tool_name=str(metadata["tool_name"]), executed=executed)

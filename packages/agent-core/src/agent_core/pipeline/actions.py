@@ -23,6 +23,7 @@ from agent_core.steps import Flow, run_blocking
 if TYPE_CHECKING:
     from agent_core.pipeline.prepare import Draft
     from agent_core.pipeline.request import Request
+    from agent_core.plugin.base import Problems
     from agent_core.plugin.feature import FeatureWrapper, NativeSideWrapper
     from agent_core.plugin.provider import BoundProvider
     from agent_core.resolve import Resolution
@@ -43,10 +44,21 @@ class ActionHost:
     state: State
     context: Any
 
-    def actions(self) -> list[Action]:
-        """Return every action on offer, in the order in which plugins run."""
-        plugins = (*self.provider.extensions, *self.features)
-        return [action for plugin in plugins for action in plugin.get_actions(self.state, self.context)]
+    def actions(self, problems: Problems | None = None) -> list[Action]:
+        """Return every action on offer, in the order in which plugins run.
+
+        Args:
+            problems: Takes what plugins did wrong; it costs only their own actions.
+        """
+        actions: list[Action] = []
+        for plugin in (*self.provider.extensions, *self.features):
+            mistakes: Problems = []
+            actions += plugin.get_actions(self.state, self.context, mistakes)
+            for mistake in mistakes:
+                plugin.log_once(mistake)
+            if problems is not None:
+                problems += mistakes
+        return actions
 
     def plugin(self, action: Action) -> NativeSideWrapper:
         plugins = (*self.provider.extensions, *self.features)
@@ -63,12 +75,18 @@ class ActionHost:
 
 @dataclass(frozen=True, slots=True)
 class ResponseOutcome:
-    """A turn's messages after the actions of `response_finalize`."""
+    """A turn's messages after the actions of `response_finalize`.
+
+    Attributes:
+        results: What each action reported, or why it failed.
+        problems: The actions that failed; they changed nothing.
+    """
 
     finals: list[FrozenDict]
     native: FrozenList
     metadata: JsonObject
     results: list[ActionRecord]
+    problems: tuple[JsonObject, ...] = ()
 
 
 def open_host(request: Request) -> ActionHost:
@@ -95,9 +113,13 @@ def session_action(
 ) -> Flow[tuple[Session, JsonObject]]:
     """Run one action that somebody asked for."""
     host = open_host(request)
-    actions = host.actions()
+    problems: Problems = []
+    actions = host.actions(problems)
     action = next((a for a in actions if a.plugin == plugin and a.id == action_id), None)
     if action is None:
+        for problem in problems:
+            if problem.plugin == plugin:  # the action may be there; that is why it cannot be found
+                raise problem
         raise UnknownActionError(plugin, action_id, [f"{a.plugin}.{a.id}" for a in actions])
     inputs = check_inputs(action, params)
     return (yield from _run(request, host, action, inputs, EMPTY, actions))
@@ -153,6 +175,7 @@ def run_response_actions(request: Request, draft: Draft, finals: list[FrozenDict
             RESPONSE_FINALIZE,
             ResponseOutcome(finals, draft.native, {}, []),
             extra=request.extra,
+            describe=describe_error,
             native_final_messages=draft.finals,
             stream=request.stream,
             turn_native_start_index=draft.baseline,
@@ -167,9 +190,15 @@ def response_actions(
     outcome: ResponseOutcome,
     *,
     extra: Mapping[str, object] | None,
+    describe: Callable[[AgentError], object] | None = None,
     **described: object,
 ) -> Flow[ResponseOutcome]:
-    """Run the actions that wait for *trigger* and may still change a turn's final messages."""
+    """Run the actions that wait for *trigger* and may still change a turn's final messages.
+
+    Args:
+        describe: What is recorded of an action that fails, which then changes nothing; without it, the
+            first failure is raised.
+    """
     actions = host.actions()
     for action in actions:
         if not action.matches(trigger):
@@ -181,9 +210,18 @@ def response_actions(
             "native_messages": outcome.native,
             **described,
         }
-        inputs, context = check_inputs(action, {}), build_context(owned, extra)
-        result = yield from _execute(host, action, session, outcome.native, inputs, context)
-        outcome = _apply_to_turn(session, action, outcome, result, actions)
+        try:
+            inputs, context = check_inputs(action, {}), build_context(owned, extra)
+            result = yield from _execute(host, action, session, outcome.native, inputs, context)
+            outcome = _apply_to_turn(session, action, outcome, result, actions)
+        except AgentError as error:
+            if describe is None:
+                raise
+            _log.warning("action_failed", plugin=action.plugin, action=action.id, error=str(error))
+            failed = {**_about(action), "error": describe(error)}
+            outcome = replace(
+                outcome, results=[*outcome.results, failed], problems=(*outcome.problems, failed)
+            )
     return outcome
 
 
@@ -280,6 +318,7 @@ def _apply_to_turn(
         outcome.native if native is None else native,
         {**outcome.metadata, **patch},
         [*outcome.results, _record(action, _public(action, result, actions))],
+        outcome.problems,
     )
 
 
@@ -353,6 +392,11 @@ def _record(action: Action, public: JsonObject) -> ActionRecord:
 
 def _about(action: Action) -> ActionRecord:
     return {"plugin": action.plugin, "action_id": action.id, "action_owner": action.owner}
+
+
+def describe_error(error: AgentError) -> JsonObject:
+    """Return an error as records and events have it."""
+    return {"type": type(error).__name__, "message": str(error)}
 
 
 def _bad_result(action: Action, problem: str) -> PluginError:

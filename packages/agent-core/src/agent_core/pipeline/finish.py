@@ -14,7 +14,12 @@ from agent_core.log import get_logger
 from agent_core.messages import NATIVE_INDICES, Message
 from agent_core.native import write_native
 from agent_core.pipeline import chain
-from agent_core.pipeline.actions import ResponseOutcome, merge_metadata, run_response_actions
+from agent_core.pipeline.actions import (
+    ResponseOutcome,
+    describe_error,
+    merge_metadata,
+    run_response_actions,
+)
 from agent_core.pipeline.native_view import read_message, readable_messages, rebuilt, write_items
 
 if TYPE_CHECKING:
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from agent_core.steps import Flow
 
 _log = get_logger("pipeline")
+_core_log = get_logger("core")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,7 @@ class TurnResult:
     Attributes:
         messages: The readable messages that it added, as dicts.
         interrupted: True if it ended before the model was done.
+        problems: The actions of `response_finalize` that failed: plugin, action and error of each.
         left: True if the caller left after the model was done; another turn must not follow.
     """
 
@@ -40,32 +47,43 @@ class TurnResult:
     messages: Dicts
     interrupted: bool = False
     left: bool = False
+    problems: tuple[JsonObject, ...] = ()
 
     def event(self) -> FinalEvent:
         """Return the last event of the request."""
         final = FinalEvent(type="final", session=self.session, messages=self.messages)
         if self.interrupted:
             final["interrupted"] = True
+        if self.problems:
+            final["problems"] = list(self.problems)
         return final
 
 
 def finish(request: Request, draft: Draft) -> Flow[TurnResult]:
     """Finalize the turn, let actions adjust it, and return the new session."""
     draft = _behind_what_is_kept(_finalize(request, draft))
+    if request.stream and _core_log.is_enabled("debug"):
+        _core_log.debug("streaming complete", combined_native_finals=draft.finals)
     finals = _readable_finals(request, draft)
     unadjusted = ResponseOutcome(finals, draft.native, {}, [])
     try:
         outcome = yield from run_response_actions(request, draft, finals)
     except RequestCancelled:
         return replace(_commit(request, draft, unadjusted), left=draft.interrupted is None)
+    try:
+        return _commit(request, draft, outcome)
     except AgentError as error:
-        kept = _commit(request, draft, unadjusted)
-        if draft.interrupted == "cancelled":
-            _log.warning("interrupted_turn_not_adjusted", error=str(error))
-            return kept
-        error.partial = dict(kept.event())
-        raise
-    return _commit(request, draft, outcome)
+        if not outcome.results:
+            raise
+        # What actions made of the turn cannot be read; the turn itself can.
+        _log.warning("turn_not_adjusted", error=str(error))
+        applied = [one for one in outcome.results if "result" in one]
+        failed = [
+            {"error": describe_error(error)} | {key: one[key] for key in one if key != "result"}
+            for one in applied
+        ]
+        problems = (*outcome.problems, *failed)
+        return _commit(request, draft, replace(unadjusted, problems=problems))
 
 
 def _finalize(request: Request, draft: Draft) -> Draft:
@@ -170,7 +188,7 @@ def _commit(request: Request, draft: Draft, outcome: ResponseOutcome) -> TurnRes
     else:
         session = _append(request, draft, outcome.native, finals, metadata)
     messages = [thaw(message) for message in pointed]
-    return TurnResult(session, messages, interrupted=draft.interrupted is not None)
+    return TurnResult(session, messages, interrupted=draft.interrupted is not None, problems=outcome.problems)
 
 
 def _point(draft: Draft, outcome: ResponseOutcome) -> list[FrozenDict]:

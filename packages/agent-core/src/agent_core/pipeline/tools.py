@@ -134,12 +134,18 @@ def _run(host: ToolHost, ready: ReadyCall) -> Flow[JsonObject]:
             return error_message({**metadata, SUSPENDED: raised.suspension}, SUSPENDED, said(raised))
         failure = Problem("exception", said(raised))
     if failure is not None:
-        _log.warning(
-            "tool_failed", tool=ready.call.tool_name, plugin=ready.binding.plugin.name, **failure._asdict()
-        )
+        _log_failure(ready, failure)
     if collected.result is not None:  # given is given, whatever came after it
         return result_message(host, ready, metadata, collected.result)
     return error_message(metadata, *(failure or Problem("no_result", _nothing_usable(collected))))
+
+
+def _log_failure(ready: ReadyCall, failure: Problem) -> None:
+    tool, plugin = ready.call.tool_name, ready.binding.plugin.name
+    if failure.kind == "exception":
+        _log.error("iter_tool_messages_stream_error", tool_name=tool, plugin=plugin, error=failure.text)
+    else:
+        _log.warning("tool_failed", tool_name=tool, plugin=plugin, kind=failure.kind, text=failure.text)
 
 
 def _read_items(host: ToolHost, ready: ReadyCall, collected: _Collected) -> Flow[None]:

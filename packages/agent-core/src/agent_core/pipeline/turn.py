@@ -16,13 +16,16 @@ from agent_core.plugin.hooks import expect, expect_dicts, expect_tuple, name_err
 from agent_core.steps import CloseStream, Emit, Flow, OpenStream, Read, Run, Work, ask
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from agent_core.cancellation import CancellationToken
     from agent_core.pipeline.request import Request
     from agent_core.plugin.provider import ProviderWrapper
 
 _log = get_logger("pipeline")
+_core_log = get_logger("core")
+_chunk_log = get_logger("chunk_processing")
+_SHOWN = 1000  # characters of a conversation in a line of the log
 _ANSWER, _KINDS = "(partials, final_messages, native_messages, state)", (list, list, list, dict)
 Hook = Callable[..., Any]
 Extenders = tuple[tuple[str, Hook], ...]
@@ -33,15 +36,69 @@ def request_turn(request: Request) -> Flow[TurnResult]:
     watch = CancelWatch(request)
     try:
         ask_model = read_stream if reads_stream(request) else call_api
-        draft = yield from ask_model(request, prepare(request), watch)
+        draft = prepare(request)
+        _log_question(request, draft)
+        draft = yield from ask_model(request, draft, watch)
     finally:
         watch.stop()
     result = yield from finish(request, draft)
+    _log_answer(request, result)
     try:
         yield Emit([result.event()])
     except RequestCancelled:  # at the last event: all is done, and a loop around us must still stop
         return replace(result, left=True)
     return result
+
+
+# What was said is only in lines of level debug: a log of level info is kept, and sent to others.
+
+
+def _log_question(request: Request, draft: Draft) -> None:
+    if _core_log.is_enabled("debug"):
+        event = "start streaming request" if request.stream else "sending request"
+        asked = {"native_messages": _clip(draft.native), "request": str(draft.state.get("request"))[:_SHOWN]}
+        _core_log.debug(event, **asked)
+
+
+def _log_answer(request: Request, result: TurnResult) -> None:
+    if request.stream:
+        if _core_log.is_enabled("debug"):
+            _core_log.debug("streaming request complete", final_message=_clip(result.messages))
+    elif _core_log.is_enabled("info"):
+        provider, model = request.resolution.provider.name, request.resolution.model
+        _core_log.info("send_request_complete", provider=provider, model=model, messages=len(result.messages))
+
+
+def _clip(items: Sequence[object]) -> str:
+    """Return the last items as text, without wording a long conversation whole."""
+    text = ""
+    for item in reversed(items):
+        text = f"{item!r} {text}"
+        if len(text) > _SHOWN:
+            break
+    return text[-_SHOWN:].rstrip()
+
+
+def _logging_chunks(process: Hook, extensions: Extenders) -> tuple[Hook, Extenders]:
+    """Return the hooks of the hot path with the last of them writing down what a chunk came to."""
+    if not extensions:
+        return _logged(process), ()
+    *others, (name, last) = extensions
+    return process, (*others, (name, _logged(last)))
+
+
+def _logged(hook: Hook) -> Hook:
+    def logged(*given: object) -> Any:
+        answer = hook(*given)
+        if isinstance(answer, tuple) and len(answer) == len(_KINDS):
+            partials, finals, _native, _state = answer
+            for message in partials or ():
+                _chunk_log.debug("partial message received", partial=message)
+            if finals:
+                _chunk_log.debug("final message received", final=finals)
+        return answer
+
+    return logged
 
 
 class CancelWatch:
@@ -143,6 +200,8 @@ def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draf
     """
     provider = request.resolution.provider
     hot = provider.chunk_hooks()
+    if _chunk_log.is_enabled("debug"):
+        hot = _logging_chunks(*hot)
     process, extensions = _checking(provider.name, *hot)
     watched = request.cancellation is not None
     ledger = draft.ledger

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
-from agent_core.errors import AgentError, RegistrationError
+from agent_core.errors import AgentError, PluginError, RegistrationError
 from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, State, freeze
+from agent_core.log import get_logger
 from agent_core.plugin.hooks import (
     Adapter,
     HookSpec,
@@ -20,6 +21,11 @@ from agent_core.plugin.hooks import (
     read_hooks,
     wrong_answer,
 )
+
+Problems: TypeAlias = list[PluginError]
+"""What plugins did wrong that costs nobody but themselves."""
+
+_log = get_logger("plugins")
 
 COMMON_HOOKS = (
     HookSpec("get_config_schema"),
@@ -55,6 +61,7 @@ class PluginWrapper:
         self.default_enabled = getattr(self.plugin, "default_enabled", True) is not False
         self._plans = read_hooks(self.name, self.plugin, self.hooks)
         self._adapters: dict[str, Adapter] = {}
+        self._logged: set[str] = set()
         self._wants_context: dict[tuple[str, ...], bool] = {}
 
     def __repr__(self) -> str:
@@ -83,15 +90,41 @@ class PluginWrapper:
             )
         return known
 
-    def get_config_schema(self) -> JsonObject:
-        """Return the plugin's configuration keys and what it says of each."""
-        return self._mapping("get_config_schema")
+    def get_config_schema(self, problems: Problems | None = None) -> JsonObject:
+        """Return the plugin's configuration keys and what it says of each.
+
+        Args:
+            problems: Takes what the plugin did wrong, and only that is missing from the answer. Without it,
+                the first problem is raised.
+        """
+        hook = "get_config_schema"
+        try:
+            schema = self._mapping(hook)
+        except PluginError as error:
+            tolerate(problems, error)
+            return {}
+        good = {key: value for key, value in schema.items() if _describes_a_key(key, value)}
+        for key in schema:
+            if key not in good:
+                tolerate(problems, PluginError(self.name, hook, f"{key!r:.80} must be a key with a dict"))
+        return good
 
     def get_ui_elements(
-        self, config: FrozenDict, tags: Sequence[str], models: Sequence[object], context: object
+        self,
+        config: FrozenDict,
+        tags: Sequence[str],
+        models: Sequence[object],
+        context: object,
+        problems: Problems | None = None,
     ) -> Dicts:
-        """Return what the plugin wants shown for this configuration."""
-        return self._dicts("get_ui_elements", config, tags, models, context)
+        """Return what the plugin wants shown for this configuration; see `get_config_schema`."""
+        return self._good_dicts(problems, "get_ui_elements", config, tags, models, context)
+
+    def log_once(self, problem: PluginError) -> None:
+        """Write a problem that was tolerated to the log, unless it was written before."""
+        if str(problem) not in self._logged:
+            self._logged.add(str(problem))
+            _log.warning("plugin_problem", plugin=self.name, hook=problem.hook, problem=problem.problem)
 
     def get_tags(self, config: FrozenDict, models: Sequence[object], context: object) -> list[str]:
         """Return the capability tags that the plugin contributes while it is on."""
@@ -142,6 +175,19 @@ class PluginWrapper:
     def _dicts(self, hook: str, *arguments: object) -> Dicts:
         return expect_dicts(self.name, hook, self._call(hook, [], *arguments))
 
+    def _good_dicts(self, problems: Problems | None, hook: str, *arguments: object) -> Dicts:
+        """Return those of the hook's answers that are dicts; the others are problems."""
+        try:
+            answer = self._call(hook, [], *arguments)
+            listed = expect(self.name, hook, answer, (list, tuple), "a list of dicts")
+        except PluginError as error:
+            tolerate(problems, error)
+            return []
+        for item in listed:
+            if not isinstance(item, dict):
+                tolerate(problems, wrong_answer(self.name, hook, "a list of dicts", item))
+        return [item for item in listed if isinstance(item, dict)]
+
     def _native_and_state(
         self, hook: str, native: FrozenList, state: State, *extras: object
     ) -> tuple[FrozenList, State]:
@@ -159,6 +205,17 @@ class PluginWrapper:
             added = expect_dicts(self.name, hook, items[kept:])
             return FrozenList([*before, *map(freeze, added)])
         return FrozenList(map(freeze, expect_dicts(self.name, hook, items)))
+
+
+def tolerate(problems: Problems | None, problem: PluginError) -> None:
+    """Add a problem to those that somebody collects, or raise it if nobody does."""
+    if problems is None:
+        raise problem
+    problems.append(problem)
+
+
+def _describes_a_key(key: object, value: object) -> bool:
+    return isinstance(key, str) and bool(key) and isinstance(value, Mapping)
 
 
 def _instantiate(plugin: object, plugin_class: type) -> Any:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from agent_core.actions import Action, Owner
+from agent_core.errors import PluginError
 from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, State, freeze
 from agent_core.models import ToolDescriptor
-from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
+from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper, Problems, tolerate
 from agent_core.plugin.hooks import HookSpec, expect, expect_tuple, wrong_answer
 
 if TYPE_CHECKING:
@@ -77,10 +78,17 @@ class NativeSideWrapper(PluginWrapper):
         new_finals, items, state = expect_tuple(self.name, "finalize", answer, (list, list, dict), expected)
         return self._native("finalize", new_finals, finals), self._native("finalize", items, native), state
 
-    def get_actions(self, state: State, context: object = None) -> list[Action]:
-        """Return the actions that the plugin offers for a session."""
-        found = self._dicts("get_actions", state, context)
-        return [Action.from_dict(definition, plugin=self.name, owner=self.owner) for definition in found]
+    def get_actions(
+        self, state: State, context: object = None, problems: Problems | None = None
+    ) -> list[Action]:
+        """Return the actions that the plugin offers for a session; see `get_config_schema` for problems."""
+        actions: list[Action] = []
+        for definition in self._good_dicts(problems, "get_actions", state, context):
+            try:
+                actions.append(Action.from_dict(definition, plugin=self.name, owner=self.owner))
+            except PluginError as error:
+                tolerate(problems, error)
+        return actions
 
     def execute_action(
         self,

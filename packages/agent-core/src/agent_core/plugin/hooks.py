@@ -234,7 +234,7 @@ def wrong_answer(plugin: str, hook: str, expected: str, answer: object) -> Plugi
     return PluginError(plugin, hook, f"must return {expected}, returned {got}")
 
 
-def expect(plugin: str, hook: str, answer: object, kind: type[T], expected: str) -> T:
+def expect(plugin: str, hook: str, answer: object, kind: type[T] | tuple[type[T], ...], expected: str) -> T:
     """Return *answer* if it is of that kind, otherwise raise with names."""
     if not isinstance(answer, kind):
         raise wrong_answer(plugin, hook, expected, answer)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from agent_core.models import ModelDiscoveryCache
-    from agent_core.plugin.base import PluginWrapper
+    from agent_core.plugin.base import PluginWrapper, Problems
     from agent_core.plugin.registry import Registry
 
 
@@ -82,12 +82,17 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 def check_keys(registry: Registry, config: FrozenDict) -> list[str]:
     """Return a warning for each key that no plugin knows and that looks like one that some plugin does.
 
-    Plugins need not describe their keys, so a key that resembles none may well be meant.
+    Plugins need not describe their keys, so a key that resembles none may well be meant. A plugin that
+    cannot describe its keys is named as well.
     """
-    known = {*CORE_KEYS, *(key for plugin in registry for key in plugin.get_config_schema())}
+    problems: Problems = []
+    known = {*CORE_KEYS, *(key for plugin in registry for key in plugin.get_config_schema(problems))}
     unknown = [key for key in config if isinstance(key, str) and key not in known]
     close = {key: closest(key, known, cutoff=0.8) for key in unknown}
-    return [f"config[{key!r}] is not known: did you mean {near!r}?" for key, near in close.items() if near]
+    misspelt = [
+        f"config[{key!r}] is not known: did you mean {near!r}?" for key, near in close.items() if near
+    ]
+    return [*map(str, problems), *misspelt]
 
 
 def discover_models(

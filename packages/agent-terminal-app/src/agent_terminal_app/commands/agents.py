@@ -151,5 +151,8 @@ def explain_plugins(agent: str | None, *, as_json: bool) -> None:
         for one in decisions
     ]
     print_table(("PLUGIN", "KIND", "IS", "REASON", "WHY"), rows)
+    for one in decisions:
+        for mistake in one.get("problems", ()):
+            say(f"agent: plugin {one['plugin']}: {mistake}")
     for problem in problems:
         say(f"agent: plugin {problem.plugin}: {problem.reason}")

@@ -101,6 +101,14 @@ def _version(distribution: str) -> str:
 
 
 def plugin_decisions(app: AgentApplication, agent_id: str) -> list[dict[str, Any]]:
-    """Return why each plugin is on or off for an agent, those among them that it is not even offered."""
-    decisions = [one.to_dict() for one in app.runtime.resolve(agent_id).decisions]
+    """Return why each plugin is on or off for an agent, and what it does wrong.
+
+    Those that the agent is not even offered are among them.
+    """
+    agent = app.runtime.resolve(agent_id)
+    found = agent.core.get_plugin_problems(dict(agent.config))
+    wrong: dict[str, list[str]] = {}
+    for problem in found:
+        wrong.setdefault(problem["plugin"], []).append(f"{problem['hook']} {problem['problem']}")
+    decisions = [{**one.to_dict(), "problems": wrong.get(one.plugin, [])} for one in agent.decisions]
     return [*decisions, *Catalogue(app).skipped_plugins(agent_id, {one["plugin"] for one in decisions})]

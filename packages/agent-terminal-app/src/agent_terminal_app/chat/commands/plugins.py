@@ -73,6 +73,8 @@ async def plugins(talk: Talk, rest: str) -> None:
     for one in decisions:
         state = "on " if one["enabled"] else "off"
         talk.row(f"  {state} {one_line(one['plugin']):<24} {one['kind']:<10}", one_line(one["detail"]))
+        for mistake in one.get("problems", ()):
+            talk.row(f"  !   {one_line(one['plugin']):<24}", one_line(mistake), "red")
     for problem in talk.app.problems:
         talk.row(f"  !   {one_line(problem.plugin):<24}", one_line(problem.reason), "red")
     talk.note("/plugins NAME explains one.")
@@ -106,6 +108,13 @@ async def _decisions(who: Responder) -> list[dict[str, Any]]:
     return [known.get(one["plugin"], one) for one in decided]
 
 
+def _say_decision(talk: Talk, one: dict[str, Any]) -> None:
+    state = "on" if one["enabled"] else "off"
+    talk.line(f"{one_line(one['plugin'])} ({one['kind']}) is {state}: {one_line(one['detail'])}")
+    for mistake in one.get("problems", ()):
+        talk.line(f"  {one_line(mistake)}", "red")
+
+
 async def _explain(talk: Talk, who: Responder, decisions: list[dict[str, Any]], name: str) -> None:
     found = [one for one in decisions if one["plugin"] == name]
     broken = [one for one in talk.app.problems if one.plugin == name]
@@ -115,8 +124,7 @@ async def _explain(talk: Talk, who: Responder, decisions: list[dict[str, Any]], 
         known = [one["plugin"] for one in decisions]
         raise AgentError(f"there is no plugin {one_line(name, 60)!r}: {nearest(name, known)}")
     for one in found:
-        state = "on" if one["enabled"] else "off"
-        talk.line(f"{one_line(name)} ({one['kind']}) is {state}: {one_line(one['detail'])}")
+        _say_decision(talk, one)
     for problem in broken:
         talk.line(f"{problem.plugin} was skipped: {one_line(problem.reason)}", "red")
     for row in installed:
