@@ -353,7 +353,9 @@ def test_the_context_has_the_layers_of_core_and_application(make: Make) -> None:
     for context in contexts.values():
         assert context["app"] is app
         assert context["application"] is app
-        assert context["base_config"] == app.config
+        base_config = context["base_config"]
+        assert {key: base_config[key] for key in app.config} == app.config
+        assert (base_config["provider"], base_config["agent_id"]) == ("scripted", "a")
         assert context["session_asset_store"] is None
         assert context["trigger_source"] == "application"
         assert context["terminal"] == "mine"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agent_app.services import Readings, Services
     from agent_app.store.base import SessionInfo
     from agent_core import AgentCore
+    from agent_runtime import ResolvedAgent
 
 Within = frozenset[tuple[str, str]]
 """The actions, by plugin and id, whose own mutations led to a lifecycle."""
@@ -70,13 +71,12 @@ def lifecycle(
     if not somebody_acts(services, name):
         return LifecycleOutcome(session, ())
     agent = services.resolve_if_possible(session) if services.agents_act else None
-    core: AgentCore | None = None
     settings: Mapping[str, Any] = config or {}
     if agent is not None:
-        core, settings = agent.core, config or effective_config(agent, session, {})
+        settings = config or effective_config(agent, session, {})
     return (
         yield from run_lifecycle(
-            services, name, session, core=core, config=settings, context=context, facts=facts, within=within
+            services, name, session, agent=agent, config=settings, context=context, facts=facts, within=within
         )
     )
 
@@ -86,7 +86,7 @@ def run_lifecycle(
     name: str,
     session: Session,
     *,
-    core: AgentCore | None,
+    agent: ResolvedAgent | None,
     config: Mapping[str, Any],
     context: Mapping[str, Any] | None = None,
     facts: Mapping[str, Any] | None = None,
@@ -95,6 +95,7 @@ def run_lifecycle(
     """Run every action that waits for the lifecycle *name*.
 
     Args:
+        agent: Whose plugins take part after those of the application; None if it cannot be had.
         context: What the caller adds for the plugins.
         facts: What the platform itself says about this lifecycle; it wins over the caller's.
         within: The actions that are not run, since this is about what they asked for themselves.
@@ -102,15 +103,15 @@ def run_lifecycle(
     if not somebody_acts(services, name):
         return LifecycleOutcome(session, ())
     yield from read_whole(session)
-    extra = application_context(services, context, lifecycle=name, **(facts or {}))
+    extra = application_context(services, context, agent, lifecycle=name, **(facts or {}))
     results: list[dict[str, Any]] = []
     for member, action in services.plugins.triggered(name):
         if (member.wrapper.name, action.id) in within:
             continue
         session, result = yield from _application_action(services, member, action.id, session, extra, within)
         results.append(result)
-    if core is not None and services.agents_act:
-        session, more = yield from _core_actions(core, session, dict(config), name, extra)
+    if agent is not None and services.agents_act:
+        session, more = yield from _core_actions(agent.core, session, dict(config), name, extra)
         results += more
     return LifecycleOutcome(session, tuple(results))
 
@@ -121,13 +122,17 @@ def somebody_acts(services: Services, name: str) -> bool:
 
 
 def application_context(
-    services: Services, context: Mapping[str, Any] | None, **facts: Any
+    services: Services, context: Mapping[str, Any] | None, agent: ResolvedAgent | None = None, **facts: Any
 ) -> dict[str, Any]:
-    """Return what plugins receive from the application; a caller's reuse of its keys is warned of."""
+    """Return what plugins receive from the application; a caller's reuse of its keys is warned of.
+
+    Args:
+        agent: The agent that this is about, if it is about one.
+    """
     owned = {
         "app": services.app,
         "application": services.app,
-        "base_config": services.config,
+        "base_config": services.base_config(agent),
         "session_asset_store": services.assets,
         "trigger_source": "application",
         **facts,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agent_app.agents import resolve_request_config
+from agent_app.agents import KEYS, resolve_request_config
 from agent_app.attachments import with_content
 from agent_app.errors import SessionNotFound, StoreError
 from agent_app.grants import granted_rules
@@ -140,8 +140,12 @@ def _without_ends(events: list[Any]) -> list[Any]:
 
 def _changed(agent: ResolvedAgent, base_config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that the caller has changed since `update_agent`."""
-    known = agent.config
-    return {key: value for key, value in base_config.items() if key != "agent_id" and known.get(key) != value}
+    known, not_settings = agent.config, (AGENT, *KEYS)
+    return {
+        key: value
+        for key, value in base_config.items()
+        if key not in not_settings and known.get(key) != value
+    }
 
 
 class _Chat:
@@ -415,7 +419,7 @@ def _run_request(services: Services, agent: ResolvedAgent, session: Session, req
         **request.limits,
         config=_over(agent, session, request.overrides),
         stream=request.stream,
-        context=application_context(services, request.context),
+        context=application_context(services, request.context, agent),
         granted=partial(granted_rules, services),
     )
 
@@ -452,7 +456,7 @@ def _lifecycle(
         services,
         name,
         session,
-        core=None if agent is None else agent.core,
+        agent=agent,
         config={} if agent is None else effective_config(agent, session, request.overrides),
         context=request.context,
         facts=about,
