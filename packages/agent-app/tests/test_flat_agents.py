@@ -97,7 +97,7 @@ def test_a_flat_agent_stands_beside_one_with_a_declared_model() -> None:
         for name in agents:
             session_id = app.create_session(name).session_id
             assert list(app.chat(session_id, "hello"))[-1]["type"] == "final"
-        _, base_config, _ = app.update_agent("declared", app.load_session(session_id))
+        _, base_config, _ = app.update_agent("declared", app.create_session_ephemeral())
         assert base_config["reasoning"] == {"effort": "low"}
 
 

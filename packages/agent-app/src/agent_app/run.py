@@ -14,7 +14,7 @@ from agent_app.agents import KEYS, resolve_request_config
 from agent_app.attachments import with_content
 from agent_app.errors import SessionNotFound, StoreError
 from agent_app.grants import granted_rules
-from agent_app.lifecycle import application_context, run_lifecycle, somebody_acts
+from agent_app.lifecycle import application_context, end_lifecycle, run_lifecycle, somebody_acts
 from agent_app.outbox import Outbox
 from agent_app.services import AGENT, OVERRIDES, effective_config, own_settings, read_whole
 from agent_app.session_writer import with_writer
@@ -120,7 +120,7 @@ def send(
         if error is None:
             about = {"reason": result.reason._asdict()}
             session, problems = yield from _lifecycle(
-                services, "request_complete", session, agent, request, about
+                services, end_lifecycle(result.reason), session, agent, request, about
             )
             yield Emit([*problems, _ended(session, [result])])
             return session
@@ -235,7 +235,8 @@ class _Chat:
             if result.error is None:
                 agent = self._resolved(agent, session, result.session)
                 about = {"reason": result.reason._asdict()}
-                session = yield from self._lifecycle("request_complete", result.session, agent, about)
+                ended = end_lifecycle(result.reason)
+                session = yield from self._lifecycle(ended, result.session, agent, about)
                 yield from self._keep_prepared(session, agent)
                 return result
             error = result.error
