@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from agent_app import AgentApplication, DecisionNotAccepted, SessionNotFound
+from agent_app.lifecycle import REQUEST_ENDS
 from agent_core import ArgumentError, Session, tool
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import Suspend, waiting
@@ -24,6 +25,7 @@ CONFIG = {"agents": AGENTS, "models": {"m": {"provider": "scripted"}}, "default_
 LIFECYCLES = (
     "session_create", "session_save_prepare", "request_prepare", "request_complete", "request_error",
     "session_fork", "agent_switch_prepare", "agent_switch_complete", "session_delete_prepare",
+    *sorted(set(REQUEST_ENDS.values())),
 )  # fmt: skip
 picks = st.integers(min_value=0, max_value=1_000)
 words = st.sampled_from(["hello", "work", "post", "work and post", "fail"])
@@ -83,6 +85,13 @@ class Watcher:
     def execute_action(self, app: Any, action: str, params: Any, context: Any, state: Any) -> dict[str, Any]:
         self._seen.append(context["lifecycle"])
         return {}
+
+
+def lifecycles_of(end: dict[str, Any]) -> list[str]:
+    """The lifecycles of one turn, by how it ended."""
+    code = end.get("reason", {}).get("code")
+    kind = "request_error" if end["type"] == "error" else REQUEST_ENDS.get(code, "request_complete")
+    return ["request_prepare", kind, "session_save_prepare"]
 
 
 def said(session: Session) -> list[tuple[str, str]]:
@@ -167,10 +176,8 @@ class Application(RuleBasedStateMachine):
                     break
         self.logs[session_id] += [self.plain(event) for event in events]
         if events[-1]["type"] in ("final", "error"):
-            kind = "request_complete" if events[-1]["type"] == "final" else "request_error"
-            turns = [event for event in events if event["type"] == "turn_end"]
-            before = ["request_prepare", "request_complete", "session_save_prepare"] * len(turns)
-            self.expect(*before, "request_prepare", kind, "session_save_prepare")
+            turns = [event for event in events if event["type"] in ("turn_end", "final", "error")]
+            self.expect(*(name for turn in turns for name in lifecycles_of(turn)))
         self.seen.clear()
         self.note_talk(session_id, text)
 

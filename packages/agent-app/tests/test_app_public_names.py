@@ -12,10 +12,12 @@ from typing import get_args, get_type_hints
 import agent_app
 from agent_app import AgentApplication, errors
 from agent_app.agents import check_config
+from agent_app.lifecycle import REQUEST_ENDS
 from agent_core import AgentError
 from agent_core.events import ChangeEvent
 
-PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "application.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs" / "reference"
+PAGE = (DOCS / "application.md").read_text(encoding="utf-8")
 PROMISED = {
     "create_session", "create_session_ephemeral", "load_session", "list_sessions", "rename_session",
     "save_session", "delete_session", "fork_session", "edit_message", "regenerate", "update_agent",
@@ -87,6 +89,18 @@ def test_the_page_lists_every_change_with_its_fields() -> None:
         for one in get_args(ChangeEvent)
         if (hints := get_type_hints(one))
     ]
+
+
+def test_the_page_on_actions_names_the_lifecycle_of_every_end() -> None:
+    page = (DOCS / "actions.md").read_text(encoding="utf-8")
+    part = page.split("<!-- table: request ends -->")[1].split("<!-- end -->")[0]
+    listed = {
+        code: lifecycle
+        for lifecycle, codes in re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", part, re.MULTILINE)
+        for code in re.findall(r"\w+", codes)
+    }
+
+    assert listed == REQUEST_ENDS
 
 
 def test_the_page_lists_every_configuration_key() -> None:

@@ -9,21 +9,12 @@ from typing import Any
 import pytest
 
 from agent_app import AgentApplication, StoreUnavailable
+from agent_app.lifecycle import REQUEST_ENDS
 from agent_app.store import queues
-from agent_core import Session
+from agent_core import STANDARD_LIFECYCLES, Session, tool
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 
-STANDARD = (
-    "session_create",
-    "session_save_prepare",
-    "request_prepare",
-    "request_complete",
-    "request_error",
-    "session_fork",
-    "agent_switch_prepare",
-    "agent_switch_complete",
-    "session_delete_prepare",
-)
+STANDARD = (*STANDARD_LIFECYCLES, *sorted(set(REQUEST_ENDS.values())))
 Seen = list[tuple[str, str, dict[str, Any]]]
 Make = Callable[..., AgentApplication]
 
@@ -353,7 +344,9 @@ def test_the_context_has_the_layers_of_core_and_application(make: Make) -> None:
     for context in contexts.values():
         assert context["app"] is app
         assert context["application"] is app
-        assert context["base_config"] == app.config
+        base_config = context["base_config"]
+        assert {key: base_config[key] for key in app.config} == app.config
+        assert (base_config["provider"], base_config["agent_id"]) == ("scripted", "a")
         assert context["session_asset_store"] is None
         assert context["trigger_source"] == "application"
         assert context["terminal"] == "mine"
@@ -489,7 +482,7 @@ def test_a_cancelled_request_is_no_failed_one(make: Make) -> None:
 
     assert events[-1]["type"] == "final"
     assert events[-1]["reason"]["code"] == "cancelled"
-    assert names(seen) == ["request_prepare", "request_complete", "session_save_prepare"]
+    assert names(seen) == ["request_prepare", "request_cancelled", "session_save_prepare"]
 
 
 def test_an_action_that_fails_is_named_and_costs_nothing_else(make: Make) -> None:
@@ -598,7 +591,7 @@ def test_every_standard_lifecycle_is_run_by_some_operation(make: Make) -> None:
     app.switch_agent(session.session_id, "b")
     app.delete_session(session.session_id)
 
-    assert set(names(seen)) == set(STANDARD)
+    assert set(names(seen)) == set(STANDARD_LIFECYCLES)
 
 
 def test_tool_rounds_within_a_request_run_no_lifecycle_of_their_own(make: Make) -> None:
@@ -664,3 +657,102 @@ def test_an_action_that_a_person_runs_cannot_be_told_of_a_lifecycle(
 
     assert heard != ["forged"]
     assert caplog.text.count("reserved_context_key") == 1
+
+
+def looping(count: int) -> list[Reply]:
+    return [Reply(tool_calls=[ToolCall("look", {"at": number})]) for number in range(count)]
+
+
+ENDS: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
+    "natural_end": ("request_complete", ["done"], {}),
+    "stop_on_tool": (
+        "request_complete",
+        looping(1),
+        {"stop_conditions": [{"type": "stop_on_tool", "tools": ["look"]}]},
+    ),
+    "max_rounds": ("request_limited", looping(2), {"max_rounds": 2}),
+    "token_budget": (
+        "request_limited",
+        [Reply(tool_calls=[ToolCall("look", {"at": 1})], usage={"input_tokens": 90, "output_tokens": 10})],
+        {"stop_conditions": [{"type": "token_budget", "tokens": 50}]},
+    ),
+    "suspended": ("request_suspended", looping(1), {"sections": {"permissions": {"ask": ["look"]}}}),
+}
+
+
+class Eyes:
+    """A plugin with one tool."""
+
+    name = "eyes"
+    version = "1"
+
+    def register(self, registrar: Any) -> None:
+        registrar.tool("look", look)
+
+
+@tool
+def look(at: int) -> str:
+    """Look at something."""
+    return f"seen {at}"
+
+
+@pytest.mark.parametrize("way", ["chat", "send_request"])
+@pytest.mark.parametrize("code", list(ENDS))
+def test_only_a_request_that_succeeded_is_complete(make: Make, code: str, way: str) -> None:
+    lifecycle, script, spec = ENDS[code]
+    seen: Seen = []
+    app = make(list(script), Watcher(seen), Follower(seen), Eyes, agents={"a": {"model": "m", **spec}})
+    session = app.create_session()
+    seen.clear()
+    if way == "chat":
+        final = chat(app, session.session_id)[-1]
+    else:
+        core, base_config, session = app.update_agent("a", session)
+        asked = core.add_message(session, "user", "hello", config=base_config)
+        final = list(app.send_request(core, asked, base_config))[-1]
+
+    assert (final["type"], final["reason"]["code"]) == ("final", code)
+    ends = [name for name in names(seen) if name not in ("request_prepare", "session_save_prepare")]
+    assert ends == [lifecycle]
+    assert ends == [name for name in names(seen, "follower") if name in ends]
+    assert next(context for _, name, context in seen if name == lifecycle)["reason"]["code"] == code
+
+
+def test_an_application_action_gets_the_defaults_of_its_inputs_at_lifecycles_too(make: Make) -> None:
+    given: list[dict[str, Any]] = []
+
+    class Defaulted:
+        name = "defaulted"
+        version = "1"
+
+        def get_actions(self, state: dict[str, Any]) -> list[dict[str, Any]]:
+            inputs = {
+                "session_id": {"type": "string", "required": True},
+                "depth": {"type": "integer", "default": 3},
+                "note": {"type": "string"},
+            }
+            lifecycles = ["session_create", "session_list"]
+            return [{"id": "dig", "label": "Dig", "inputs": inputs, "trigger": lifecycles}]
+
+        def execute_action(self, app: Any, action_id: str, params: Any, context: Any, state: Any) -> Any:
+            given.append(dict(params))
+            return {}
+
+    app = make([], Defaulted)
+    session = app.create_session()
+    app.list_sessions()
+
+    assert given == [{"session_id": session.session_id, "depth": 3}] * 2
+
+
+def test_a_lifecycle_cannot_run_an_action_that_needs_what_nobody_gives(make: Make) -> None:
+    class Needy(Watcher):
+        def get_actions(self, state: dict[str, Any]) -> list[dict[str, Any]]:
+            inputs = {"depth": {"type": "integer", "required": True}}
+            return [{"id": "dig", "label": "Dig", "inputs": inputs, "trigger": "harvest"}]
+
+    seen: Seen = []
+    _, [record] = make([], Needy(seen)).run_session_lifecycle("harvest", Session("s"))
+
+    assert seen == []
+    assert (record["error"]["type"], "depth" in record["error"]["message"]) == ("ActionInputError", True)

@@ -24,6 +24,7 @@ class Listing(EchoProvider):
     """Counts how often it is asked for its models."""
 
     name = "listing"
+    accepts_unlisted_models = False
 
     def __init__(self, *ids: str, fail: int = 0) -> None:
         self.asked = 0

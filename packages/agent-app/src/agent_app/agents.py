@@ -1,32 +1,41 @@
 """From the application's configuration to a runtime, and to the settings of one request.
 
-The configuration has `agents` (id to the fields of an `AgentSpec`), `models` (id to the fields of a
-`ModelSpec`), `plugins` (id to settings), `default_agent` and `permissions`, which hold for every agent;
-`shared_permissions` says how, where an agent has a section of its own. An agent without `plugin_ids` has
-every plugin that is on by itself, and those of its `more_plugins` that are there.
+The configuration has `agents` (id to the fields of an `AgentSpec`, and settings), `models` (id to the fields
+of a `ModelSpec`), `plugins` (id to settings), `default_agent` and `permissions`, which hold for every agent;
+`restrictions` says how, where an agent has a section of its own. An agent without `plugin_ids` has every
+plugin that is on by itself, and those of its `more_plugins` that are there.
+
+What is no field of an agent is one of its settings: the section of a plugin, or anything that plugins look up
+in the configuration of a request. With `provider`, `model` is what that provider calls it. So an agent can be
+written as one flat dict. Plugins find every section in the configuration again, under its name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from agent_app.app_plugins import ApplicationPlugin
 from agent_app.restrictions import PROTECTED, check_not_configured, combined_permissions, plugin_paths
 from agent_core import ArgumentError, ConfigError
-from agent_core.errors import nearest
+from agent_core.errors import closest, nearest
 from agent_core.plugin.discovery import InstalledPlugin, find_installed
 from agent_core.plugin.provider import API_HOOKS
-from agent_runtime import AgentRuntimeBuilder
+from agent_runtime import AgentRuntimeBuilder, AgentSpec
 
 if TYPE_CHECKING:
     from agent_runtime import AgentRuntime
 
 MORE_PLUGINS = "more_plugins"
 """The key of an agent without `plugin_ids` that names plugins which are off by themselves."""
-_KEYS = ("agents", "default_agent", "models", "plugins", "permissions")
+KEYS = ("agents", "default_agent", "models", "plugins", "permissions")
+"""What the configuration of an application has."""
+_FIELDS = tuple(field.name for field in fields(AgentSpec))
+_SECTIONS = ("config", "retry", "tools", "permissions", "results", "compaction")
+"""Sections that belong to the runtime itself."""
+_MISTAKE = 0.8  # what looks so much like a field was meant to be it
 _KINDS = ("providers", "extensions", "features", "tools")
 
 
@@ -105,8 +114,8 @@ def check_config(config: Any) -> dict[str, Any]:
     if not isinstance(config, Mapping):
         raise ConfigError(f"the configuration must be a mapping, not {type(config).__name__}")
     for key in config:
-        if key not in _KEYS:
-            raise ConfigError(f"the configuration has no {key!r}: {nearest(str(key), _KEYS)}", field=str(key))
+        if key not in KEYS:
+            raise ConfigError(f"the configuration has no {key!r}: {nearest(str(key), KEYS)}", field=str(key))
     for key in ("agents", "models", "plugins", "permissions"):
         _check_mapping(config.get(key, {}), key)
     for key in ("agents", "models"):
@@ -145,11 +154,69 @@ def build_runtime(config: Mapping[str, Any], plugins: Plugins, protected: Sequen
         builder.with_provider(name, provider, config=_with(settings.get(name), fixed))
     for name, plugin in plugins.others.items():
         builder.with_plugin(name, plugin)
-    for model_id, model in config.get("models", {}).items():
+    models, agents = _models_and_agents(config, plugins)
+    for model_id, model in models.items():
         builder.with_model({**model, "id": model_id})
-    for agent_id, agent in config.get("agents", {}).items():
+    for agent_id, agent in agents.items():
         builder.with_agent_spec(_spec(agent_id, agent, config, plugins))
     return builder.build()
+
+
+def _models_and_agents(
+    config: Mapping[str, Any], plugins: Plugins
+) -> tuple[dict[str, Mapping[str, Any]], dict[str, dict[str, Any]]]:
+    """Return all models, and the agents as declarations that name one of them."""
+    models: dict[str, Mapping[str, Any]] = dict(config.get("models", {}))
+    agents: dict[str, dict[str, Any]] = {}
+    for agent_id, entry in config.get("agents", {}).items():
+        agent = _unflattened(entry, plugins)
+        if "provider" in agent:
+            agent["model"] = _model_of(agent_id, agent.pop("provider"), agent.get("model", ""), models)
+        agents[agent_id] = agent
+    return models, agents
+
+
+def _unflattened(entry: Mapping[str, Any], plugins: Plugins) -> dict[str, Any]:
+    """Return an agent's entry with its settings in sections.
+
+    A key that looks like a field is left where it is, so that the builder says what was meant.
+    """
+    agent: dict[str, Any] = {}
+    sections: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    for key, value in entry.items():
+        if key in (*_FIELDS, "provider", MORE_PLUGINS):
+            agent[key] = value
+        elif isinstance(value, Mapping) and (key in plugins.others or key in _SECTIONS):
+            sections[key] = value
+        elif closest(key, [*_FIELDS, MORE_PLUGINS], cutoff=_MISTAKE) is None:
+            settings[key] = value
+        else:
+            agent[key] = value
+    own = agent.get("sections", {})
+    if not isinstance(own, Mapping) or not (sections or settings):
+        return agent
+    sections = {**sections, **own}
+    if settings and isinstance(sections.get("config", {}), Mapping):
+        sections["config"] = {**settings, **sections.get("config", {})}
+    return {**agent, "sections": sections}
+
+
+def _model_of(agent_id: str, provider: str, model: str, models: dict[str, Mapping[str, Any]]) -> str:
+    """Return the id of the model that an agent's `provider` and `model` name; it is declared if it was not.
+
+    Raises:
+        ConfigError: If one of them is no text.
+    """
+    for name, value in (("provider", provider), ("model", model)):
+        if not isinstance(value, str):
+            field = f"agents.{agent_id}.{name}"
+            raise ConfigError(f"{field} must be text, not {type(value).__name__}", field=field)
+    if model in models and models[model].get("provider") == provider:
+        return model
+    model_id = f"{provider}:{model}" if model else provider
+    models.setdefault(model_id, {"provider": provider, **({"model": model} if model else {})})
+    return model_id
 
 
 def _fixed(config: Mapping[str, Any], plugins: Plugins, protected: Sequence[str]) -> dict[str, Any]:
@@ -180,6 +247,9 @@ def _spec(
     settings = {name: value for name, value in config.get("plugins", {}).items() if name in wanted}
     sections = {**settings, **spec.get("sections", {})}
     rules = combined_permissions(config.get("permissions", {}), sections.get("permissions"))
+    named = {name: value for name, value in sections.items() if name not in _SECTIONS}
+    if named and isinstance(sections.get("config", {}), Mapping):
+        sections["config"] = {**named, **sections.get("config", {})}
     return {**spec, "sections": {**sections, "permissions": rules}}
 
 

@@ -83,7 +83,7 @@ class Catalogue:
                 "model": model.get("model", ""),
                 "agents": [agent for agent, spec in agents.items() if spec["model"] == name],
             }
-            for name, model in self._app.config["models"].items()
+            for name, model in self._app.config.get("models", {}).items()
         ]
 
     def find_provider(self, name: str) -> str | None:

@@ -10,11 +10,12 @@ one that makes a session for every new session would never end.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_app.mutations import Mutations, carry_out, own_part, public_result
 from agent_app.services import effective_config, noting_readings, read_whole
 from agent_core import AgentError, Session, build_context
+from agent_core.actions import check_inputs
 from agent_core.context import LIFECYCLE_KEYS, RESERVED_KEYS, without_reserved
 from agent_core.log import get_logger
 from agent_core.steps import Flow, run_blocking
@@ -27,9 +28,21 @@ if TYPE_CHECKING:
     from agent_app.services import Readings, Services
     from agent_app.store.base import SessionInfo
     from agent_core import AgentCore
+    from agent_core.actions import Action
+    from agent_runtime import ResolvedAgent
+    from agent_runtime.results import Reason
 
 Within = frozenset[tuple[str, str]]
 """The actions, by plugin and id, whose own mutations led to a lifecycle."""
+REQUEST_ENDS: Final = {
+    "suspended": "request_suspended",
+    "cancelled": "request_cancelled",
+    **dict.fromkeys(
+        ("max_rounds", "timeout", "token_budget", "cost_budget", "consecutive_errors", "repeated_calls"),
+        "request_limited",
+    ),
+}
+"""The lifecycles of requests that ended before their work was done, by the code of the reason."""
 _log = get_logger("app")
 
 
@@ -70,13 +83,12 @@ def lifecycle(
     if not somebody_acts(services, name):
         return LifecycleOutcome(session, ())
     agent = services.resolve_if_possible(session) if services.agents_act else None
-    core: AgentCore | None = None
     settings: Mapping[str, Any] = config or {}
     if agent is not None:
-        core, settings = agent.core, config or effective_config(agent, session, {})
+        settings = config or effective_config(agent, session, {})
     return (
         yield from run_lifecycle(
-            services, name, session, core=core, config=settings, context=context, facts=facts, within=within
+            services, name, session, agent=agent, config=settings, context=context, facts=facts, within=within
         )
     )
 
@@ -86,7 +98,7 @@ def run_lifecycle(
     name: str,
     session: Session,
     *,
-    core: AgentCore | None,
+    agent: ResolvedAgent | None,
     config: Mapping[str, Any],
     context: Mapping[str, Any] | None = None,
     facts: Mapping[str, Any] | None = None,
@@ -95,6 +107,7 @@ def run_lifecycle(
     """Run every action that waits for the lifecycle *name*.
 
     Args:
+        agent: Whose plugins take part after those of the application; None if it cannot be had.
         context: What the caller adds for the plugins.
         facts: What the platform itself says about this lifecycle; it wins over the caller's.
         within: The actions that are not run, since this is about what they asked for themselves.
@@ -102,17 +115,22 @@ def run_lifecycle(
     if not somebody_acts(services, name):
         return LifecycleOutcome(session, ())
     yield from read_whole(session)
-    extra = application_context(services, context, lifecycle=name, **(facts or {}))
+    extra = application_context(services, context, agent, lifecycle=name, **(facts or {}))
     results: list[dict[str, Any]] = []
     for member, action in services.plugins.triggered(name):
         if (member.wrapper.name, action.id) in within:
             continue
-        session, result = yield from _application_action(services, member, action.id, session, extra, within)
+        session, result = yield from _application_action(services, member, action, session, extra, within)
         results.append(result)
-    if core is not None and services.agents_act:
-        session, more = yield from _core_actions(core, session, dict(config), name, extra)
+    if agent is not None and services.agents_act:
+        session, more = yield from _core_actions(agent.core, session, dict(config), name, extra)
         results += more
     return LifecycleOutcome(session, tuple(results))
+
+
+def end_lifecycle(reason: Reason) -> str:
+    """Return the lifecycle of a request that ended without an error: only one that succeeded is complete."""
+    return REQUEST_ENDS.get(reason.code, "request_complete")
 
 
 def somebody_acts(services: Services, name: str) -> bool:
@@ -121,13 +139,17 @@ def somebody_acts(services: Services, name: str) -> bool:
 
 
 def application_context(
-    services: Services, context: Mapping[str, Any] | None, **facts: Any
+    services: Services, context: Mapping[str, Any] | None, agent: ResolvedAgent | None = None, **facts: Any
 ) -> dict[str, Any]:
-    """Return what plugins receive from the application; a caller's reuse of its keys is warned of."""
+    """Return what plugins receive from the application; a caller's reuse of its keys is warned of.
+
+    Args:
+        agent: The agent that this is about, if it is about one.
+    """
     owned = {
         "app": services.app,
         "application": services.app,
-        "base_config": services.config,
+        "base_config": services.base_config(agent),
         "session_asset_store": services.assets,
         "trigger_source": "application",
         **facts,
@@ -140,16 +162,16 @@ def application_context(
 def _application_action(
     services: Services,
     member: Member,
-    action_id: str,
+    action: Action,
     session: Session,
     context: Mapping[str, Any],
     within: Within,
 ) -> Flow[tuple[Session, dict[str, Any]]]:
-    plugin = member.wrapper
+    plugin, action_id = member.wrapper, action.id
     facts = build_context({"session": session.frozen_dict()}, context)
     about = {"plugin": plugin.name, "action_id": action_id, "action_owner": "application"}
-    params = {"session_id": session.session_id}
     try:
+        params = _params(action, session.session_id)
         result, readings = yield from execute(services, member, action_id, params, facts)
         mutations = Mutations.read(plugin.name, result)
         others = own_part(plugin.name, mutations, session, readings)
@@ -158,6 +180,16 @@ def _application_action(
         _log.warning("lifecycle_action_failed", plugin=plugin.name, action=action_id, error=str(error))
         return session, {**about, "error": describe(error)}
     return mutations.of(session), {**about, "result": public_result(services.plugins, plugin.name, result)}
+
+
+def _params(action: Action, session_id: str) -> dict[str, Any]:
+    """Return what a lifecycle runs an application action with: its session, and the defaults of its inputs.
+
+    Raises:
+        ActionInputError: If it needs something that a lifecycle does not give.
+    """
+    given = {"session_id": session_id}
+    return {**check_inputs(action, given if "session_id" in action.inputs else {}), **given}
 
 
 def execute(
@@ -191,7 +223,8 @@ def list_summary(services: Services, info: SessionInfo) -> dict[str, Any]:
     for member, action in services.plugins.triggered("session_list"):
         plugin = member.wrapper
         try:
-            result = plugin.execute(services.app, action.id, {"session_id": info.id}, facts, member.state)
+            params = _params(action, info.id)
+            result = plugin.execute(services.app, action.id, params, facts, member.state)
         except AgentError as error:
             _log.warning("lifecycle_action_failed", plugin=plugin.name, action=action.id, error=str(error))
             result = {"error": describe(error)}

@@ -28,7 +28,7 @@ from agent_app.lifecycle import (
 )
 from agent_app.mutations import Mutations, begins_with, public_result, remove_assets
 from agent_app.run import save_prepared
-from agent_app.services import AGENT, core_of, read_whole
+from agent_app.services import AGENT, core_of, effective_config, read_whole
 from agent_app.session_writer import SessionWriter, new_title, with_writer
 from agent_app.store.base import Changes, InputMode, Page
 from agent_core import ArgumentError, Message, MessageIndexError, Session
@@ -418,10 +418,11 @@ def session_action(
     """Run an action of the session's agent, and store what it changes."""
 
     def work(writer: SessionWriter, _active: ActiveRun) -> Flow[tuple[Session, dict[str, Any]]]:
-        core, config = core_of(services, writer.session)
+        agent = services.resolve(writer.session)
         yield from read_whole(writer.session)
-        facts = application_context(services, context)
-        session, result = yield from core.session_action_flow(
+        facts = application_context(services, context, agent)
+        config = effective_config(agent, writer.session, {})
+        session, result = yield from agent.core.session_action_flow(
             writer.session, config, plugin, action_id, dict(params), facts
         )
         writer.log([journal.executed(plugin, action_id, result.get("error"))])

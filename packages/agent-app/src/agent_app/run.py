@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agent_app.agents import resolve_request_config
+from agent_app.agents import KEYS, resolve_request_config
 from agent_app.attachments import with_content
 from agent_app.errors import SessionNotFound, StoreError
 from agent_app.grants import granted_rules
-from agent_app.lifecycle import application_context, run_lifecycle, somebody_acts
+from agent_app.lifecycle import application_context, end_lifecycle, run_lifecycle, somebody_acts
 from agent_app.outbox import Outbox
 from agent_app.services import AGENT, OVERRIDES, effective_config, own_settings, read_whole
 from agent_app.session_writer import with_writer
@@ -120,7 +120,7 @@ def send(
         if error is None:
             about = {"reason": result.reason._asdict()}
             session, problems = yield from _lifecycle(
-                services, "request_complete", session, agent, request, about
+                services, end_lifecycle(result.reason), session, agent, request, about
             )
             yield Emit([*problems, _ended(session, [result])])
             return session
@@ -140,8 +140,12 @@ def _without_ends(events: list[Any]) -> list[Any]:
 
 def _changed(agent: ResolvedAgent, base_config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that the caller has changed since `update_agent`."""
-    known = agent.config
-    return {key: value for key, value in base_config.items() if key != "agent_id" and known.get(key) != value}
+    known, not_settings = agent.config, (AGENT, *KEYS)
+    return {
+        key: value
+        for key, value in base_config.items()
+        if key not in not_settings and known.get(key) != value
+    }
 
 
 class _Chat:
@@ -231,7 +235,8 @@ class _Chat:
             if result.error is None:
                 agent = self._resolved(agent, session, result.session)
                 about = {"reason": result.reason._asdict()}
-                session = yield from self._lifecycle("request_complete", result.session, agent, about)
+                ended = end_lifecycle(result.reason)
+                session = yield from self._lifecycle(ended, result.session, agent, about)
                 yield from self._keep_prepared(session, agent)
                 return result
             error = result.error
@@ -415,7 +420,7 @@ def _run_request(services: Services, agent: ResolvedAgent, session: Session, req
         **request.limits,
         config=_over(agent, session, request.overrides),
         stream=request.stream,
-        context=application_context(services, request.context),
+        context=application_context(services, request.context, agent),
         granted=partial(granted_rules, services),
     )
 
@@ -452,7 +457,7 @@ def _lifecycle(
         services,
         name,
         session,
-        core=None if agent is None else agent.core,
+        agent=agent,
         config={} if agent is None else effective_config(agent, session, request.overrides),
         context=request.context,
         facts=about,

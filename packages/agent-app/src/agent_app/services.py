@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agent_app.agents import choose_agent, resolve_request_config
+from agent_app.agents import build_agent_config, choose_agent, resolve_request_config
 from agent_app.detached import DetachedRuns
 from agent_app.store.pages import is_long
 from agent_app.store.records import native_items, read_all
 from agent_core import AgentError, Cancellation, ConfigError
+from agent_core.frozen import FrozenDict, freeze
 from agent_core.log import get_logger
 from agent_core.steps import Flow, run_blocking
 from agent_runtime import ModelSpec
@@ -132,6 +133,7 @@ class Services:
     active: ActiveRuns = field(default_factory=ActiveRuns)
     detached: DetachedRuns = field(default_factory=DetachedRuns)
     recent: Recent = field(default_factory=Recent)
+    _bases: dict[str, tuple[object, FrozenDict]] = field(default_factory=dict)
 
     def agent_of(self, session: Session) -> str | None:
         """Return the agent that a session belongs to, or the default one."""
@@ -178,6 +180,16 @@ class Services:
             if self.agent_of(session) is not None:
                 _log.warning("agent_not_resolved", session=session.session_id, error=str(error))
             return None
+
+    def base_config(self, agent: ResolvedAgent | None) -> Mapping[str, Any]:
+        """Return what plugins find as `base_config`: the application's configuration and an agent's, flat."""
+        if agent is None:
+            return self.config
+        known = self._bases.get(agent.spec.id)
+        if known is None or known[0] is not agent.config:  # it is the same one from request to request
+            flat = {**self.config, **build_agent_config(agent.config, agent.spec.id)}
+            known = self._bases[agent.spec.id] = (agent.config, freeze(flat))
+        return known[1]
 
     def given(self, session: Session) -> Session:
         """Return a session that a caller gets; if that is an action, note which revision it has seen."""

@@ -57,6 +57,7 @@ class EchoProvider(ChatFormat):
 
     name = "echo"
     version = "1"
+    accepts_unlisted_models = True  # it says the same under any name
 
     def init(self, config: Config) -> State:
         return {"config": config, "words": []}
