@@ -19,8 +19,9 @@ from agent_core import (
     ToolInteropRegistry,
 )
 from agent_core.frozen import freeze
-from agent_core.interop import InspectedCall, InspectedSchema, ToolCallFormat, ToolSchemaFormat
+from agent_core.interop import InspectedSchema, ToolCallFormat, ToolSchemaFormat
 from agent_core.testing import EchoProvider, ScriptedProvider
+from agent_core.values import ToolCall
 
 Dicts = list[dict[str, Any]]
 Prepare = Callable[[list[ToolDescriptor]], Any]
@@ -491,7 +492,7 @@ LISTED = ToolSchemaFormat(
 SHOUTED = ToolCallFormat(
     id="shouted",
     matches=lambda call: isinstance(call, dict) and "SHOUT" in call,
-    inspect=lambda call: InspectedCall(
+    inspect=lambda call: ToolCall(
         call_id=call.get("ID"), tool_name=call["SHOUT"].lower(), payload={}, raw=call
     ),
 )

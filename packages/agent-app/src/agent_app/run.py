@@ -380,7 +380,7 @@ def _asks_something(session: Session) -> bool:
     if not session.messages or waiting(session):
         return False
     last = session.messages[-1]
-    return last.role != "assistant" or "interrupted" in last.metadata or bool(unanswered(session))
+    return last.role != "assistant" or last.is_interrupted or bool(unanswered(session))
 
 
 def _known_results(services: Services, session: Session) -> dict[str, Mapping[str, Any]]:

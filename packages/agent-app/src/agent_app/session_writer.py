@@ -542,11 +542,7 @@ def _rows(events: Sequence[tuple[Event, bool]]) -> list[tuple[dict[str, Any], Ev
 
 def _answered_calls(session: Session, since: int) -> list[str]:
     """Return the calls that are answered by the messages behind the first *since*."""
-    return [
-        str(message.metadata["tool_call_id"])
-        for message in session.history[since:]
-        if message.role == "tool" and "tool_call_id" in message.metadata
-    ]
+    return [message.tool_call_id for message in session.history[since:] if message.tool_call_id is not None]
 
 
 def new_title(before: Session, now: Session) -> tuple[str, str] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,6 +12,8 @@ from agent_core.frozen import EMPTY, Dicts, FrozenDict, FrozenList, JsonObject, 
 MessageRole = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[str, ...] = ("system", "user", "assistant", "tool")
 NATIVE_INDICES = "native_indices"
+TOOL_CALLS, TOOL_CALL_ID, TOOL_NAME = "tool_calls", "tool_call_id", "tool_name"
+USAGE, INTERRUPTED = "usage", "interrupted"
 _FIELDS = frozenset({"role", "content", "metadata", "multipartContent", "tool_result"})
 
 
@@ -41,6 +43,32 @@ class Message:
             frozen = freeze(value)
             if frozen is not value:
                 object.__setattr__(self, name, frozen)
+
+    # What the platform knows about a message is written into its metadata by whoever makes it, and read
+    # here: the names of the keys are the reference's.
+
+    @property
+    def tool_calls(self) -> Sequence[JsonObject]:
+        """The calls that the model makes with an answer, as it sent them."""
+        calls = self.metadata.get(TOOL_CALLS) if self.role == "assistant" else None
+        return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else ()
+
+    @property
+    def tool_call_id(self) -> str | None:
+        """Which call a tool message answers."""
+        found = self.metadata.get(TOOL_CALL_ID) if self.role == "tool" else None
+        return None if found is None else str(found)
+
+    @property
+    def usage(self) -> JsonObject | None:
+        """What the provider counted for an answer, in its own words made common ones."""
+        found = self.metadata.get(USAGE)
+        return found if isinstance(found, dict) else None
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether an answer ended before the model was done."""
+        return INTERRUPTED in self.metadata
 
     @property
     def native_indices(self) -> tuple[int, ...] | None:

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent_core.interop import InspectedCall, ToolInteropRegistry, ToolInteropTarget
+from agent_core.interop import ToolInteropRegistry, ToolInteropTarget
+from agent_core.values import ToolCall
 
 
 @pytest.fixture
@@ -18,4 +19,4 @@ def anyone() -> ToolInteropTarget:
 @pytest.fixture
 def caller() -> ToolInteropTarget:
     """A target that knows the call it is about."""
-    return ToolInteropTarget("caller", InspectedCall(call_id="call_1", tool_name="look_up", payload={}))
+    return ToolInteropTarget("caller", ToolCall(call_id="call_1", tool_name="look_up", payload={}))

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_core.interop import InspectedCall, ToolInteropRegistry
+from agent_core.interop import ToolInteropRegistry
 
 if TYPE_CHECKING:
     from agent_core.interop import ToolInteropTarget
+    from agent_core.values import ToolCall
 
 Case = Callable[..., AbstractContextManager[None]]
 
@@ -21,7 +22,7 @@ NESTED_TOO_DEEPLY = '{"a":' + "[" * 5_000 + "]" * 5_000 + "}"
 BROKEN = ['{"a": 1', "{'a': 1}", '{"a": 1,}', "{a: 1}", "```json\n{}\n```", '{"a": 1} trailing', "\ufeff{}"]
 
 
-def read(arguments: Any) -> InspectedCall:
+def read(arguments: Any) -> ToolCall:
     call = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": arguments}}
     return ToolInteropRegistry.default().inspect_call(call)
 

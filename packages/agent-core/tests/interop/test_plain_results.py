@@ -11,13 +11,13 @@ from agent_core.frozen import freeze
 from agent_core.interop import ToolInteropRegistry, ToolInteropTarget
 
 if TYPE_CHECKING:
-    from agent_core.interop import InspectedResult
+    from agent_core.values import ToolResult
 
 CORE = "core.text"
 PICTURE = {"type": "image", "data": "aGVyb24=", "mimeType": "image/png"}
 
 
-def read(value: Any) -> InspectedResult:
+def read(value: Any) -> ToolResult:
     return ToolInteropRegistry.default().inspect_result(value)
 
 

@@ -11,8 +11,6 @@ import pytest
 from agent_core.errors import ArgumentError, RegistrationError, ToolError
 from agent_core.frozen import FrozenDict, FrozenList, freeze
 from agent_core.interop import (
-    InspectedCall,
-    InspectedResult,
     InspectedSchema,
     ToolCallFormat,
     ToolInteropRegistry,
@@ -20,6 +18,7 @@ from agent_core.interop import (
     ToolResultFormat,
     ToolSchemaFormat,
 )
+from agent_core.values import ToolCall, ToolResult
 
 CHAT = "openai.chat.function"
 TOOL_USE = {"type": "tool_use", "id": "call_1", "name": "look_up", "input": {"word": "heron"}}
@@ -30,9 +29,7 @@ def birds(**changes: Any) -> ToolCallFormat:
     made = ToolCallFormat(
         id="birds.call",
         matches=lambda call: isinstance(call, dict) and "bird" in call,
-        inspect=lambda call: InspectedCall(
-            call_id=None, tool_name=call["bird"], payload=call["says"], raw=call
-        ),
+        inspect=lambda call: ToolCall(call_id=None, tool_name=call["bird"], payload=call["says"], raw=call),
         build=lambda call: {"bird": call.tool_name, "says": call.payload},
     )
     return replace(made, **changes)
@@ -42,7 +39,7 @@ def birds_result(**changes: Any) -> ToolResultFormat:
     made = ToolResultFormat(
         id="birds.result",
         matches=lambda result: isinstance(result, dict) and "song" in result,
-        inspect=lambda result: InspectedResult(text=result["song"], raw=result),
+        inspect=lambda result: ToolResult(text=result["song"], raw=result),
         build=lambda result, target: {"song": result.text, "for": target.name},
     )
     return replace(made, **changes)
@@ -76,7 +73,7 @@ def test_a_plugins_formats_convert_to_and_from_every_other(
 
 
 def test_the_format_that_was_registered_last_is_asked_first(registry: ToolInteropRegistry) -> None:
-    def refine(block: Any) -> InspectedCall:
+    def refine(block: Any) -> ToolCall:
         return replace(ToolInteropRegistry.default().inspect_call(block), tool_name="refined")
 
     anthropic_like = birds(

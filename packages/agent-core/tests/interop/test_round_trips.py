@@ -7,17 +7,12 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from agent_core.interop import (
-    InspectedCall,
-    InspectedResult,
-    InspectedSchema,
-    ToolInteropRegistry,
-    ToolInteropTarget,
-)
+from agent_core.interop import InspectedSchema, ToolInteropRegistry, ToolInteropTarget
+from agent_core.values import ToolCall, ToolResult
 
 REGISTRY = ToolInteropRegistry.default()
 ANYONE = ToolInteropTarget("anyone")
-CALLER = ToolInteropTarget("caller", InspectedCall(call_id="call_1", tool_name="draw", payload={}))
+CALLER = ToolInteropTarget("caller", ToolCall(call_id="call_1", tool_name="draw", payload={}))
 JSON_CALLS = [each for each in REGISTRY.call_formats() if not each.endswith("custom")]
 TEXT_CALLS = [each for each in REGISTRY.call_formats() if each.endswith("custom")]
 JSON_SCHEMAS = [each for each in REGISTRY.schema_formats() if not each.endswith("custom")]
@@ -35,10 +30,10 @@ json_values = st.recursive(
     max_leaves=8,
 )
 json_calls = st.builds(
-    InspectedCall, call_id=ids, tool_name=names, payload=st.dictionaries(st.text(), json_values)
+    ToolCall, call_id=ids, tool_name=names, payload=st.dictionaries(st.text(), json_values)
 )
 text_calls = st.builds(
-    InspectedCall,
+    ToolCall,
     call_id=ids,
     tool_name=names,
     payload=st.text(),
@@ -70,7 +65,7 @@ pictures = st.builds(
     st.binary().map(bytes.hex),
 )
 illustrated = st.builds(
-    lambda text, more: InspectedResult(text=text, parts=({"type": "text", "text": text}, *more)),
+    lambda text, more: ToolResult(text=text, parts=({"type": "text", "text": text}, *more)),
     st.text(min_size=1),
     st.lists(pictures, min_size=1).map(tuple),
 )
@@ -81,7 +76,7 @@ def build(family: str, format_id: str, *values: Any) -> Any:
     return table.select([format_id])[0].build(*values)
 
 
-def over_call(format_id: str, call: InspectedCall) -> InspectedCall:
+def over_call(format_id: str, call: ToolCall) -> ToolCall:
     return REGISTRY.inspect_call(build("calls", format_id, call))
 
 
@@ -89,11 +84,11 @@ def over_schema(format_id: str, schema: InspectedSchema) -> InspectedSchema:
     return REGISTRY.inspect_schema(build("schemas", format_id, schema))
 
 
-def over_result(format_id: str, result: InspectedResult, target: ToolInteropTarget) -> InspectedResult:
+def over_result(format_id: str, result: ToolResult, target: ToolInteropTarget) -> ToolResult:
     return REGISTRY.inspect_result(build("results", format_id, result, target))
 
 
-def over_two(wires: tuple[str, ...], start: Any, target: ToolInteropTarget) -> InspectedResult:
+def over_two(wires: tuple[str, ...], start: Any, target: ToolInteropTarget) -> ToolResult:
     first, second = wires
     there = REGISTRY.convert_tool_result(start, target=target, target_formats=[first])
     then = REGISTRY.convert_tool_result(there, target=target, target_formats=[second])
@@ -102,21 +97,21 @@ def over_two(wires: tuple[str, ...], start: Any, target: ToolInteropTarget) -> I
 
 @settings(max_examples=25)
 @given(call=json_calls)
-def test_a_json_call_survives_any_two_wires(call: InspectedCall) -> None:
+def test_a_json_call_survives_any_two_wires(call: ToolCall) -> None:
     for first, second in product(JSON_CALLS, repeat=2):
         assert over_call(second, over_call(first, call)) == call, (first, second)
 
 
 @settings(max_examples=25)
 @given(call=text_calls)
-def test_a_text_call_survives_any_two_wires(call: InspectedCall) -> None:
+def test_a_text_call_survives_any_two_wires(call: ToolCall) -> None:
     for first, second in product(TEXT_CALLS, repeat=2):
         assert over_call(second, over_call(first, call)) == call, (first, second)
 
 
 @settings(max_examples=25)
 @given(call=text_calls)
-def test_a_text_call_survives_a_json_wire(call: InspectedCall) -> None:
+def test_a_text_call_survives_a_json_wire(call: ToolCall) -> None:
     for text_format, json_format in product(TEXT_CALLS, JSON_CALLS):
         start = build("calls", text_format, call)
 
@@ -155,8 +150,8 @@ def test_a_text_tool_survives_a_json_wire(schema: InspectedSchema) -> None:
 @settings(max_examples=25)
 @given(text=st.text(), call_id=st.text(min_size=1), tool=names)
 def test_a_result_survives_any_two_wires(text: str, call_id: str, tool: str) -> None:
-    target = ToolInteropTarget("x", InspectedCall(call_id=call_id, tool_name=tool, payload={}))
-    result = InspectedResult(text=text, call_id=call_id)
+    target = ToolInteropTarget("x", ToolCall(call_id=call_id, tool_name=tool, payload={}))
+    result = ToolResult(text=text, call_id=call_id)
 
     for first, second in product(WIRE_RESULTS, repeat=2):
         assert over_result(second, over_result(first, result, target), target) == result, (first, second)
@@ -164,7 +159,7 @@ def test_a_result_survives_any_two_wires(text: str, call_id: str, tool: str) -> 
 
 @settings(max_examples=25)
 @given(result=illustrated)
-def test_an_illustrated_result_survives_any_two_wires(result: InspectedResult) -> None:
+def test_an_illustrated_result_survives_any_two_wires(result: ToolResult) -> None:
     start = build("results", "core.text", result, CALLER)
 
     for wires in product(WITH_PICTURES, repeat=2):

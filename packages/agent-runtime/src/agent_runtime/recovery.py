@@ -80,7 +80,7 @@ def known_answers(saved: SavedRun, tools: Mapping[str, Any], session: Session) -
 
 def call_ids(session: Session) -> set[str]:
     """Return the ids of all calls of a session."""
-    made = (call for message in session.messages for call in message.metadata.get("tool_calls") or ())
+    made = (call for message in session.messages for call in message.tool_calls)
     return {call["id"] for call in made if isinstance(call.get("id"), str)}
 
 

@@ -70,7 +70,7 @@ def groups(messages: Sequence[Message], start: int) -> list[range]:
         if message.role == "tool":
             if not starts:
                 starts.append(place)
-            caller = calls.get(str(message.metadata.get("tool_call_id")))
+            caller = calls.get(message.tool_call_id or "")
             while caller is not None and starts[-1] > caller:  # all that began in between belongs to it too
                 starts.pop()
             continue
@@ -88,7 +88,7 @@ def open_call(messages: Sequence[Message]) -> int | None:
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
         if message.role == "tool":
-            answered.add(str(message.metadata.get("tool_call_id")))
+            answered.add(message.tool_call_id or "")
         elif message.role == "assistant":
             return None if answered.issuperset(_call_ids(message)) else place
     return None
@@ -112,9 +112,8 @@ def recent_start(messages: Sequence[Message], found: Sequence[range], keep_recen
 
 
 def _call_ids(message: Message) -> Iterator[str]:
-    calls: Any = message.metadata.get("tool_calls") if message.role == "assistant" else None
-    for call in calls or ():
-        if isinstance(call, Mapping) and isinstance(call.get("id"), str):
+    for call in message.tool_calls:
+        if isinstance(call.get("id"), str):
             yield call["id"]
 
 
@@ -189,8 +188,7 @@ def _text(message: Message) -> str:
 
 
 def _calls(message: Message) -> list[Any]:
-    calls = message.metadata.get("tool_calls") or ()
-    return [_call(call) for call in calls if isinstance(call, Mapping)]
+    return [_call(call) for call in message.tool_calls]
 
 
 def _call(call: Mapping[str, Any]) -> Any:

@@ -167,9 +167,7 @@ def last_calls(session: Session) -> list[Mapping[str, Any]]:
     """Return the calls of the answer with which a session ends, whatever became of them."""
     for message in reversed(session.messages):
         if message.role == "assistant":
-            return [
-                call for call in message.metadata.get("tool_calls") or () if isinstance(call.get("id"), str)
-            ]
+            return [call for call in message.tool_calls if isinstance(call.get("id"), str)]
         if message.role != "tool":
             break
     return []
@@ -184,7 +182,7 @@ def unanswered(session: Session) -> list[Mapping[str, Any]]:
     if not calls:
         return []
     answers = session.messages[len(session.messages) - _tools_at_end(session) :]
-    done = {str(message.metadata.get("tool_call_id")) for message in answers}
+    done = {message.tool_call_id for message in answers}
     done |= {one.call_id for one in waiting(session)}
     return [call for call in calls if call["id"] not in done]
 

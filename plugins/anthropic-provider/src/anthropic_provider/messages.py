@@ -16,11 +16,11 @@ from agent_core.interop import (
     ANTHROPIC_TOOL_RESULT_FORMAT_ID,
     ANTHROPIC_TOOL_USE_FORMAT_ID,
     OPENAI_CHAT_FUNCTION_FORMAT_ID,
-    InspectedCall,
     ToolInteropRegistry,
     ToolInteropTarget,
 )
 from agent_core.interop.parts import as_text, read_part
+from agent_core.values import ToolCall
 from agent_provider_kit import Dicts, JsonObject
 
 Block = JsonObject
@@ -257,7 +257,7 @@ def _tool_use(call: JsonObject) -> JsonObject:
 def _tool_result(message: JsonObject) -> JsonObject:
     metadata = message.get("metadata") or {}
     call_id = wire_id(metadata.get("tool_call_id"))
-    call = InspectedCall(call_id=call_id, tool_name=metadata.get("tool_name") or "tool", payload={})
+    call = ToolCall(call_id=call_id, tool_name=metadata.get("tool_name") or "tool", payload={})
     try:
         block = _interop.convert_tool_result(
             message.get("tool_result") or _unstructured(message),

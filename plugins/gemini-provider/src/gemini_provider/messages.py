@@ -18,11 +18,11 @@ from agent_core.interop import (
     GEMINI_FUNCTION_CALL_FORMAT_ID,
     GEMINI_FUNCTION_RESPONSE_FORMAT_ID,
     OPENAI_CHAT_FUNCTION_FORMAT_ID,
-    InspectedCall,
     ToolInteropRegistry,
     ToolInteropTarget,
 )
 from agent_core.interop.parts import as_text, read_part
+from agent_core.values import ToolCall
 from agent_provider_kit import Dicts, JsonObject
 
 Part = JsonObject
@@ -309,7 +309,7 @@ def _function_call(call: JsonObject) -> Part:
 def _function_response(message: JsonObject) -> Part:
     metadata = message.get("metadata") or {}
     call_id, name = metadata.get("tool_call_id"), str(metadata.get("tool_name") or UNNAMED)
-    target = ToolInteropTarget("gemini", InspectedCall(call_id=call_id, tool_name=name, payload={}))
+    target = ToolInteropTarget("gemini", ToolCall(call_id=call_id, tool_name=name, payload={}))
     try:
         return _interop.convert_tool_result(
             message.get("tool_result") or _unstructured(message),
@@ -391,7 +391,7 @@ def _metadata_of(item: JsonObject, parts: Parts) -> JsonObject:
 
 
 def _readable(part: Part, call: Call) -> JsonObject:
-    known = InspectedCall(call_id=call.id, tool_name=call.name or UNNAMED, payload={})
+    known = ToolCall(call_id=call.id, tool_name=call.name or UNNAMED, payload={})
     named = {"functionCall": {**part["functionCall"], "name": known.tool_name}}
     return _interop.convert_tool_call(
         named, target=ToolInteropTarget("gemini", known), target_formats=_READABLE

@@ -11,12 +11,12 @@ from agent_core.interop import (
     OPENAI_RESPONSES_CUSTOM_OUTPUT_FORMAT_ID,
     OPENAI_RESPONSES_FUNCTION_FORMAT_ID,
     OPENAI_RESPONSES_FUNCTION_OUTPUT_FORMAT_ID,
-    InspectedCall,
     ToolInteropRegistry,
     ToolInteropTarget,
 )
 from agent_core.interop.parts import as_text, read_part
 from agent_core.interop.wire import encode
+from agent_core.values import ToolCall
 from agent_provider_kit import JsonObject
 from openai_responses_provider.events import refusal_in
 from openai_responses_provider.items import (
@@ -136,7 +136,7 @@ def _output(message: JsonObject) -> Item:
 
 
 def _converted(structured: Any, call_id: str, metadata: JsonObject) -> Item | None:
-    call = InspectedCall(call_id=call_id, tool_name=metadata.get("tool_name") or "tool", payload={})
+    call = ToolCall(call_id=call_id, tool_name=metadata.get("tool_name") or "tool", payload={})
     custom = _output_type(metadata) == CUSTOM_OUTPUT
     target = (
         OPENAI_RESPONSES_CUSTOM_OUTPUT_FORMAT_ID if custom else OPENAI_RESPONSES_FUNCTION_OUTPUT_FORMAT_ID

@@ -20,11 +20,12 @@ from agent_core import Message, ToolError
 from agent_core.clean_text import one_line
 from agent_core.interop import ToolInteropRegistry
 from agent_core.interop.parts import as_text, read_part
+from agent_core.messages import TOOL_CALLS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from agent_core.interop import InspectedCall
+    from agent_core.values import ToolCall
 
 Part = dict[str, Any]
 
@@ -51,13 +52,13 @@ class _Reader:
 
     def __init__(self, assets: Collection[str]) -> None:
         self._assets = assets
-        self._calls: dict[str | None, tuple[str, InspectedCall | None]] = {}
+        self._calls: dict[str | None, tuple[str, ToolCall | None]] = {}
         self._count = 0
         self.left_out: list[str] = []
 
     def read(self, place: int, message: Message) -> Message:
         text, parts = self._content(place, message)
-        metadata: dict[str, Any] = {"interrupted": True} if "interrupted" in message.metadata else {}
+        metadata: dict[str, Any] = {"interrupted": True} if message.is_interrupted else {}
         if message.role == "assistant":
             metadata |= self._called(place, message)
         elif message.role == "tool":
@@ -95,7 +96,7 @@ class _Reader:
         return {"type": "asset", "asset_id": asset_id} if asset_id in self._assets else None
 
     def _called(self, place: int, message: Message) -> dict[str, Any]:
-        given = message.metadata.get("tool_calls") or ()
+        given = message.metadata.get(TOOL_CALLS) or ()  # from a file, so it may be anything
         calls = [self._call(call) for call in (given if isinstance(given, (list, tuple)) else [given])]
         read = [call for call in calls if call is not None]
         if len(read) < len(calls):
@@ -116,7 +117,7 @@ class _Reader:
 
     def _answer(self, message: Message) -> dict[str, Any]:
         """Return what links an answer to its call, and whether the tool failed."""
-        call_id = message.metadata.get("tool_call_id")
+        call_id = message.tool_call_id
         known = self._calls.get(call_id) if isinstance(call_id, str) or call_id is None else None
         number, call = known or (self._next(), None)
         about: dict[str, Any] = {"tool_call_id": number}
@@ -142,7 +143,7 @@ class _Reader:
         return f"call_{self._count}"
 
 
-def _arguments(call: InspectedCall) -> str:
+def _arguments(call: ToolCall) -> str:
     """Return arguments as they were written, or as JSON where the format has them as values."""
     function = call.raw.get("function")
     written = function.get("arguments") if isinstance(function, Mapping) else None

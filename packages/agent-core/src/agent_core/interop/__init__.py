@@ -16,10 +16,7 @@ from agent_core.interop.formats import (
     OPENAI_RESPONSES_FUNCTION_FORMAT_ID,
     OPENAI_RESPONSES_FUNCTION_OUTPUT_FORMAT_ID,
     TOOL_RESULT_FIELD,
-    InspectedCall,
-    InspectedResult,
     InspectedSchema,
-    PayloadKind,
     ToolCallFormat,
     ToolInteropTarget,
     ToolResultFormat,
@@ -27,6 +24,7 @@ from agent_core.interop.formats import (
 )
 from agent_core.interop.registry import ToolInteropRegistry
 from agent_core.interop.wire import unwrap_call, unwrap_schema, wrap_call, wrap_schema
+from agent_core.values import PayloadKind, ToolCall, ToolResult
 
 __all__ = [
     "ANTHROPIC_TOOL_FORMAT_ID",
@@ -44,13 +42,13 @@ __all__ = [
     "OPENAI_RESPONSES_FUNCTION_FORMAT_ID",
     "OPENAI_RESPONSES_FUNCTION_OUTPUT_FORMAT_ID",
     "TOOL_RESULT_FIELD",
-    "InspectedCall",
-    "InspectedResult",
     "InspectedSchema",
     "PayloadKind",
+    "ToolCall",
     "ToolCallFormat",
     "ToolInteropRegistry",
     "ToolInteropTarget",
+    "ToolResult",
     "ToolResultFormat",
     "ToolSchemaFormat",
     "unwrap_call",

@@ -13,8 +13,6 @@ from agent_core.interop.formats import (
     ANTHROPIC_TOOL_FORMAT_ID,
     ANTHROPIC_TOOL_RESULT_FORMAT_ID,
     ANTHROPIC_TOOL_USE_FORMAT_ID,
-    InspectedCall,
-    InspectedResult,
     InspectedSchema,
     ToolCallFormat,
     ToolInteropTarget,
@@ -35,6 +33,7 @@ from agent_core.interop.wire import (
     need_json,
     with_id,
 )
+from agent_core.values import ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from agent_core.frozen import JsonObject
@@ -44,7 +43,7 @@ def _is_tool_use(value: object) -> bool:
     return has_type(value, "tool_use")
 
 
-def _inspect_tool_use(block: Any) -> InspectedCall:
+def _inspect_tool_use(block: Any) -> ToolCall:
     return json_call(
         ANTHROPIC_TOOL_USE_FORMAT_ID,
         block,
@@ -55,13 +54,13 @@ def _inspect_tool_use(block: Any) -> InspectedCall:
     )
 
 
-def _build_tool_use(call: InspectedCall) -> JsonObject:
+def _build_tool_use(call: ToolCall) -> JsonObject:
     need_json(call)
     body = {"name": call.tool_name, "input": encode_object(call.payload)}
     return {"type": "tool_use", **with_id("id", call.call_id), **body}
 
 
-def _tidy_tool_use(call: InspectedCall) -> Mapping[str, object]:
+def _tidy_tool_use(call: ToolCall) -> Mapping[str, object]:
     raw: Mapping[str, Any] = call.raw
     if isinstance(raw.get("input"), Mapping) and not lacks_id(raw, "id", call.call_id):
         return raw
@@ -98,9 +97,9 @@ def _is_tool_result(value: Any) -> bool:
     return has_type(value, "tool_result") and "text" not in value
 
 
-def _inspect_tool_result(block: Any) -> InspectedResult:
+def _inspect_tool_result(block: Any) -> ToolResult:
     text, parts = read_content(block.get("content"))
-    return InspectedResult(
+    return ToolResult(
         text=text,
         call_id=id_in(block, "tool_use_id"),
         is_error=block.get("is_error") is True,
@@ -110,14 +109,14 @@ def _inspect_tool_result(block: Any) -> InspectedResult:
     )
 
 
-def _build_tool_result(result: InspectedResult, _target: ToolInteropTarget) -> JsonObject:
+def _build_tool_result(result: ToolResult, _target: ToolInteropTarget) -> JsonObject:
     if result.call_id is None:
         raise ToolError(None, "a tool_result block needs the id of its call: give the target a call")
     built = {"type": "tool_result", "tool_use_id": result.call_id, "content": _content(result)}
     return {**built, "is_error": True} if result.is_error else built
 
 
-def _content(result: InspectedResult) -> object:
+def _content(result: ToolResult) -> object:
     if not result.parts:
         return result.text
     # A block of empty text is refused over there.
@@ -135,7 +134,7 @@ def _write_part(part: Part) -> Part:
     return {"type": "image", "source": source}
 
 
-def _tidy_tool_result(result: InspectedResult) -> Mapping[str, object]:
+def _tidy_tool_result(result: ToolResult) -> Mapping[str, object]:
     raw: Mapping[str, Any] = result.raw
     missing = lacks_id(raw, "tool_use_id", result.call_id)
     return {**raw, "tool_use_id": result.call_id} if missing else raw

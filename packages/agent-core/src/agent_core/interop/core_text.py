@@ -10,20 +10,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_core.frozen import JsonObject, thaw
-from agent_core.interop.formats import (
-    CORE_TEXT_TOOL_RESULT_FORMAT_ID,
-    InspectedResult,
-    ToolInteropTarget,
-    ToolResultFormat,
-)
+from agent_core.interop.formats import CORE_TEXT_TOOL_RESULT_FORMAT_ID, ToolInteropTarget, ToolResultFormat
 from agent_core.interop.parts import Part, as_text, beside_text, is_known, read_content, text_part
 from agent_core.interop.wire import has_type
+from agent_core.values import ToolResult
 
 _ANSWERS = ("result", "content", "output")
 _ENVELOPE = frozenset({*_ANSWERS, "success", "error", "is_error", "isError", "display"})
 
 
-def read_anything(value: object) -> InspectedResult:
+def read_anything(value: object) -> ToolResult:
     """Read a value that is in no format.
 
     Text is itself. A dict made only of ``success``, ``result``, ``content``, ``output``, ``error``,
@@ -50,7 +46,7 @@ def read_outcome(outcome: Mapping[str, object]) -> tuple[str, tuple[Part, ...], 
     return (f"{said}\n{text}" if text else said), ((text_part(said), *parts) if parts else ()), failed
 
 
-def _read_mapping(value: Mapping[str, object]) -> InspectedResult:
+def _read_mapping(value: Mapping[str, object]) -> ToolResult:
     text, parts, failed = read_outcome(value)
     return _inspected(value, text=text, parts=parts, is_error=failed, display=value.get("display"))
 
@@ -73,7 +69,7 @@ def _matches(value: Any) -> bool:
     return has_type(value, "tool_result") and isinstance(value.get("text"), str)
 
 
-def _inspect(value: Any) -> InspectedResult:
+def _inspect(value: Any) -> ToolResult:
     return _inspected(
         value,
         text=value["text"],
@@ -85,8 +81,8 @@ def _inspect(value: Any) -> InspectedResult:
 
 def _inspected(
     raw: object, *, text: str, parts: tuple[Part, ...], is_error: bool = False, display: object = None
-) -> InspectedResult:
-    return InspectedResult(
+) -> ToolResult:
+    return ToolResult(
         text=text,
         display=thaw(dict(display)) if isinstance(display, Mapping) else None,
         is_error=is_error,
@@ -96,7 +92,7 @@ def _inspected(
     )
 
 
-def build_core_text(result: InspectedResult, _target: ToolInteropTarget | None = None) -> JsonObject:
+def build_core_text(result: ToolResult, _target: ToolInteropTarget | None = None) -> JsonObject:
     built: JsonObject = {"type": "tool_result", "text": result.text}
     if result.is_error:
         built["is_error"] = True
@@ -107,7 +103,7 @@ def build_core_text(result: InspectedResult, _target: ToolInteropTarget | None =
     return built
 
 
-def _tidy(result: InspectedResult) -> Mapping[str, object]:
+def _tidy(result: ToolResult) -> Mapping[str, object]:
     # What `read_anything` read counts as core text too, but does not have its shape yet.
     raw: Mapping[str, Any] = result.raw if _matches(result.raw) else build_core_text(result)
     return raw

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.frozen import EMPTY, JsonObject
+from agent_core.values import JSON_OBJECT, PayloadKind, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,44 +43,6 @@ ANTHROPIC_TOOL_RESULT_FORMAT_ID: Final = "anthropic.tool_result"
 GEMINI_FUNCTION_RESPONSE_FORMAT_ID: Final = "gemini.function_response"
 
 
-# What a tool call, a tool schema and a tool result mean, whatever wire they came over.
-#
-# Two values are equal when they mean the same: `raw` and `format_id` say where a value came from and
-# take no part in the comparison.
-
-PayloadKind = Literal["json", "text"]
-JSON_OBJECT = "json_object"
-PLAIN_TEXT = "text"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InspectedCall:
-    """One call of a tool.
-
-    Attributes:
-        call_id: What a result must quote to answer this call, or None when the call has none.
-        tool_name: The tool that the model asked for; never blank.
-        payload: The arguments: a dict of the receiver's own for kind "json", a str for kind "text",
-            and the arguments' text, as received, where there is a `problem`.
-        payload_kind: "json" for arguments, "text" for freeform input.
-        payload_format: "json_object", "text", or the grammar's syntax where the call names one.
-        payload_metadata: What else is known; `extra` has the fields that only its own format knows.
-        raw: The call as it was received.
-        format_id: The format that it was read in.
-        problem: Why the payload cannot be used, in a sentence that can be shown to the model.
-    """
-
-    call_id: str | None
-    tool_name: str
-    payload: Any
-    payload_kind: PayloadKind = "json"
-    payload_format: str = JSON_OBJECT
-    payload_metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-    raw: Mapping[str, Any] = field(default_factory=lambda: EMPTY, compare=False)
-    format_id: str = field(default="", compare=False)
-    problem: str | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedSchema:
     """One tool as it is offered to a model.
@@ -106,30 +69,6 @@ class InspectedSchema:
     format_id: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InspectedResult:
-    """What a tool answered.
-
-    Attributes:
-        text: All that is text in it.
-        display: A payload for front ends; only the platform's own results carry one.
-        call_id: The call that it answers, where the result says so.
-        is_error: Whether the tool failed.
-        parts: Empty when the text is everything; otherwise the whole content in order, text
-            included, in the shapes that `agent_core.interop.parts` describes.
-        raw: The result as it was received: a dict, or whatever the tool returned.
-        format_id: The format that it was read in.
-    """
-
-    text: str
-    display: JsonObject | None = None
-    call_id: str | None = None
-    is_error: bool = False
-    parts: tuple[JsonObject, ...] = ()
-    raw: Any = field(default=None, compare=False)
-    format_id: str = field(default="", compare=False)
-
-
 @dataclass(frozen=True, slots=True)
 class ToolInteropTarget:
     """Whom a conversion is for.
@@ -140,7 +79,7 @@ class ToolInteropTarget:
     """
 
     name: str
-    call: InspectedCall | None = None
+    call: ToolCall | None = None
 
 
 # What a format is: an id and a few functions, so that a plugin can bring one of its own.
@@ -158,9 +97,9 @@ class ToolCallFormat:
 
     id: str
     matches: Callable[[Any], bool]
-    inspect: Callable[[Any], InspectedCall]
-    build: Callable[[InspectedCall], JsonObject] | None = None
-    tidy: Callable[[InspectedCall], Mapping[str, Any]] | None = None
+    inspect: Callable[[Any], ToolCall]
+    build: Callable[[ToolCall], JsonObject] | None = None
+    tidy: Callable[[ToolCall], Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +119,6 @@ class ToolResultFormat:
 
     id: str
     matches: Callable[[Any], bool]
-    inspect: Callable[[Any], InspectedResult]
-    build: Callable[[InspectedResult, ToolInteropTarget], JsonObject] | None = None
-    tidy: Callable[[InspectedResult], Mapping[str, Any]] | None = None
+    inspect: Callable[[Any], ToolResult]
+    build: Callable[[ToolResult, ToolInteropTarget], JsonObject] | None = None
+    tidy: Callable[[ToolResult], Mapping[str, Any]] | None = None

@@ -16,8 +16,6 @@ from agent_core.interop.formats import (
     GEMINI_FUNCTION_CALL_FORMAT_ID,
     GEMINI_FUNCTION_DECLARATION_FORMAT_ID,
     GEMINI_FUNCTION_RESPONSE_FORMAT_ID,
-    InspectedCall,
-    InspectedResult,
     InspectedSchema,
     ToolCallFormat,
     ToolInteropTarget,
@@ -38,6 +36,7 @@ from agent_core.interop.wire import (
     need_json,
     with_id,
 )
+from agent_core.values import ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from agent_core.frozen import JsonObject
@@ -90,7 +89,7 @@ def _is_bare_call(value: Mapping[str, object]) -> bool:
     return "args" in value and "type" not in value and "functionCall" not in value
 
 
-def _inspect_call(value: Any) -> InspectedCall:
+def _inspect_call(value: Any) -> ToolCall:
     bare = _is_bare_call(value)
     call = value if bare else value["functionCall"]
     inner = leftovers(call, "name", "args", "id")
@@ -104,13 +103,13 @@ def _inspect_call(value: Any) -> InspectedCall:
     )
 
 
-def _build_call(call: InspectedCall) -> JsonObject:
+def _build_call(call: ToolCall) -> JsonObject:
     need_json(call)
     body = {"name": call.tool_name, "args": encode_object(call.payload)}
     return {"functionCall": {**with_id("id", call.call_id), **body}}
 
 
-def _tidy_call(call: InspectedCall) -> Mapping[str, object]:
+def _tidy_call(call: ToolCall) -> Mapping[str, object]:
     raw: Mapping[str, Any] = call.raw
     bare = _is_bare_call(raw)
     inner = raw if bare else raw["functionCall"]
@@ -154,13 +153,13 @@ def _is_response(value: object) -> bool:
     return isinstance(value, Mapping) and isinstance(value.get("functionResponse"), Mapping)
 
 
-def _inspect_response(value: Any) -> InspectedResult:
+def _inspect_response(value: Any) -> ToolResult:
     body = value["functionResponse"]
     response = body.get("response", {})
     if not isinstance(response, Mapping):
         raise ToolError(None, f"'functionResponse.response' must be an object, got {kind_of(response)}")
     text, own_parts, failed = read_outcome(response) if response else ("", (), False)
-    return InspectedResult(
+    return ToolResult(
         text=text,
         call_id=id_in(body, "id"),
         is_error=failed,
@@ -170,7 +169,7 @@ def _inspect_response(value: Any) -> InspectedResult:
     )
 
 
-def _build_response(result: InspectedResult, target: ToolInteropTarget) -> JsonObject:
+def _build_response(result: ToolResult, target: ToolInteropTarget) -> JsonObject:
     if target.call is None:
         raise ToolError(None, "a functionResponse needs the name of its tool: give the target a call")
     body = {
@@ -190,7 +189,7 @@ def _write_part(part: Part) -> Part | None:
     return {"inlineData": {"mimeType": part["mime_type"], "data": part["data"]}}
 
 
-def _tidy_response(result: InspectedResult) -> Mapping[str, object]:
+def _tidy_response(result: ToolResult) -> Mapping[str, object]:
     raw: Mapping[str, Any] = result.raw
     body = raw["functionResponse"]
     if not lacks_id(body, "id", result.call_id):

@@ -15,8 +15,6 @@ from agent_core.interop.formats import (
     OPENAI_CHAT_CUSTOM_FORMAT_ID,
     OPENAI_CHAT_FUNCTION_FORMAT_ID,
     OPENAI_CHAT_TOOL_RESULT_FORMAT_ID,
-    InspectedCall,
-    InspectedResult,
     InspectedSchema,
     ToolCallFormat,
     ToolInteropTarget,
@@ -40,6 +38,7 @@ from agent_core.interop.wire import (
     text_schema,
     with_id,
 )
+from agent_core.values import ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from agent_core.frozen import JsonObject
@@ -53,7 +52,7 @@ def _is_function(value: object) -> bool:
     )
 
 
-def _inspect_function(call: Any) -> InspectedCall:
+def _inspect_function(call: Any) -> ToolCall:
     function = call["function"]
     return json_call(
         OPENAI_CHAT_FUNCTION_FORMAT_ID,
@@ -65,13 +64,13 @@ def _inspect_function(call: Any) -> InspectedCall:
     )
 
 
-def _build_function(call: InspectedCall) -> JsonObject:
+def _build_function(call: ToolCall) -> JsonObject:
     need_json(call)
     function = {"name": call.tool_name, "arguments": encode(call.payload)}
     return {**with_id("id", call.call_id), "type": "function", "function": function}
 
 
-def _tidy_function(call: InspectedCall) -> Mapping[str, object]:
+def _tidy_function(call: ToolCall) -> Mapping[str, object]:
     raw: Mapping[str, Any] = call.raw
     function = raw["function"]
     is_loose = not raw.get("type") or not isinstance(function.get("arguments"), str)
@@ -87,7 +86,7 @@ def _is_custom(value: Any) -> bool:
     return isinstance(value.get("custom"), Mapping) or "name" in value or "input" in value
 
 
-def _inspect_custom(call: Any) -> InspectedCall:
+def _inspect_custom(call: Any) -> ToolCall:
     body = call.get("custom")
     if isinstance(body, Mapping):
         extra = leftovers(call, "id", "type", "custom", custom=leftovers(body, "name", "input"))
@@ -96,13 +95,13 @@ def _inspect_custom(call: Any) -> InspectedCall:
     return text_call(OPENAI_CHAT_CUSTOM_FORMAT_ID, call, body=body, call_id=id_in(call, "id"), extra=extra)
 
 
-def _build_custom(call: InspectedCall) -> JsonObject:
+def _build_custom(call: ToolCall) -> JsonObject:
     need_text(call)
     custom = {"name": call.tool_name, "input": call.payload}
     return {**with_id("id", call.call_id), "type": "custom", "custom": custom}
 
 
-def _tidy_custom(call: InspectedCall) -> Mapping[str, object]:
+def _tidy_custom(call: ToolCall) -> Mapping[str, object]:
     raw: Mapping[str, Any] = call.raw
     nested = raw["custom"] if isinstance(raw.get("custom"), Mapping) else {}
     if "input" in nested and not lacks_id(raw, "id", call.call_id):
@@ -175,9 +174,9 @@ def _is_tool_message(value: object) -> bool:
     return isinstance(value, Mapping) and value.get("role") == "tool" and "content" in value
 
 
-def _inspect_tool_message(message: Any) -> InspectedResult:
+def _inspect_tool_message(message: Any) -> ToolResult:
     text, parts = read_content(message["content"])
-    return InspectedResult(
+    return ToolResult(
         text=text,
         call_id=id_in(message, "tool_call_id"),
         parts=parts,
@@ -186,7 +185,7 @@ def _inspect_tool_message(message: Any) -> InspectedResult:
     )
 
 
-def _build_tool_message(result: InspectedResult, _target: ToolInteropTarget) -> JsonObject:
+def _build_tool_message(result: ToolResult, _target: ToolInteropTarget) -> JsonObject:
     if result.parts:
         raise ToolError(None, "a tool message carries text alone")
     if result.call_id is None:
@@ -194,7 +193,7 @@ def _build_tool_message(result: InspectedResult, _target: ToolInteropTarget) -> 
     return {"role": "tool", "tool_call_id": result.call_id, "content": result.text}
 
 
-def _tidy_tool_message(result: InspectedResult) -> Mapping[str, object]:
+def _tidy_tool_message(result: ToolResult) -> Mapping[str, object]:
     raw: Mapping[str, Any] = result.raw
     missing = lacks_id(raw, "tool_call_id", result.call_id)
     return {**raw, "tool_call_id": result.call_id} if missing else raw

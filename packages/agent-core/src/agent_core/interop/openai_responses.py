@@ -11,8 +11,6 @@ from agent_core.interop.formats import (
     OPENAI_RESPONSES_CUSTOM_OUTPUT_FORMAT_ID,
     OPENAI_RESPONSES_FUNCTION_FORMAT_ID,
     OPENAI_RESPONSES_FUNCTION_OUTPUT_FORMAT_ID,
-    InspectedCall,
-    InspectedResult,
     InspectedSchema,
     ToolCallFormat,
     ToolInteropTarget,
@@ -36,6 +34,7 @@ from agent_core.interop.wire import (
     text_schema,
     with_id,
 )
+from agent_core.values import ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,7 +46,7 @@ def _has_type(name: str) -> Callable[[object], bool]:
     return partial(has_type, name=name)
 
 
-def _inspect_function(item: Any) -> InspectedCall:
+def _inspect_function(item: Any) -> ToolCall:
     return json_call(
         OPENAI_RESPONSES_FUNCTION_FORMAT_ID,
         item,
@@ -58,20 +57,20 @@ def _inspect_function(item: Any) -> InspectedCall:
     )
 
 
-def _build_function(call: InspectedCall) -> JsonObject:
+def _build_function(call: ToolCall) -> JsonObject:
     need_json(call)
     body = {"name": call.tool_name, "arguments": encode(call.payload)}
     return {"type": "function_call", **with_id("call_id", call.call_id), **body}
 
 
-def _tidy_function(call: InspectedCall) -> Mapping[str, object]:
+def _tidy_function(call: ToolCall) -> Mapping[str, object]:
     raw: Mapping[str, Any] = call.raw
     if isinstance(raw.get("arguments"), str) and not lacks_id(raw, "call_id", call.call_id):
         return raw
     return {**raw, **_build_function(call)}
 
 
-def _inspect_custom(item: Any) -> InspectedCall:
+def _inspect_custom(item: Any) -> ToolCall:
     return text_call(
         OPENAI_RESPONSES_CUSTOM_FORMAT_ID,
         item,
@@ -81,13 +80,13 @@ def _inspect_custom(item: Any) -> InspectedCall:
     )
 
 
-def _build_custom(call: InspectedCall) -> JsonObject:
+def _build_custom(call: ToolCall) -> JsonObject:
     need_text(call)
     body = {"name": call.tool_name, "input": call.payload}
     return {"type": "custom_tool_call", **with_id("call_id", call.call_id), **body}
 
 
-def _tidy_custom(call: InspectedCall) -> Mapping[str, object]:
+def _tidy_custom(call: ToolCall) -> Mapping[str, object]:
     raw: Mapping[str, Any] = call.raw
     if "input" in raw and not lacks_id(raw, "call_id", call.call_id):
         return raw
@@ -147,15 +146,13 @@ def _write_part(part: Part) -> Part:
     return {"type": "input_image", "image_url": data_url(part)}
 
 
-def _inspect_output(format_id: str, item: Any) -> InspectedResult:
+def _inspect_output(format_id: str, item: Any) -> ToolResult:
     text, parts = read_content(item.get("output"))
-    return InspectedResult(
-        text=text, call_id=id_in(item, "call_id"), parts=parts, raw=item, format_id=format_id
-    )
+    return ToolResult(text=text, call_id=id_in(item, "call_id"), parts=parts, raw=item, format_id=format_id)
 
 
 def _build_output(
-    format_id: str, item_type: str, result: InspectedResult, _target: ToolInteropTarget
+    format_id: str, item_type: str, result: ToolResult, _target: ToolInteropTarget
 ) -> JsonObject:
     if result.call_id is None:
         raise ToolError(None, "an output item needs the id of its call: give the target a call")
@@ -165,7 +162,7 @@ def _build_output(
     return {"type": item_type, "call_id": result.call_id, "output": output}
 
 
-def _tidy_output(result: InspectedResult) -> Mapping[str, object]:
+def _tidy_output(result: ToolResult) -> Mapping[str, object]:
     raw: Mapping[str, Any] = result.raw
     return {**raw, "call_id": result.call_id} if lacks_id(raw, "call_id", result.call_id) else raw
 

@@ -22,14 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from agent_core.interop.formats import (
-        InspectedCall,
-        InspectedResult,
         InspectedSchema,
         ToolCallFormat,
         ToolInteropTarget,
         ToolResultFormat,
         ToolSchemaFormat,
     )
+    from agent_core.values import ToolCall, ToolResult
 
 
 # Ordered sets of formats: who is asked first, and who is known by which id.
@@ -126,7 +125,7 @@ def ask(format_id: str, function: Callable[..., R], *values: object) -> R:
 
 # The steps of a conversion: leave it alone, or build the best version that a wanted format takes.
 
-V = TypeVar("V", bound="InspectedCall | InspectedSchema | InspectedResult")
+V = TypeVar("V", bound="ToolCall | InspectedSchema | ToolResult")
 
 
 def signed(inspected: V, format_id: str) -> V:
@@ -134,7 +133,7 @@ def signed(inspected: V, format_id: str) -> V:
     return inspected if inspected.format_id == format_id else replace(inspected, format_id=format_id)
 
 
-def addressed(call: InspectedCall, target: ToolInteropTarget) -> InspectedCall:
+def addressed(call: ToolCall, target: ToolInteropTarget) -> ToolCall:
     """Return *call* under the id and tool name of the target's call."""
     known = target.call
     if known is None:
@@ -142,14 +141,14 @@ def addressed(call: InspectedCall, target: ToolInteropTarget) -> InspectedCall:
     return replace(call, call_id=known.call_id or call.call_id, tool_name=known.tool_name)
 
 
-def answering(result: InspectedResult, target: ToolInteropTarget) -> InspectedResult:
+def answering(result: ToolResult, target: ToolInteropTarget) -> ToolResult:
     """Return *result* as the answer to the target's call."""
     if target.call is None or target.call.call_id is None:
         return result
     return replace(result, call_id=target.call.call_id)
 
 
-def call_versions(call: InspectedCall) -> list[InspectedCall]:
+def call_versions(call: ToolCall) -> list[ToolCall]:
     """Return *call*, and then the call with its text wrapped in JSON, or unwrapped from it."""
     other = wrap_call(call) if call.payload_kind == "text" else unwrap_call(call)
     return [call] if other is None else [call, other]
@@ -161,7 +160,7 @@ def schema_versions(schema: InspectedSchema) -> list[InspectedSchema]:
     return [schema] if other is None else [schema, other]
 
 
-def result_versions(result: InspectedResult) -> list[InspectedResult]:
+def result_versions(result: ToolResult) -> list[ToolResult]:
     """Return *result*, and then the result with notes instead of what is not text."""
     if not result.parts:
         return [result]
@@ -306,10 +305,10 @@ class ToolInteropRegistry:
         """Return the ids of the result formats, in the order in which they are asked."""
         return self._tables.results.ids()
 
-    def inspect_call(self, call: object) -> InspectedCall:
+    def inspect_call(self, call: object) -> ToolCall:
         """Read a tool call.
 
-        Arguments that are not a JSON object do not raise: `InspectedCall.problem` tells of them.
+        Arguments that are not a JSON object do not raise: `ToolCall.problem` tells of them.
 
         Raises:
             ToolError: If no format recognises the call, or a field has the wrong type.
@@ -338,7 +337,7 @@ class ToolInteropRegistry:
         # The schema is kept with its id, since the id of an object that is gone may be given to another.
         self._known_schemas[id(schema)] = (schema, inspected)
 
-    def inspect_result(self, result: object) -> InspectedResult:
+    def inspect_result(self, result: object) -> ToolResult:
         """Read a tool result; what no format recognises is read as core text.
 
         Raises:
@@ -349,7 +348,7 @@ class ToolInteropRegistry:
             return read_anything(result)
         return signed(ask(reader.id, reader.inspect, result), reader.id)
 
-    def as_core_text(self, inspected: InspectedResult) -> JsonObject:
+    def as_core_text(self, inspected: ToolResult) -> JsonObject:
         """Return a result that was read as the platform's own; itself if it has that shape already."""
         if inspected.format_id == CORE_TEXT.id:
             return sendable(CORE_TEXT, inspected)

@@ -11,7 +11,8 @@ from typing import Any
 from agent_core.encoding import parse
 from agent_core.errors import ToolError
 from agent_core.frozen import JsonObject, thaw
-from agent_core.interop.formats import JSON_OBJECT, PLAIN_TEXT, InspectedCall, InspectedSchema
+from agent_core.interop.formats import InspectedSchema
+from agent_core.values import JSON_OBJECT, PLAIN_TEXT, ToolCall
 
 # Reading single fields of a wire value; errors name the field and the kind found, never its value.
 
@@ -225,7 +226,7 @@ _ADVICE = "The whole input of the tool, as plain text."
 _GRAMMAR = re.compile(re.escape(_ADVICE) + r" It must follow this (\w+) grammar:\n(.*)", re.DOTALL)
 
 
-def wrap_call(call: InspectedCall) -> InspectedCall:
+def wrap_call(call: ToolCall) -> ToolCall:
     """Return a text call as the JSON call ``{"input": text}``."""
     return replace(
         call,
@@ -236,7 +237,7 @@ def wrap_call(call: InspectedCall) -> InspectedCall:
     )
 
 
-def unwrap_call(call: InspectedCall) -> InspectedCall | None:
+def unwrap_call(call: ToolCall) -> ToolCall | None:
     """Return a JSON call ``{"input": text}`` as a text call, or None for any other payload."""
     payload = call.payload
     if not isinstance(payload, Mapping) or set(payload) != {INPUT} or not isinstance(payload[INPUT], str):
@@ -321,10 +322,10 @@ def json_call(
     call_id: str | None,
     decoded: tuple[object, str | None],
     extra: JsonObject,
-) -> InspectedCall:
+) -> ToolCall:
     """Return a call with arguments, *decoded* as `agent_core.interop.wire` does it."""
     payload, problem = decoded
-    return InspectedCall(
+    return ToolCall(
         call_id=call_id,
         tool_name=name,
         payload=payload,
@@ -342,9 +343,9 @@ def text_call(
     body: Mapping[str, object],
     call_id: str | None,
     extra: JsonObject,
-) -> InspectedCall:
+) -> ToolCall:
     """Return a call whose *body* has a name and freeform input."""
-    return InspectedCall(
+    return ToolCall(
         call_id=call_id,
         tool_name=name_in(body),
         payload=text_in(body, "input"),
@@ -415,7 +416,7 @@ def syntax_of(text_format: Mapping[str, object]) -> str:
     return str(text_format.get("syntax") or text_format.get("type") or PLAIN_TEXT)
 
 
-def need_json(value: InspectedCall | InspectedSchema) -> None:
+def need_json(value: ToolCall | InspectedSchema) -> None:
     """Refuse a text payload, for formats that only know JSON.
 
     Raises:
@@ -425,7 +426,7 @@ def need_json(value: InspectedCall | InspectedSchema) -> None:
         raise ToolError(_name(value), "this format takes JSON arguments, not freeform text")
 
 
-def need_text(value: InspectedCall | InspectedSchema) -> None:
+def need_text(value: ToolCall | InspectedSchema) -> None:
     """Refuse a JSON payload, for formats that only know text.
 
     Raises:
@@ -435,5 +436,5 @@ def need_text(value: InspectedCall | InspectedSchema) -> None:
         raise ToolError(_name(value), "this format takes freeform text, not JSON arguments")
 
 
-def _name(value: InspectedCall | InspectedSchema) -> str:
-    return value.tool_name if isinstance(value, InspectedCall) else value.name
+def _name(value: ToolCall | InspectedSchema) -> str:
+    return value.tool_name if isinstance(value, ToolCall) else value.name

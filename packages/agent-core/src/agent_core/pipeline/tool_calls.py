@@ -13,7 +13,7 @@ from agent_core.display import clean_tool_display
 from agent_core.display.text import clean
 from agent_core.errors import AgentError, ToolError, closest
 from agent_core.frozen import JsonObject, freeze
-from agent_core.interop import InspectedCall, unwrap_call
+from agent_core.interop import unwrap_call
 from agent_core.log import get_logger
 from agent_core.pipeline.tool_messages import argument_problem, error_message
 from agent_core.plugin.tool import ToolInvocation, default_preview
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agent_core.cancellation import Cancellation
     from agent_core.resolve import Resolution
     from agent_core.resolve.tools import ToolBinding, ToolTable
+    from agent_core.values import ToolCall
 
 _log = get_logger("tools")
 
@@ -53,7 +54,7 @@ class ToolHost:
 class ReadyCall:
     """A call whose tool is known and whose arguments fit."""
 
-    call: InspectedCall
+    call: ToolCall
     binding: ToolBinding
 
     @property
@@ -93,7 +94,7 @@ def ready_call(host: ToolHost, call: object) -> ReadyCall:
     return ReadyCall(inspected, binding)
 
 
-def inspect_call(host: ToolHost, call: object) -> InspectedCall:
+def inspect_call(host: ToolHost, call: object) -> ToolCall:
     """Read a call in whatever format it came.
 
     Raises:
@@ -123,7 +124,7 @@ def invocation(host: ToolHost, ready: ReadyCall, cancellation: object = None) ->
     )
 
 
-def call_metadata(call: InspectedCall) -> JsonObject:
+def call_metadata(call: ToolCall) -> JsonObject:
     """Return the ids that tie a tool message to its call."""
     return {"tool_call_id": call.call_id, "tool_name": call.tool_name}
 
@@ -167,7 +168,7 @@ def display_ready(host: ToolHost, ready: ReadyCall) -> JsonObject | None:
         return None
 
 
-def _as_the_tool_wants(host: ToolHost, call: InspectedCall, binding: ToolBinding) -> InspectedCall:
+def _as_the_tool_wants(host: ToolHost, call: ToolCall, binding: ToolBinding) -> ToolCall:
     """A text tool on a JSON-only wire is called with ``{"input": text}``; give it its text back."""
     wanted = host.table.interop.inspect_schema(binding.descriptor.schema).payload_kind
     if wanted == "text" and call.payload_kind == "json":

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent_core.frozen import JsonObject
-    from agent_core.interop import InspectedCall, ToolInteropRegistry
+    from agent_core.interop import ToolInteropRegistry
     from agent_core.pipeline.tool_calls import ReadyCall, ToolHost
+    from agent_core.values import ToolCall
 
 
 # Whether a call's arguments fit the tool's schema.
@@ -38,7 +39,7 @@ class Problem(NamedTuple):
 
 
 def argument_problem(
-    interop: ToolInteropRegistry, call: InspectedCall, schema: Mapping[str, object]
+    interop: ToolInteropRegistry, call: ToolCall, schema: Mapping[str, object]
 ) -> Problem | None:
     """Return what is wrong with the arguments, in words that help the model, or None."""
     if call.problem is not None:

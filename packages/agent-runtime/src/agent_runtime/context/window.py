@@ -15,7 +15,6 @@ by group, the oldest first, until the rest fits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,7 +28,7 @@ from agent_runtime.summary import groups, last_user_turn, prefix_length, recent_
 from agent_runtime.tokens import CALIBRATION, counter_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from agent_runtime.env import PluginRegistrar
     from agent_runtime.phases import PhaseView
@@ -232,8 +231,7 @@ def _summarised(
 def _counted_input(view: PhaseView) -> int | None:
     """Return how many tokens the provider says that it was sent, if it says so."""
     for message in reversed(view.messages):
-        usage = message.metadata.get("usage")
-        counted = usage.get("input_tokens") if isinstance(usage, Mapping) else None
+        counted = (message.usage or {}).get("input_tokens")
         if isinstance(counted, int):
             return counted
     return None

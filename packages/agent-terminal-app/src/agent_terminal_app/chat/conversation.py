@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from agent_terminal_app.chat.rendering.folds import Folds
 from agent_terminal_app.chat.usage import Meters, used_by_model
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from agent_app import AgentApplication
     from agent_app.store.base import InputMode
@@ -39,7 +38,7 @@ def call_arguments(app: AgentApplication, session_id: str, call_id: str) -> Any:
     """
     formats = ToolInteropRegistry.default()
     for message in reversed(app.load_session(session_id).messages):
-        for call in message.metadata.get("tool_calls") or ():
+        for call in message.tool_calls:
             try:
                 found = formats.inspect_call(call)
             except AgentError:  # another call, in a form that only its provider knows
@@ -334,8 +333,8 @@ def _used(app: AgentApplication, session_id: str) -> tuple[Meters, str]:
 def _last_counts(app: AgentApplication, session_id: str) -> int:
     """Return how many tokens the last answer and its request had, as far as the provider has counted."""
     for message in reversed(app.read_messages(session_id, limit=_RECENT)):
-        usage = message.metadata.get("usage")
-        if isinstance(usage, Mapping):
+        usage = message.usage
+        if usage is not None:
             counts = (usage.get("input_tokens"), usage.get("output_tokens"))
             return sum(count for count in counts if isinstance(count, int))
     return 0

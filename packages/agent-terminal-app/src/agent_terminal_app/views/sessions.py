@@ -107,7 +107,7 @@ def _message_lines(message: Message) -> Iterator[str]:
     if "".join(texts) not in ("", text):  # it is these that are sent
         yield from (f"  [text] {line}" for part in texts for line in revealed(part).splitlines())
     yield from (f"  [{_part_line(part)}]" for part in parts if part.get("type") != "text")
-    for call in message.metadata.get("tool_calls") or ():
+    for call in message.tool_calls:
         yield f"  → {_call_line(call)}"
 
 

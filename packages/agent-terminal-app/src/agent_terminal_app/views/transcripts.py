@@ -116,7 +116,7 @@ def who(message: Message) -> str:
     name = _WHO.get(message.role, message.role)
     tool = message.metadata.get("tool_name")
     speaker = f"{name} {clean(str(tool))}" if message.role == "tool" and tool else name
-    return f"{speaker} (interrupted)" if "interrupted" in message.metadata else speaker
+    return f"{speaker} (interrupted)" if message.is_interrupted else speaker
 
 
 def _text(message: Message) -> str:
@@ -129,7 +129,7 @@ def _extras(message: Message) -> Iterator[str]:
     for part in message.multipart_content or ():
         if part.get("type") != "text":
             yield f"attached {part.get('type')} {part.get('name') or part.get('mime_type') or ''}".rstrip()
-    for call in message.metadata.get("tool_calls") or ():
+    for call in message.tool_calls:
         inner: Mapping[str, Any] = call.get("function") or call.get("custom") or {}
         yield f"calls {inner.get('name', '')} {inner.get('arguments') or inner.get('input') or ''}".rstrip()
 
