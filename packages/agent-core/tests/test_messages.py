@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
+import re
 from dataclasses import FrozenInstanceError, replace
+from datetime import date
+from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_core import Message, SessionFormatError
+from agent_core import ArgumentError, ArgumentTypeError, Message, Session, SessionFormatError
 from agent_core.frozen import FrozenValueError
 from agent_core.messages import fold_foreign_fields
 
@@ -156,8 +160,7 @@ def test_null_parts_and_results_count_as_missing() -> None:
     [
         ({"content": "a"}, "role", "missing"),
         ({"role": "user"}, "content", "missing"),
-        ({"role": "user", "content": "a", "name": "Ada"}, "name", "no such field"),
-        ({"role": "user", "content": "a", 1: 2}, "1", "no such field"),
+        ({"role": "user", "content": "a", 1: 2}, "extra", "only strings as keys"),
         ({"role": "robot", "content": "a"}, "role", "not 'robot'"),
         ({"role": ["user"], "content": "a"}, "role", "must be one of"),
         ({"role": "user", "content": "a", "metadata": []}, "metadata", "must be a dict, not list"),
@@ -248,3 +251,82 @@ def test_metadata_of_the_wrong_type_is_left_for_the_check_that_names_it() -> Non
 
     with pytest.raises(SessionFormatError, match="'metadata'"):
         Message.from_dict(folded)
+
+
+# What a message is made of
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        (("robot", "a"), ArgumentError, "role must be one of .* not 'robot'"),
+        ((None, "a"), ArgumentError, "not None"),
+        ((["user"], "a"), ArgumentError, "not \\['user'\\]"),
+        (("user", "a", None), ArgumentTypeError, "metadata must be a dict, not NoneType"),
+        (("user", "a", [1]), ArgumentTypeError, "metadata must be a dict, not list"),
+        (("user", "a", {}, "text"), ArgumentTypeError, "multipart_content must be a list of dicts, not str"),
+        (("user", "a", {}, {}), ArgumentTypeError, "multipart_content must be a list of dicts, not dict"),
+        (("user", "a", {}, ["text"]), ArgumentTypeError, "multipart_content must be a list of dicts"),
+        (("tool", "a", {}, None, "done"), ArgumentTypeError, "tool_result must be a dict, not str"),
+    ],
+)
+def test_a_message_checks_its_arguments_when_it_is_made(
+    arguments: tuple[Any, ...], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        Message(*arguments)
+
+
+def nested(depth: int) -> Any:
+    value: Any = "leaf"
+    for _ in range(depth):
+        value = {"in": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("metadata", "field", "says"),
+    [
+        ({"when": date(2026, 1, 2)}, "metadata.when", "date is not JSON data"),
+        ({"list": [1, {"odd": {3}}]}, "metadata.list[1].odd", "set is not JSON data"),
+        ({"raw": b"x"}, "metadata.raw", "bytes is not JSON data"),
+        ({"object": object()}, "metadata.object", "object is not JSON data"),
+        ({"by number": {1: "one"}}, "metadata.by number", "the key 1, and JSON has only strings"),
+        ({("a", "b"): 1}, "metadata", "JSON has only strings as keys"),
+    ],
+)
+def test_odd_metadata_is_refused_by_the_name_of_the_part(metadata: Any, field: str, says: str) -> None:
+    for make in (lambda: Message("user", "a", metadata), lambda: Session("s", [], metadata)):
+        with pytest.raises(SessionFormatError, match=re.escape(says)) as caught:
+            make()
+
+        assert caught.value.field == field
+
+
+@pytest.mark.parametrize("depth", [302, 5_000, 100_000])
+def test_metadata_that_is_nested_too_deeply_is_refused(depth: int) -> None:
+    for make in (lambda: Message("user", "a", nested(depth)), lambda: Session("s", [], nested(depth))):
+        with pytest.raises(SessionFormatError, match="nested"):
+            make()
+
+
+def test_text_and_numbers_of_other_classes_are_text_and_numbers() -> None:
+    class Tone(StrEnum):
+        WARM = "warm"
+
+    class Level(IntEnum):
+        HIGH = 3
+
+    message = Message("user", "a", {"tone": Tone.WARM, "level": Level.HIGH})
+
+    assert json.loads(json.dumps(message.to_dict()))["metadata"] == {"tone": "warm", "level": 3}
+
+
+def test_fields_that_a_newer_version_wrote_are_kept() -> None:
+    data = {"role": "user", "content": "a", "metadata": {}, "reactions": [{"by": "ada"}], "seen": True}
+
+    message = Message.from_dict(data)
+
+    assert message.to_dict() == message.frozen_dict() == data
+    assert message.with_native_indices((3,)).to_dict()["reactions"] == [{"by": "ada"}]
+    assert message != Message("user", "a")

@@ -1,5 +1,7 @@
 """Which provider a configuration means, which models it offers, and how long that is remembered."""
 
+import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -391,3 +393,104 @@ def test_what_was_discovered_anew_counts_as_the_newest() -> None:
 
     assert cache.is_current("first", first)
     assert not cache.is_current("second", second)
+
+
+class Waiting:
+    """Answers the first who asks once *others* more threads are about to ask."""
+
+    def __init__(self, others: int, *, error: BaseException | None = None) -> None:
+        self.asked = 0
+        self.snapshot = ModelSnapshot()
+        self._others = threading.Semaphore(0)
+        self._count = others
+        self._error = error
+
+    def come(self) -> None:
+        self._others.release()
+
+    def __call__(self) -> ModelSnapshot:
+        self.asked += 1
+        if self.asked == 1:
+            for _ in range(self._count):
+                assert self._others.acquire(timeout=60)
+            if self._error is not None:
+                raise self._error
+        return self.snapshot
+
+
+def in_threads(count: int, work: Callable[[], Any]) -> list[Any]:
+    """Do the work in several threads; return what each returned or raised."""
+    outcomes: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcomes.append(work())
+        except BaseException as error:  # noqa: BLE001  # to be looked at
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return outcomes
+
+
+def test_of_many_threads_that_want_the_same_models_one_asks() -> None:
+    cache, discover = ModelDiscoveryCache(), Waiting(7)
+
+    def ask() -> ModelSnapshot:
+        discover.come()
+        return cache.get("key", discover)
+
+    assert in_threads(8, ask) == [discover.snapshot] * 8
+    assert discover.asked == 1
+
+
+def test_a_failure_is_that_of_all_who_waited_and_is_not_remembered() -> None:
+    cache, discover = ModelDiscoveryCache(), Waiting(3, error=OSError("no network"))
+
+    def ask() -> ModelSnapshot:
+        discover.come()
+        return cache.get("key", discover)
+
+    outcomes = in_threads(4, ask)
+
+    assert any(isinstance(one, OSError) for one in outcomes)
+    assert all(isinstance(one, OSError) or one is discover.snapshot for one in outcomes)
+    assert cache.get("key", discover) is discover.snapshot
+
+
+def test_whoever_is_interrupted_leaves_the_asking_to_another() -> None:
+    cache, discover = ModelDiscoveryCache(), Waiting(1, error=KeyboardInterrupt())
+
+    def ask() -> ModelSnapshot:
+        discover.come()
+        return cache.get("key", discover)
+
+    outcomes = in_threads(2, ask)
+
+    assert discover.snapshot in outcomes
+    assert len([one for one in outcomes if isinstance(one, KeyboardInterrupt)]) == 1
+
+
+def test_a_plugin_that_asks_for_its_own_models_meanwhile_does_not_wait_for_itself() -> None:
+    cache, snapshot = ModelDiscoveryCache(), ModelSnapshot()
+
+    def discover() -> ModelSnapshot:
+        return cache.get("key", lambda: snapshot)
+
+    assert in_threads(1, lambda: cache.get("key", discover)) == [snapshot]
+
+
+def test_requests_on_one_event_loop_ask_a_provider_once() -> None:
+    provider = Listing("a")
+    core = core_with(provider)
+    session = core.add_message(core.create_session(), "user", "hello")
+
+    async def ask() -> None:
+        await asyncio.gather(*(core.send_request_async(session, {}) for _ in range(5)))
+
+    asyncio.run(ask())
+
+    assert provider.asked == 1

@@ -34,6 +34,27 @@ def readable(value: object) -> str:
     return text if text.isascii() else _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
+def plain(value: object) -> Any:
+    """Return *value* as plain JSON data that the caller may change.
+
+    An object that a plugin left in its native items becomes what integrity takes it for, so that a session
+    can always be written, and is trusted when it is read.
+    """
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else _plain_key(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    to_list = getattr(value, "to_list", None)  # a History, which knows how to become a list
+    return parse(canonical(value)) if to_list is None else plain(to_list())
+
+
+def _plain_key(key: object) -> str:
+    [plain_key] = parse(canonical({key: None}))
+    return str(plain_key)
+
+
 def parse(text: str | bytes) -> Any:
     """Decode JSON text.
 

@@ -83,6 +83,76 @@ def freeze(value: object) -> Any:
     return value
 
 
+DEEPEST = 300
+"""How deeply data may be nested: whoever reads or writes it needs a stack for that."""
+
+
+class NotData(ValueError):
+    """A value is not JSON data; `path` says which part of it."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(problem)
+        self.path = path
+
+
+def freeze_data(value: object, name: str = "") -> Any:
+    """Return *value* frozen, after making sure that it is JSON data; what is frozen is not looked at again.
+
+    Raises:
+        NotData: If there is an object in it that JSON does not have, a key that is no string, or no end.
+            Its path begins with *name*.
+    """
+    try:
+        return _freeze_data(value, 0)
+    except NotData as error:
+        raise NotData(_find(value, name), str(error)) from None
+
+
+def _freeze_data(value: object, depth: int) -> Any:
+    if value.__class__ in _AS_IT_IS:
+        return value
+    _check_data(value, depth)
+    if isinstance(value, dict):
+        return FrozenDict(
+            {
+                key: item if item.__class__ in _AS_IT_IS else _freeze_data(item, depth + 1)
+                for key, item in value.items()
+            }
+        )
+    if isinstance(value, (list, tuple)):
+        return FrozenList(
+            [item if item.__class__ in _AS_IT_IS else _freeze_data(item, depth + 1) for item in value]
+        )
+    return value
+
+
+def _check_data(value: object, depth: int) -> None:
+    """Refuse a value, whatever is in it, that JSON cannot have."""
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise NotData("", f"it has the key {key!r:.80}, and JSON has only strings as keys")
+    elif not isinstance(value, (list, tuple, str, int, float, type(None))) and not hasattr(value, "to_list"):
+        kind = type(value).__name__
+        raise NotData("", f"{kind} is not JSON data: give text, a number, a list or a dict")
+    if depth > DEEPEST:
+        raise NotData("", f"nested more than {DEEPEST} levels deep")
+
+
+def _find(value: object, path: str, depth: int = 0) -> str:
+    """Return where in a value that is no data the first such part is."""
+    try:
+        _check_data(value, depth)
+    except NotData:
+        return path if depth <= DEEPEST else f"{path[:40]}…"
+    inner: Any = ()
+    if isinstance(value, dict):
+        inner = [(f"{path}.{key}", item) for key, item in value.items()]
+    elif isinstance(value, (list, tuple)):
+        inner = [(f"{path}[{place}]", item) for place, item in enumerate(value)]
+    return next((found for where, item in inner if (found := _find(item, where, depth + 1))), "")
+
+
 def thaw(value: object) -> Any:
     """Return *value* as plain dicts and lists that the caller may change."""
     if isinstance(value, dict):

@@ -6,8 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from agent_core.errors import SessionFormatError
-from agent_core.frozen import EMPTY, Dicts, FrozenDict, FrozenList, JsonObject, freeze, thaw
+from agent_core.encoding import plain
+from agent_core.errors import ArgumentError, ArgumentTypeError, SessionFormatError
+from agent_core.frozen import (
+    EMPTY,
+    Dicts,
+    FrozenDict,
+    FrozenList,
+    JsonObject,
+    NotData,
+    freeze,
+    freeze_data,
+)
 
 MessageRole = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[str, ...] = ("system", "user", "assistant", "tool")
@@ -15,6 +25,15 @@ NATIVE_INDICES = "native_indices"
 TOOL_CALLS, TOOL_CALL_ID, TOOL_NAME = "tool_calls", "tool_call_id", "tool_name"
 USAGE, INTERRUPTED = "usage", "interrupted"
 _FIELDS = frozenset({"role", "content", "metadata", "multipartContent", "tool_result"})
+_NONE = type(None)
+# The classes that a message's fields have in the end; a value of any other is looked at.
+_KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
+    ("content", (str, FrozenList, FrozenDict, _NONE)),
+    ("metadata", (FrozenDict,)),
+    ("multipart_content", (_NONE, FrozenList)),
+    ("tool_result", (_NONE, FrozenDict)),
+    ("extra", (FrozenDict,)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +46,11 @@ class Message:
         metadata: What the platform and plugins know about it; `native_indices` is the core's.
         multipart_content: The parts, where the content is more than text (images, files).
         tool_result: The structured result behind a tool message.
+        extra: Fields of the dict form that this version does not know; they are kept.
+
+    Raises:
+        ArgumentError: If the role is unknown, or an argument has the wrong type.
+        SessionFormatError: If something in it is not JSON data.
     """
 
     role: str
@@ -34,15 +58,20 @@ class Message:
     metadata: JsonObject = field(default_factory=lambda: EMPTY)
     multipart_content: Dicts | None = None
     tool_result: JsonObject | None = None
+    extra: JsonObject = field(default_factory=lambda: EMPTY, repr=False)
     _dict: FrozenDict | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise ArgumentError(f"role must be one of {list(ROLES)}, not {self.role!r:.80}")
         # The only writes ever made to a message: its containers become frozen ones.
-        for name in ("content", "metadata", "multipart_content", "tool_result"):
+        for name, kinds in _KINDS:
             value = getattr(self, name)
-            frozen = freeze(value)
-            if frozen is not value:
-                object.__setattr__(self, name, frozen)
+            if value.__class__ not in kinds:
+                object.__setattr__(self, name, _checked(name, value, kinds))
+        for part in self.multipart_content or ():
+            if not isinstance(part, dict):
+                raise ArgumentTypeError("multipart_content must be a list of dicts")
 
     # What the platform knows about a message is written into its metadata by whoever makes it, and read
     # here: the names of the keys are the reference's.
@@ -89,7 +118,7 @@ class Message:
         if indices is not None:
             metadata[NATIVE_INDICES] = FrozenList(indices)
         kept = FrozenDict(metadata)  # its values are frozen already
-        return Message(self.role, self.content, kept, self.multipart_content, self.tool_result)
+        return Message(self.role, self.content, kept, self.multipart_content, self.tool_result, self.extra)
 
     def __copy__(self) -> Message:
         return self
@@ -106,11 +135,11 @@ class Message:
 
     def to_dict(self) -> JsonObject:
         """Return the dict form as plain data that the caller may change."""
-        plain: JsonObject = thaw(self._fields())
-        return plain
+        fields: JsonObject = plain(self._fields())
+        return fields
 
     def _fields(self) -> JsonObject:
-        fields = {"role": self.role, "content": self.content, "metadata": self.metadata}
+        fields = {**self.extra, "role": self.role, "content": self.content, "metadata": self.metadata}
         if self.multipart_content is not None:
             fields["multipartContent"] = self.multipart_content
         if self.tool_result is not None:
@@ -119,28 +148,54 @@ class Message:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Message:
-        """Read the dict form.
+        """Read the dict form. Fields that a newer version may have written are kept in `extra`.
 
         Raises:
-            SessionFormatError: If a field is missing, foreign or of the wrong type.
+            SessionFormatError: If a field is missing or of the wrong type.
         """
         check_message_dict(data)
+        known = data.keys() <= _FIELDS
         return cls(
             role=data["role"],
             content=data.get("content"),
             metadata=data.get("metadata") or EMPTY,
             multipart_content=data.get("multipartContent"),
             tool_result=data.get("tool_result"),
+            extra=EMPTY if known else {key: value for key, value in data.items() if key not in _FIELDS},
         )
+
+
+def _checked(name: str, value: object, kinds: tuple[type, ...]) -> Any:
+    """Return what becomes of a field's value.
+
+    Raises:
+        ArgumentTypeError: If the field cannot have such a value.
+    """
+    frozen = check_data(name, value) if name == "content" or isinstance(value, (dict, list, tuple)) else value
+    if name != "content" and not isinstance(frozen, kinds):
+        wanted = "list of dicts" if FrozenList in kinds else "dict"
+        raise ArgumentTypeError(f"{name} must be a {wanted}, not {type(value).__name__}")
+    return frozen
+
+
+def check_data(name: str, value: object) -> Any:
+    """Return *value* frozen.
+
+    Raises:
+        SessionFormatError: If it is not JSON data; the field that is not is named.
+    """
+    try:
+        return freeze_data(value, name)
+    except NotData as error:
+        raise SessionFormatError(str(error), field=error.path) from None
+    except RecursionError:
+        raise SessionFormatError("nested too deeply", field=name) from None
 
 
 def check_message_dict(data: object) -> None:
     """Raise `SessionFormatError` unless *data* is a message's dict form."""
     if not isinstance(data, Mapping):
         raise SessionFormatError(f"a message must be a dict, not {type(data).__name__}", field="messages")
-    if not data.keys() <= _FIELDS:
-        foreign = min(str(key) for key in data if key not in _FIELDS)
-        raise SessionFormatError(f"a message has no such field; known are {sorted(_FIELDS)}", field=foreign)
     if "role" not in data or "content" not in data:
         raise SessionFormatError("missing", field="role" if "role" not in data else "content")
     if data["role"] not in ROLES:

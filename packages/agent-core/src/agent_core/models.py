@@ -55,6 +55,18 @@ class ToolDescriptor:
     prepared: JsonObject = field(default_factory=lambda: EMPTY)
 
 
+class _Asked:
+    """A provider that is being asked, by one thread for all that want to know."""
+
+    __slots__ = ("done", "error", "snapshot", "thread")
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.done = threading.Event()
+        self.snapshot: ModelSnapshot | None = None
+        self.error: Exception | None = None
+
+
 class ModelDiscoveryCache:
     """Remembers discovered models; several cores may share one.
 
@@ -72,23 +84,47 @@ class ModelDiscoveryCache:
         self._clock = clock
         self._lock = threading.Lock()
         self._found: dict[object, tuple[float, ModelSnapshot]] = {}
+        self._asked: dict[object, _Asked] = {}
 
     def get(self, key: object, discover: Callable[[], ModelSnapshot]) -> ModelSnapshot:
         """Return the models under *key*, asking *discover* when they are not known or too old.
 
-        What *discover* raises is not remembered.
+        Of several threads that want the same, one asks and the others wait for its answer. What *discover*
+        raises is raised in all of them, and not remembered.
         """
-        with self._lock:
-            known = self._found.get(key)
-        if known is not None and not self._is_old(known[0]):
-            return known[1]
-        snapshot = discover()
-        with self._lock:
-            self._found.pop(key, None)
-            self._found[key] = (self._clock(), snapshot)
-            if len(self._found) > self._size:
-                del self._found[next(iter(self._found))]
-        return snapshot
+        while True:
+            with self._lock:
+                known = self._found.get(key)
+                if known is not None and not self._is_old(known[0]):
+                    return known[1]
+                asked = self._asked.get(key)
+                if asked is None or asked.thread == threading.get_ident():  # a hook may ask for itself
+                    asked = self._asked[key] = _Asked()
+                    break
+            asked.done.wait()
+            if asked.error is not None:
+                raise asked.error
+            if asked.snapshot is not None:
+                return asked.snapshot
+        return self._ask(key, asked, discover)
+
+    def _ask(self, key: object, asked: _Asked, discover: Callable[[], ModelSnapshot]) -> ModelSnapshot:
+        try:
+            snapshot = asked.snapshot = discover()
+        except Exception as error:  # an interrupt is for the thread that it came to: another one asks then
+            asked.error = error
+            raise
+        else:
+            with self._lock:
+                self._found.pop(key, None)
+                self._found[key] = (self._clock(), snapshot)
+                if len(self._found) > self._size:
+                    del self._found[next(iter(self._found))]
+            return snapshot
+        finally:
+            with self._lock:
+                self._asked.pop(key, None)
+            asked.done.set()
 
     def is_current(self, key: object, snapshot: ModelSnapshot) -> bool:
         """Say whether *snapshot* is still what `get` would return without asking anybody."""

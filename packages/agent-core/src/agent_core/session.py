@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agent_core.errors import SessionFormatError
-from agent_core.frozen import EMPTY, FrozenDict, FrozenList, JsonObject, freeze, thaw
+from agent_core.encoding import plain
+from agent_core.errors import ArgumentTypeError, SessionFormatError
+from agent_core.frozen import EMPTY, FrozenDict, FrozenList, JsonObject
 from agent_core.history import History
-from agent_core.messages import Message
+from agent_core.messages import Message, check_data
 
 _FIELDS: dict[str, type] = {"session_id": str, "messages": Sequence, "metadata": Mapping}
 _SEALED = frozenset({"native_messages", "native_messages_integrity"})
@@ -21,18 +22,29 @@ class Session:
 
     Nothing about a session ever changes; every operation returns another one, which shares what
     did not change. `messages` reads like a list.
+
+    Attributes:
+        extra: Fields of the dict form that this version does not know; they are kept.
+
+    Raises:
+        ArgumentTypeError: If an argument has the wrong type.
+        SessionFormatError: If something in the metadata is not JSON data.
     """
 
     session_id: str
     messages: Sequence[Message] = ()
     metadata: JsonObject = field(default_factory=lambda: EMPTY)
+    extra: JsonObject = field(default_factory=lambda: EMPTY, repr=False)
     # Set by `agent_core.native` on sessions whose integrity it has made or checked itself, so that
     # it need not be checked again. A session made in any other way has none.
     _seal: object | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "messages", History.of(self.messages))
+        if not isinstance(self.session_id, str):
+            raise ArgumentTypeError(f"session_id must be a string, not {type(self.session_id).__name__}")
+        object.__setattr__(self, "messages", _history(self.messages))
         object.__setattr__(self, "metadata", _frozen_metadata(self.metadata))
+        object.__setattr__(self, "extra", check_data("extra", self.extra))
 
     @property
     def seal(self) -> object | None:
@@ -68,33 +80,53 @@ class Session:
     def frozen_dict(self) -> FrozenDict:
         """Return the dict form for lending to plugins, sharing what is shared."""
         return FrozenDict(
-            session_id=self.session_id,
-            messages=FrozenList([message.frozen_dict() for message in self.messages]),
-            metadata=_with_real_list(self.metadata),
+            {
+                **self.extra,
+                "session_id": self.session_id,
+                "messages": FrozenList([message.frozen_dict() for message in self.messages]),
+                "metadata": _with_real_list(self.metadata),
+            }
         )
 
     def to_dict(self) -> JsonObject:
         """Return the dict form as plain data that the caller may change."""
         return {
+            **plain(self.extra),
             "session_id": self.session_id,
             "messages": [message.to_dict() for message in self.messages],
-            "metadata": thaw(self.metadata),
+            "metadata": plain(self.metadata),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Session:
-        """Read the dict form.
+        """Read the dict form. Fields that a newer version may have written are kept in `extra`.
 
         Raises:
-            SessionFormatError: If a field is missing, foreign or of the wrong type.
+            SessionFormatError: If a field is missing or of the wrong type.
         """
         _check_session_dict(data)
         messages = [_read_message(index, item) for index, item in enumerate(data["messages"])]
-        return cls(data["session_id"], messages, data.get("metadata") or EMPTY)
+        foreign = {key: value for key, value in data.items() if key not in _FIELDS}
+        return cls(data["session_id"], messages, data.get("metadata") or EMPTY, foreign)
+
+
+def _history(messages: Sequence[Message]) -> History[Message]:
+    if isinstance(messages, History):
+        return messages
+    if isinstance(messages, (str, Mapping)) or not isinstance(messages, Sequence):
+        raise ArgumentTypeError(f"messages must be a list of messages, not {type(messages).__name__}")
+    for message in messages:
+        if not isinstance(message, Message):
+            raise ArgumentTypeError(f"messages must be Message objects, not {type(message).__name__}")
+    return History.of(messages)
 
 
 def _frozen_metadata(metadata: Mapping[str, object]) -> FrozenDict:
-    frozen: FrozenDict = freeze(dict(metadata)) if not isinstance(metadata, FrozenDict) else metadata
+    if not isinstance(metadata, Mapping):
+        raise ArgumentTypeError(f"metadata must be a dict, not {type(metadata).__name__}")
+    frozen: FrozenDict = (
+        metadata if metadata.__class__ is FrozenDict else check_data("metadata", dict(metadata))
+    )
     native = frozen.get("native_messages")
     if isinstance(native, FrozenList):
         # From here on it shares structure, like the messages do.
@@ -112,11 +144,6 @@ def _with_real_list(metadata: JsonObject) -> FrozenDict:
 def _check_session_dict(data: object) -> None:
     if not isinstance(data, Mapping):
         raise SessionFormatError(f"a session must be a dict, not {type(data).__name__}")
-    foreign = sorted(str(key) for key in data if key not in _FIELDS)
-    if foreign:
-        raise SessionFormatError(
-            f"a session has no such field; known are {sorted(_FIELDS)}", field=foreign[0]
-        )
     for name, kind in _FIELDS.items():
         value = data.get(name, EMPTY if name == "metadata" else None)
         if name not in data and name != "metadata":

@@ -216,7 +216,7 @@ def write_native(
         kept[PROVENANCE] = _write_provenance(native)
     if report is not None:
         kept[REBUILT] = report
-    written = Session(session.session_id, History.of(messages), kept)
+    written = Session(session.session_id, History.of(messages), kept, session.extra)
     return written if native is None else written.sealed(native.seal)
 
 
