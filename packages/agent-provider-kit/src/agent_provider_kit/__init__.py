@@ -1,5 +1,14 @@
 """What provider plugins share: transport, event streams, failures, usage, keys, redaction."""
 
+from agent_provider_kit.clouds import (
+    AZURE_SETTINGS,
+    BEDROCK_SETTINGS,
+    VERTEX_SETTINGS,
+    Azure,
+    Bedrock,
+    Cloud,
+    Vertex,
+)
 from agent_provider_kit.error_replies import failure_in_reply, failure_of_reply
 from agent_provider_kit.failures import (
     ContextTooLong,
@@ -15,7 +24,7 @@ from agent_provider_kit.failures import (
     StreamMalformed,
     Unreachable,
 )
-from agent_provider_kit.http_provider import HttpProvider, Reply
+from agent_provider_kit.http_provider import Ask, HttpProvider, Reply
 from agent_provider_kit.keys import ApiKey, find_key, redact
 from agent_provider_kit.memory import encoded, known_good, remember_good
 from agent_provider_kit.settings import (
@@ -34,8 +43,15 @@ from agent_provider_kit.wire import Config, Dicts, Ending, JsonObject, State, Us
 
 __all__ = [
     "ANSWER_SETTINGS",
+    "AZURE_SETTINGS",
+    "BEDROCK_SETTINGS",
     "COMMON_SETTINGS",
+    "VERTEX_SETTINGS",
     "ApiKey",
+    "Ask",
+    "Azure",
+    "Bedrock",
+    "Cloud",
     "Config",
     "ContextTooLong",
     "Dicts",
@@ -65,6 +81,7 @@ __all__ = [
     "Transport",
     "Unreachable",
     "Usage",
+    "Vertex",
     "decode_object",
     "default_transport",
     "encoded",

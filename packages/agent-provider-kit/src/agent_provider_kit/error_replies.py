@@ -58,7 +58,8 @@ def failure_of_reply(
     """Return the failure that a reply with an error status means."""
     html = _is_html(headers, body)
     error = ErrorBody("") if html else read_error(body)
-    return _kind(status, error.words, html=html)(
+    code = _lowered(headers).get("x-amzn-errortype", "")
+    return _kind(status, f"{code} {error.words}", html=html)(
         exchange,
         f"{exchange.host} answered {status}",
         status=status,

@@ -69,11 +69,13 @@ class ProviderFailure(ProviderError):
         key_origin: Where the key that was used came from; never the key.
         retry_after: After how many seconds the provider wants to be asked again.
         next_step: What a person can do about it.
+        response_id: The provider's id of an answer that it may still be working on.
     """
 
     category = "unknown"
     retryable = False
     advice = "look at the provider's message"
+    response_id: str | None = None
 
     def __init__(
         self,

@@ -8,15 +8,17 @@ the answer was complete.
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from urllib.parse import urlencode
 
 import orjson
 
-from agent_core import Batch, ConfigError
+from agent_core import Batch, ConfigError, ProviderError
 from agent_core.io import run_awaitable
 from agent_provider_kit.cancellation import RunningRequests
-from agent_provider_kit.error_replies import failure_of_reply, looks_like_html
+from agent_provider_kit.error_replies import failure_of_reply, looks_like_html, rate_limits, request_id
 from agent_provider_kit.failures import (
     Exchange,
     KeyMissing,
@@ -31,11 +33,18 @@ from agent_provider_kit.sse import SseDecoder, SseError, SseEvent
 from agent_provider_kit.transport import HttpRequest, HttpResponse, Transport, default_transport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
+    from agent_provider_kit.cancellation import RunningRequest
+    from agent_provider_kit.clouds import Cloud
     from agent_provider_kit.wire import Config, Dicts, JsonObject, State
 
 _OK = 200
+_HEADERS = "reply_headers"
+_COUNTS = ("input_tokens", "totalTokens", "inputTokens")
+
+Ask = Callable[[str, float], Awaitable["JsonObject"]]
+"""Looks something up at an address below the base address, after so many seconds."""
 
 
 class Reply(Protocol):
@@ -74,6 +83,7 @@ class HttpProvider:
         key_variables: Environment variables that may hold the key.
         settings: The provider's own configuration keys, in addition to `COMMON_SETTINGS`.
         default_tags: Capabilities that its models usually have.
+        clouds: Who else offers its models, by the name that the setting `cloud` has for them.
     """
 
     name: str
@@ -83,6 +93,7 @@ class HttpProvider:
     key_variables: ClassVar[tuple[str, ...]] = ()
     settings: ClassVar[dict[str, JsonObject]] = {}
     default_tags: ClassVar[tuple[str, ...]] = ("tools",)
+    clouds: ClassVar[Mapping[str, Cloud]] = {}
 
     def __init__(self, transport: Callable[[], Transport] = default_transport) -> None:
         self._transport = transport
@@ -122,6 +133,29 @@ class HttpProvider:
         """Return the address of the list of models, below the base address."""
         return "/models"
 
+    def count_request(self, native_messages: Dicts, state: State) -> tuple[str, JsonObject]:
+        """Return the address and the body of a request that counts tokens.
+
+        Raises:
+            ProviderError: If the API has no such request.
+        """
+        raise ProviderError(self.name, "count_tokens", "the API has no request that counts tokens")
+
+    def read_count(self, body: JsonObject) -> int | None:
+        """Return the number of tokens out of the answer to such a request."""
+        found = next((body[name] for name in _COUNTS if name in body), None)
+        return found if isinstance(found, int) else None
+
+    async def follow(self, state: State, body: JsonObject | None, ask: Ask) -> JsonObject | None:
+        """Return the answer that a reply only promises; None if it promises nothing.
+
+        Args:
+            state: Of the request; its `reply` knows what a stream had brought when it ended.
+            body: The reply if it came in one piece.
+            ask: Looks something up at an address below the base address, after so many seconds.
+        """
+        return None
+
     # The hooks
 
     def get_config_schema(self) -> JsonObject:
@@ -157,7 +191,9 @@ class HttpProvider:
         reply = state["reply"] = self.new_reply(state, exchange)
         with self._running.watch(request_id) as running:
             response = await running.reach(self._send(native_messages, state, exchange, stream=False))
-            reply.take(await self._read_json(response, exchange))
+            state[_HEADERS] = response.headers
+            body = await self._read_json(response, exchange)
+            reply.take(await self.follow(state, body, self._asking(state, exchange, running)) or body)
         return [], [], native_messages, state
 
     async def stream_api_async(
@@ -171,9 +207,12 @@ class HttpProvider:
         state["memory"] = memory
         exchange = self._exchange(state["config"], "stream_api")
         reply: Reply = state["reply"]
-        decoder, broken, progress = SseDecoder(), None, reply.progress
+        cloud = self._cloud(state["config"])
+        decoder = SseDecoder() if cloud is None else cloud.decoder()
+        broken, progress = None, reply.progress
         with self._running.watch(request_id) as running:
             response = await running.reach(self._send(native_messages, state, exchange, stream=True))
+            state[_HEADERS] = response.headers
             try:
                 async with aclosing(response.chunks()) as pieces:
                     async for piece in pieces:
@@ -192,7 +231,12 @@ class HttpProvider:
             batch, _half_an_event = self._decode(decoder.finish(), exchange)
             yield batch
             if not reply.ended():
-                self._settle(reply, decoder.stray, exchange, broken)
+                asking = self._asking(state, exchange, running)
+                rest = await self.follow(state, _json_object(decoder.stray), asking)
+                if rest is None:
+                    self._settle(reply, decoder.stray, exchange, broken)
+                else:
+                    reply.take(rest)
 
     def process_chunk(
         self, chunk: Any, native_messages: Dicts, state: State
@@ -202,8 +246,27 @@ class HttpProvider:
 
     def finalize(self, native_messages: Dicts, state: State) -> tuple[Dicts, Dicts, State]:
         """Return the reply's items, complete or not."""
-        items = state["reply"].items()
+        items = _with_headers(state["reply"].items(), state.get(_HEADERS) or {})
         return items, [*native_messages, *items], state
+
+    def count_tokens(self, native_messages: Dicts, config: JsonObject) -> int:
+        """Ask the provider how many tokens a request with these items would have.
+
+        Raises:
+            ProviderError: If the API has no such request, or it fails.
+        """
+        return run_awaitable(lambda: self.count_tokens_async(native_messages, config))
+
+    async def count_tokens_async(self, native_messages: Dicts, config: JsonObject) -> int:
+        """Do the same on an event loop."""
+        state = self.init(config)
+        path, body = self.count_request(native_messages, state)
+        exchange = self._exchange(config, "count_tokens")
+        found = await self._read_json(await self._ask("POST", path, config, exchange, body), exchange)
+        count = self.read_count(found)
+        if count is None:
+            raise StreamMalformed(exchange, f"{exchange.host} was asked for a number and sent none")
+        return count
 
     def cancel_request(self, request_id: str) -> None:
         """End a request that is under way and close its connection."""
@@ -221,16 +284,31 @@ class HttpProvider:
 
     # Behind the hooks
 
+    def _cloud(self, config: Config) -> Cloud | None:
+        name = config.get("cloud")
+        if not name:
+            return None
+        if name not in self.clouds:
+            known = ", ".join(map(repr, self.clouds)) or "none"
+            raise ConfigError(f"cloud {name!r} is unknown to {self.name}: it knows {known}", field="cloud")
+        return self.clouds[name]
+
     def _exchange(self, config: Config, hook: str) -> Exchange:
-        key = find_key(config, *self.key_variables)
+        cloud = self._cloud(config)
+        key = find_key(config, *(self.key_variables if cloud is None else cloud.key_variables))
         return Exchange(self.name, hook, self._base_url(config), key, secrets_in(config))
 
     def _base_url(self, config: Config) -> str:
-        return str(config.get("base_url") or self.default_base_url).rstrip("/")
+        cloud = self._cloud(config)
+        usual = self.default_base_url if cloud is None or config.get("base_url") else cloud.base_url(config)
+        base = str(config.get("base_url") or usual).rstrip("/")
+        return base if cloud is None else cloud.address(base)
 
     def _missing_key(self, config: Config, exchange: Exchange) -> KeyMissing | None:
         if exchange.key.value or brings_its_own_key(config) or not self.key_variables:
             return None
+        if (cloud := self._cloud(config)) is not None:
+            return KeyMissing(exchange, cloud.key_variables) if cloud.needs_key else None
         meant = exchange.key.reason or exchange.url == self._base_url({})
         return KeyMissing(exchange, self.key_variables) if meant else None
 
@@ -251,19 +329,44 @@ class HttpProvider:
         self, native_messages: Dicts, state: State, exchange: Exchange, *, stream: bool
     ) -> HttpResponse:
         config = state["config"]
-        self._check(config, exchange)
         body = {
             **self.request_body(native_messages, state, stream=stream),
             **(config.get("extra_body") or {}),
         }
+        return await self._ask("POST", self.endpoint(config, stream=stream), config, exchange, body)
+
+    async def _ask(
+        self, method: str, path: str, config: Config, exchange: Exchange, body: JsonObject | None = None
+    ) -> HttpResponse:
+        """Send one request to an address below the base address, and return the reply if it is a good one."""
+        self._check(config, exchange)
+        cloud = self._cloud(config)
+        headers = self._headers(config, exchange.key)
+        query = {**({} if cloud is None else cloud.query(config)), **(config.get("extra_query") or {})}
         request = HttpRequest(
-            "POST",
-            exchange.url + self.endpoint(config, stream=stream),
-            {"Content-Type": "application/json", **self._headers(config, exchange.key)},
-            orjson.dumps(body),
+            method,
+            with_query(exchange.url + path, query),
+            headers if body is None else {"Content-Type": "application/json", **headers},
+            None if body is None else orjson.dumps(body),
             timeouts(config),
         )
+        if cloud is not None:
+            request, exchange = await cloud.authorize(request, config, exchange)
         return await self._accept(await self._reach(request, exchange), exchange)
+
+    def _asking(self, state: State, exchange: Exchange, running: RunningRequest) -> Ask:
+        """Return a function that looks up an answer; cancelling the request ends it, too."""
+
+        async def ask(path: str, delay: float) -> JsonObject:
+            async def wait_and_ask() -> HttpResponse:
+                from asyncio import sleep
+
+                await sleep(delay)
+                return await self._ask("GET", path, state["config"], exchange)
+
+            return await self._read_json(await running.reach(wait_and_ask()), exchange)
+
+        return ask
 
     async def _reach(self, request: HttpRequest, exchange: Exchange) -> HttpResponse:
         try:
@@ -281,7 +384,9 @@ class HttpProvider:
         return response
 
     def _headers(self, config: Config, key: ApiKey) -> dict[str, str]:
-        auth = self.auth_headers(config, key) if key.value else {}
+        cloud = self._cloud(config)
+        given = self.auth_headers(config, key) if cloud is None else cloud.auth_headers(key)
+        auth = given if key.value else {}
         return {"User-Agent": "agent-platform", **auth, **(config.get("extra_headers") or {})}
 
     def _decode(self, events: list[SseEvent], exchange: Exchange) -> tuple[Batch, StreamMalformed | None]:
@@ -326,16 +431,31 @@ class HttpProvider:
 
     async def _discover(self, config: Config) -> Dicts:
         exchange = self._exchange(config, "get_models")
-        self._check(config, exchange)
-        request = HttpRequest(
-            "GET",
-            exchange.url + self.models_endpoint(),
-            self._headers(config, exchange.key),
-            None,
-            timeouts(config),
-        )
-        response = await self._accept(await self._reach(request, exchange), exchange)
+        cloud = self._cloud(config)
+        if cloud is not None and not cloud.lists_models:
+            raise ConfigError(
+                f"discover_models: {config['cloud']} has no list of its models; set model instead",
+                field="discover_models",
+            )
+        response = await self._ask("GET", self.models_endpoint(), config, exchange)
         return self.read_models(await self._read_json(response, exchange))
+
+
+def with_query(url: str, query: Mapping[str, Any]) -> str:
+    """Return an address with more parameters."""
+    if not query:
+        return url
+    more = urlencode({name: str(value) for name, value in query.items()})
+    return f"{url}{'&' if '?' in url else '?'}{more}"
+
+
+def _with_headers(items: Dicts, headers: Mapping[str, str]) -> Dicts:
+    """Keep the provider's id of the request and what it says about limits, with the last item."""
+    found = {"request_id": request_id(headers), "rate_limits": rate_limits(headers)}
+    known = {name: value for name, value in found.items() if value}
+    if not items or not known:
+        return items
+    return [*items[:-1], {**items[-1], "_metadata": {**(items[-1].get("_metadata") or {}), **known}}]
 
 
 def _without_scheme(exchange: Exchange) -> str:

@@ -49,6 +49,7 @@ COMMON_SETTINGS: dict[str, JsonObject] = {
     },
     "base_url": {"type": "string", "description": "Where the provider's API is."},
     "extra_headers": {"type": "object", "description": "More HTTP headers."},
+    "extra_query": {"type": "object", "description": "More parameters of every address."},
     "extra_body": {"type": "object", "description": "More fields for the request body."},
     "connect_timeout": {"type": "number", "default": 15.0, "description": "Seconds until connected."},
     "first_byte_timeout": {

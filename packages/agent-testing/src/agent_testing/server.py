@@ -59,7 +59,7 @@ class ReceivedRequest:
     def wants_stream(self) -> bool:
         """Whether the answer should come as events, in any of the formats."""
         asked = isinstance(self.json, dict) and self.json.get("stream") is True
-        return asked or self.path.endswith(":streamGenerateContent")
+        return asked or self.path.endswith((":streamGenerateContent", "/invoke-with-response-stream"))
 
 
 Line = ServerReply | Callable[[ReceivedRequest], ServerReply]

@@ -6,7 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_provider_kit import read_effort, read_output_schema, read_tool_choice
+from agent_provider_kit import (
+    BEDROCK_SETTINGS,
+    VERTEX_SETTINGS,
+    read_effort,
+    read_output_schema,
+    read_tool_choice,
+)
 
 if TYPE_CHECKING:
     from agent_provider_kit import Config, JsonObject, ToolChoice
@@ -53,6 +59,13 @@ SETTINGS: dict[str, JsonObject] = {
         "type": "any",
         "default": False,
         "description": 'True, "5m" or "1h" to have the prompt remembered between requests.',
+    },
+    **VERTEX_SETTINGS,
+    **BEDROCK_SETTINGS,
+    "cloud": {
+        "type": "string",
+        "enum": ["vertex", "bedrock"],
+        "description": "Who runs the model, if not Anthropic.",
     },
     "betas": {"type": "array", "description": "Values of the anthropic-beta header."},
     "api_version": {"type": "string", "default": "2023-06-01"},

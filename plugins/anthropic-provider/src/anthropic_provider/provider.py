@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import quote
 
-from agent_provider_kit import Config, Dicts, HttpProvider, JsonObject, RequestRefused, State
+import orjson
+
+from agent_provider_kit import (
+    Bedrock,
+    Cloud,
+    Config,
+    Dicts,
+    HttpProvider,
+    JsonObject,
+    RequestRefused,
+    State,
+    Vertex,
+)
+from agent_provider_kit.clouds.vertex import location
 from anthropic_provider.events import StreamEvent, decode_event
 from anthropic_provider.messages import to_item, to_messages
 from anthropic_provider.options import SETTINGS, options, tool_options
@@ -20,6 +35,8 @@ from anthropic_provider.reply import MessageReply
 from anthropic_provider.request import compose, takes_system_role, with_marks
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agent_provider_kit import ApiKey, Exchange, HttpResponse, SseEvent
 
 
@@ -34,6 +51,8 @@ _TAGS = {
     "code_execution": "code_execution",
     "citations": "citations",
 }
+_COUNTED = ("model", "system", "messages", "tools", "tool_choice", "thinking", "output_config")
+_CLOUD_VERSIONS = {"vertex": "vertex-2023-10-16", "bedrock": "bedrock-2023-05-31"}
 _EVERY_MODEL = ["streaming", "tools", "parallel_tools", "prompt_cache"]
 
 
@@ -45,6 +64,7 @@ class AnthropicProvider(HttpProvider):
     key_variables = ("ANTHROPIC_API_KEY",)
     default_tags = ("streaming", "tools", "parallel_tools", "vision", "reasoning", "prompt_cache")
     tool_schema_formats = ("anthropic.tool",)
+    clouds: ClassVar[Mapping[str, Cloud]] = {"vertex": Vertex(), "bedrock": Bedrock()}
     settings: ClassVar[dict[str, JsonObject]] = SETTINGS
 
     def to_native_messages(self, messages: Dicts) -> Dicts:
@@ -61,7 +81,26 @@ class AnthropicProvider(HttpProvider):
         return repair_items(native_messages)
 
     def endpoint(self, config: Config, *, stream: bool) -> str:
+        """Return the address of the API; the clouds have the model in it."""
+        model = quote(str(config.get("model") or ""), safe=":@")
+        if config.get("cloud") == "vertex":
+            return f"{_models(config)}/{model}:{'streamRawPredict' if stream else 'rawPredict'}"
+        if config.get("cloud") == "bedrock":
+            return f"/model/{model}/{'invoke-with-response-stream' if stream else 'invoke'}"
         return "/v1/messages"
+
+    def count_request(self, native_messages: Dicts, state: State) -> tuple[str, JsonObject]:
+        """Ask for the tokens of everything that is sent."""
+        config = state["config"]
+        if config.get("cloud") == "bedrock":
+            encoded = b64encode(orjson.dumps(self.request_body(native_messages, state, stream=False)))
+            model = quote(str(config.get("model") or ""), safe=":@")
+            return f"/model/{model}/count-tokens", {"input": {"invokeModel": {"body": encoded.decode()}}}
+        whole = self._plain_body(native_messages, state)
+        body = {key: whole[key] for key in _COUNTED if key in whole}
+        if config.get("cloud") == "vertex":
+            return f"{_models(config)}/count-tokens:rawPredict", body
+        return "/v1/messages/count_tokens", body
 
     def models_endpoint(self) -> str:
         """Return the address of the list of models, all on one page."""
@@ -76,13 +115,21 @@ class AnthropicProvider(HttpProvider):
 
     def request_body(self, native_messages: Dicts, state: State, *, stream: bool) -> JsonObject:
         config = state["config"]
+        body = self._plain_body(native_messages, state)
+        if config.get("cloud"):
+            body = {"anthropic_version": _CLOUD_VERSIONS[config["cloud"]], **body}
+            del body["model"]
+        if config.get("cloud") == "bedrock":
+            return {**body, **({"anthropic_beta": list(config["betas"])} if config.get("betas") else {})}
+        return {**body, "stream": True} if stream else body
+
+    def _plain_body(self, native_messages: Dicts, state: State) -> JsonObject:
+        config = state["config"]
         system, messages = compose(native_messages, system_role=self._system_role(state))
         body: JsonObject = {"model": config.get("model"), **options(config)}
         if system is not None:
             body["system"] = system
         body |= {**tool_options(config, state["tools"]), "messages": messages}
-        if stream:
-            body["stream"] = True
         return with_marks(body, config["cache"]) if config.get("cache") else body
 
     def new_reply(self, state: State, exchange: Exchange) -> MessageReply:
@@ -122,7 +169,10 @@ class AnthropicProvider(HttpProvider):
         return response
 
     def _system_role(self, state: State) -> bool:
-        return not state.get(_NO_SYSTEM_ROLE) and takes_system_role(state["config"].get("model"))
+        """Say whether a system message may stand in the middle; the clouds do not take it there."""
+        config = state["config"]
+        alone = not config.get("cloud") and not state.get(_NO_SYSTEM_ROLE)
+        return alone and takes_system_role(config.get("model"))
 
     def _report_dropped(self, state: State, refused: list[tuple[int, int]], complaint: str) -> None:
         state[DROPPED_THINKING] = (refused, complaint)
@@ -135,7 +185,7 @@ class AnthropicProvider(HttpProvider):
         state["session_metadata_patch"] = {**patch, DROPPED_THINKING: report}
 
     def _headers(self, config: Config, key: ApiKey) -> dict[str, str]:
-        betas = ",".join(config.get("betas") or ())
+        betas = "" if config.get("cloud") == "bedrock" else ",".join(config.get("betas") or ())
         return {
             "anthropic-version": config.get("api_version") or SETTINGS["api_version"]["default"],
             **({"anthropic-beta": betas} if betas else {}),
@@ -144,6 +194,10 @@ class AnthropicProvider(HttpProvider):
 
     def _base_url(self, config: Config) -> str:
         return super()._base_url(config).removesuffix("/v1")
+
+
+def _models(config: Config) -> str:
+    return f"{location(config)}/publishers/anthropic/models"
 
 
 def read_model(model: JsonObject) -> JsonObject:

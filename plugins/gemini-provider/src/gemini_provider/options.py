@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_core import ConfigError
-from agent_provider_kit import read_effort, read_output_schema, read_tool_choice
+from agent_provider_kit import VERTEX_SETTINGS, read_effort, read_output_schema, read_tool_choice
 
 if TYPE_CHECKING:
     from agent_provider_kit import Config, Dicts, JsonObject
@@ -48,6 +48,7 @@ _BODY: dict[str, tuple[str, JsonObject]] = {
 }
 SETTINGS: dict[str, JsonObject] = {
     **{name: described for name, (_field, described) in (*_GENERATION.items(), *_BODY.items())},
+    **VERTEX_SETTINGS,
     "api_version": {
         "type": "string",
         "default": "v1beta",

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
-from agent_provider_kit import Config, Dicts, HttpProvider, JsonObject, RequestRefused, State
+from agent_provider_kit import Cloud, Config, Dicts, HttpProvider, JsonObject, RequestRefused, State, Vertex
+from agent_provider_kit.clouds.vertex import location
 from gemini_provider.events import Chunk, decode_chunk
 from gemini_provider.failures import failure_of_status
 from gemini_provider.messages import to_item, to_messages
@@ -16,6 +17,8 @@ from gemini_provider.reply import GenerateReply
 from gemini_provider.request import compose, demands_signatures, is_about_signatures, refusing
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agent_provider_kit import ApiKey, Exchange, HttpResponse, SseEvent
 
 
@@ -24,6 +27,7 @@ REFUSED_SIGNATURES = "refused_signatures"
 
 _SIGNATURES_REFUSED = "signatures_refused"
 _OK = 200
+_COUNTED = ("contents", "systemInstruction", "tools", "generationConfig")
 _VERSION = re.compile(r"/v\d+((alpha|beta)\d*)?(/|$)")
 _GENERATES = "generateContent"
 _EVERY_MODEL = ["streaming", "tools", "parallel_tools", "vision", "files", "structured_output"]
@@ -45,6 +49,7 @@ class GeminiProvider(HttpProvider):
         "structured_output",
     )
     tool_schema_formats = ("gemini.function_declaration",)
+    clouds: ClassVar[Mapping[str, Cloud]] = {"vertex": Vertex()}
     settings: ClassVar[dict[str, JsonObject]] = SETTINGS
 
     def to_native_messages(self, messages: Dicts) -> Dicts:
@@ -62,9 +67,16 @@ class GeminiProvider(HttpProvider):
 
     def endpoint(self, config: Config, *, stream: bool) -> str:
         """Return the address of the model, and of the way to ask it."""
-        model = str(config.get("model") or "")
-        path = quote(model if "/" in model else f"models/{model}", safe="/:@")
-        return f"/{path}:streamGenerateContent?alt=sse" if stream else f"/{path}:generateContent"
+        return f"{_path(config)}:{'streamGenerateContent?alt=sse' if stream else 'generateContent'}"
+
+    def count_request(self, native_messages: Dicts, state: State) -> tuple[str, JsonObject]:
+        """Ask for the tokens of everything that is sent."""
+        config = state["config"]
+        body = self.request_body(native_messages, state, stream=False)
+        if config.get("cloud") != "vertex":
+            model = _path(config).removeprefix("/")
+            return f"{_path(config)}:countTokens", {"generateContentRequest": {"model": model, **body}}
+        return f"{_path(config)}:countTokens", {key: body[key] for key in _COUNTED if key in body}
 
     def models_endpoint(self) -> str:
         """Return the address of the list of models, all on one page."""
@@ -130,9 +142,21 @@ class GeminiProvider(HttpProvider):
 
     def _base_url(self, config: Config) -> str:
         base = super()._base_url(config)
+        if config.get("cloud"):
+            return base.removesuffix("/v1")
         if _VERSION.search(base):
             return base
         return f"{base}/{config.get('api_version') or SETTINGS['api_version']['default']}"
+
+
+def _path(config: Config) -> str:
+    model = str(config.get("model") or "")
+    if config.get("cloud") != "vertex":
+        return "/" + quote(model if "/" in model else f"models/{model}", safe="/:@")
+    if model.startswith("projects/"):
+        return "/v1/" + quote(model, safe="/:@")
+    named = model if "/" in model else f"publishers/google/models/{model}"
+    return f"{location(config)}/{quote(named, safe='/:@')}"
 
 
 def answers(model: JsonObject) -> bool:

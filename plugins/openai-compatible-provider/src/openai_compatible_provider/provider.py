@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent_provider_kit import (
+    AZURE_SETTINGS,
+    Azure,
+    Cloud,
     Config,
     Dicts,
     HttpProvider,
@@ -30,6 +33,8 @@ from agent_provider_kit.chat import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agent_provider_kit import ApiKey, Exchange, HttpResponse, SseEvent, ToolChoice
 
 DROPPED_FIELDS = "dropped_fields"
@@ -65,8 +70,10 @@ class OpenAICompatibleProvider(HttpProvider):
     key_variables = ("OPENAI_API_KEY",)
     default_tags = ("streaming", "tools", "parallel_tools", "vision", "structured_output", "prompt_cache")
     tool_schema_formats = ("openai.chat.function", "openai.chat.custom")
+    clouds: ClassVar[Mapping[str, Cloud]] = {"azure": Azure()}
     settings: ClassVar[dict[str, JsonObject]] = {
         **_BODY_SETTINGS,
+        **AZURE_SETTINGS,
         "stream_usage": {
             "type": "boolean",
             "default": True,

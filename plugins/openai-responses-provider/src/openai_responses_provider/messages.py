@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -40,6 +41,8 @@ from openai_responses_provider.items import (
 )
 
 Part = JsonObject
+ITEM = "item"
+"""Where a message's metadata keeps an item that is no message, so that it can be sent again."""
 _interop = ToolInteropRegistry.default()
 _TARGET = ToolInteropTarget("openai responses")
 _CALLS = (OPENAI_RESPONSES_FUNCTION_FORMAT_ID, OPENAI_RESPONSES_CUSTOM_FORMAT_ID)
@@ -91,6 +94,9 @@ def to_items(message: JsonObject) -> Items:
         return [_output(message)]
     if role == "assistant":
         return numbered(_assistant(message))
+    own = (message.get("metadata") or {}).get(ITEM)
+    if isinstance(own, Mapping):  # additional_tools, say: no message says what it does
+        return [dict(own)]
     parts = message.get("multipartContent")
     return [
         {"type": "message", "role": role, "content": list(map(to_part, parts)) if parts else _text(message)}
@@ -247,7 +253,8 @@ def _message(items: Items, places: list[int]) -> JsonObject:
 
 
 def _said(role: str, item: Item) -> JsonObject:
-    metadata = {} if is_message(item) else {"item_type": kind_of(item)}
+    plain = {key: value for key, value in item.items() if key != METADATA}
+    metadata = {} if is_message(item) else {"item_type": kind_of(item), ITEM: plain}
     message: JsonObject = {"role": role, "content": text_of(item), "metadata": metadata}
     if isinstance(item.get("content"), list):
         message["multipartContent"] = item["content"]

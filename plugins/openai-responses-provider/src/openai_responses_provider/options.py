@@ -44,6 +44,16 @@ SETTINGS: dict[str, JsonObject] = {
         "default": False,
         "description": "Whether the provider keeps the answer; nothing here depends on it.",
     },
+    "background": {
+        "type": "boolean",
+        "default": False,
+        "description": "Work without a connection; the answer is looked up until it is ready.",
+    },
+    "poll_seconds": {
+        "type": "number",
+        "default": 2.0,
+        "description": "How long to wait before an answer that is not ready is looked up again.",
+    },
     "encrypted_reasoning": {
         "type": "boolean",
         "description": "Ask for encrypted reasoning; by default whenever the model may think.",
@@ -67,7 +77,9 @@ SETTINGS: dict[str, JsonObject] = {
 def options(config: Config) -> JsonObject:
     """Return the fields that do not depend on the conversation."""
     body = {key: config[key] for key in SENT_AS_THEY_ARE if config.get(key) is not None}
-    body["store"] = bool(config.get("store", False))
+    body["store"] = bool(config.get("store", False) or config.get("background"))
+    if config.get("background"):
+        body["background"] = True
     nested = {
         "reasoning": _nested(
             config, "reasoning", effort=read_effort(config), summary=config.get("reasoning_summary")

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import quote
 
-from agent_provider_kit import Config, Dicts, HttpProvider, JsonObject, RequestRefused, State
+from agent_provider_kit import (
+    AZURE_SETTINGS,
+    Azure,
+    Cloud,
+    Config,
+    Dicts,
+    HttpProvider,
+    JsonObject,
+    ProviderFailure,
+    RequestRefused,
+    State,
+)
 from openai_responses_provider.events import StreamEvent, decode_event
 from openai_responses_provider.messages import to_items, to_messages
 from openai_responses_provider.options import SETTINGS, included, options, tool_options, wants_encrypted
@@ -15,11 +27,23 @@ from openai_responses_provider.reply import ResponsesReply
 from openai_responses_provider.request import compose
 
 if TYPE_CHECKING:
-    from agent_provider_kit import ApiKey, Exchange, HttpResponse, SseEvent
+    from collections.abc import Mapping
+
+    from agent_provider_kit import ApiKey, Ask, Exchange, HttpResponse, SseEvent
 
 
+BACKGROUND_RESPONSE = "background_response"
+"""The key under which the session's metadata has the id and the status of an answer that was not ready."""
+_WAITING = ("queued", "in_progress")
+_MOST_FAILURES = 5
+_LONGEST_PAUSE = 15.0
+_PAUSE_GROWS = 1.5
 DROPPED_REASONING = "dropped_reasoning"
 """The key under which the session's metadata reports reasoning that had to be left out."""
+_COUNTED = (
+    "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text",
+    "truncation",
+)  # fmt: skip
 _CONCESSIONS = "openai_responses.concessions"
 _EVERY_MODEL = ["streaming", "tools", "parallel_tools", "structured_output", "prompt_cache"]
 _THINKS = re.compile(r"o\d|gpt-([5-9]|\d\d)|gpt-oss|codex|computer-use")
@@ -44,7 +68,8 @@ class OpenAIResponsesProvider(HttpProvider):
         "prompt_cache",
     )
     tool_schema_formats = ("openai.responses.function", "openai.responses.custom")
-    settings: ClassVar[dict[str, JsonObject]] = SETTINGS
+    clouds: ClassVar[Mapping[str, Cloud]] = {"azure": Azure()}
+    settings: ClassVar[dict[str, JsonObject]] = {**SETTINGS, **AZURE_SETTINGS}
 
     def to_native_messages(self, messages: Dicts) -> Dicts:
         """Return the items of each message."""
@@ -83,6 +108,42 @@ class OpenAIResponsesProvider(HttpProvider):
         if stream:
             body["stream"] = True
         return {key: value for key, value in body.items() if value is not None}
+
+    def count_request(self, native_messages: Dicts, state: State) -> tuple[str, JsonObject]:
+        """Ask for the tokens of the input."""
+        body = self.request_body(native_messages, state, stream=False)
+        return "/responses/input_tokens", {key: body[key] for key in _COUNTED if key in body}
+
+    async def follow(self, state: State, body: JsonObject | None, ask: Ask) -> JsonObject | None:
+        """Look up an answer that is not ready, until it is; its id is kept in the session meanwhile."""
+        found = state["reply"].response if body is None else body
+        response_id = found.get("id")
+        # A stream that breaks off is lost with its connection, unless the provider works without one.
+        stays = body is not None or found.get("background") or found.get("status") == "queued"
+        if not response_id or not stays or found.get("status") not in _WAITING:
+            return None
+        pause = float(state["config"].get("poll_seconds") or SETTINGS["poll_seconds"]["default"])
+        failures = 0
+        while found.get("status") in _WAITING:
+            self._note(state, {"id": response_id, "status": found["status"]})
+            try:
+                found = await ask(f"/responses/{quote(str(response_id), safe='')}", pause)
+                failures = 0
+            except ProviderFailure as failure:
+                failures += 1
+                if not failure.retryable or failures == _MOST_FAILURES:
+                    failure.add_note(
+                        f"The answer {response_id} may be ready later: it was {found['status']}."
+                    )
+                    failure.response_id = response_id
+                    raise
+            pause = min(pause * _PAUSE_GROWS, max(_LONGEST_PAUSE, pause))
+        self._note(state, {"id": response_id, "status": found.get("status")})
+        return found
+
+    def _note(self, state: State, known: JsonObject) -> None:
+        patch = state.get("session_metadata_patch") or {}
+        state["session_metadata_patch"] = {**patch, BACKGROUND_RESPONSE: known}
 
     def new_reply(self, state: State, exchange: Exchange) -> ResponsesReply:
         return ResponsesReply(exchange)

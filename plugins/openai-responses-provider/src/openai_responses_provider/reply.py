@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 PARAGRAPH = "\n\n"
 _ENDS = ("completed", "incomplete")
+_OTHER_WORDS = {"complete": "completed", "done": "completed"}  # of servers that imitate the API
 _NOTHING = {"type": "message", "role": "assistant", "content": []}
 
 
@@ -98,6 +99,11 @@ class ResponsesReply:
                 else self._malformed("an answer without output")
             )
         self._end({"status": "completed", **body})
+
+    @property
+    def response(self) -> JsonObject:
+        """What the provider said about its answer so far."""
+        return self._response
 
     def ended(self) -> bool:
         """Say whether the last event came."""
@@ -151,7 +157,7 @@ class ResponsesReply:
         if kind == "error" or (event.get("error") and "response" not in event):
             raise failure_in(self._exchange, event)
         if isinstance(event.get("response"), dict):
-            status = kind.removeprefix("response.")
+            status = _status(kind.removeprefix("response."))
             response = {**event["response"]}
             if status in (*_ENDS, "failed", "cancelled"):
                 return self._end({**response, "status": response.get("status") or status})
@@ -168,7 +174,8 @@ class ResponsesReply:
     def _end(self, response: JsonObject) -> Dicts:
         """Take the whole response, and show what nobody has seen of it yet."""
         self.progress += not self._ended
-        self._response, status = response, response.get("status")
+        response = {**response, "status": _status(response.get("status"))}
+        self._response, status = response, response["status"]
         if status == "failed" or response.get("error"):
             raise failure_in(self._exchange, response)
         if status not in _ENDS:
@@ -308,6 +315,10 @@ class ResponsesReply:
 
 def _partial(**more: Any) -> JsonObject:
     return {"role": "assistant", "content": "", **more}
+
+
+def _status(word: Any) -> Any:
+    return _OTHER_WORDS.get(str(word), word)
 
 
 def _present(known: JsonObject) -> JsonObject:

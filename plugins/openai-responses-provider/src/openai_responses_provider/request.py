@@ -18,6 +18,7 @@ from openai_responses_provider.items import (
     Items,
     about,
     is_empty,
+    is_message,
     is_reasoning,
     kind_of,
     role_of,
@@ -96,6 +97,7 @@ def _outgoing(item: Item, config: Config) -> Item:
 
 def _with_instructions(sent: Items, outgoing: Items, config: Config) -> JsonObject:
     """Move the system messages with which a conversation begins to where the API has a field for them."""
-    first = next((place for place, item in enumerate(sent) if role_of(item) != "system"), len(sent))
+    spoken = (place for place, item in enumerate(sent) if role_of(item) != "system" or not is_message(item))
+    first = next(spoken, len(sent))
     texts = [config.get("instructions") or "", *map(text_of, sent[:first])]
     return {"instructions": "\n\n".join(filter(None, texts)) or None, "input": outgoing[first:]}
