@@ -32,6 +32,7 @@ from agent_app.services import AGENT, core_of, effective_config, read_whole
 from agent_app.session_writer import SessionWriter, new_title, with_writer
 from agent_app.store.base import Changes, InputMode, Page
 from agent_core import ArgumentError, Message, MessageIndexError, Session
+from agent_core.actions import check_confirmed
 from agent_core.steps import Flow, run_blocking
 from agent_runtime.errors import DecisionError
 from agent_runtime.suspension import RUN, Decision, Suspension, match_decisions
@@ -414,16 +415,25 @@ def session_action(
     action_id: str,
     params: Mapping[str, Any],
     context: Mapping[str, Any] | None,
+    *,
+    confirmed: bool,
 ) -> Flow[tuple[Session, dict[str, Any]]]:
-    """Run an action of the session's agent, and store what it changes."""
+    """Run an action of the session's agent, and store what it changes; `cancel` stops it."""
 
-    def work(writer: SessionWriter, _active: ActiveRun) -> Flow[tuple[Session, dict[str, Any]]]:
+    def work(writer: SessionWriter, active: ActiveRun) -> Flow[tuple[Session, dict[str, Any]]]:
         agent = services.resolve(writer.session)
         yield from read_whole(writer.session)
         facts = application_context(services, context, agent)
         config = effective_config(agent, writer.session, {})
         session, result = yield from agent.core.session_action_flow(
-            writer.session, config, plugin, action_id, dict(params), facts
+            writer.session,
+            config,
+            plugin,
+            action_id,
+            dict(params),
+            facts,
+            confirmed=confirmed,
+            cancellation=active.cancellation,
         )
         writer.log([journal.executed(plugin, action_id, result.get("error"))])
         yield from save_prepared(services, writer, session)
@@ -438,11 +448,15 @@ def application_action(
     action_id: str,
     params: Mapping[str, Any],
     context: Mapping[str, Any] | None,
+    *,
+    confirmed: bool,
 ) -> Flow[dict[str, Any]]:
     """Run an action of an application plugin, and carry out what it asks for: all of it or nothing."""
-    member, values = services.plugins.find(plugin, action_id, params)
+    member, action, values = services.plugins.find(plugin, action_id, params)
+    check_confirmed(action, confirmed=confirmed or (context or {}).get("confirmed") is True)
     facts = application_context(services, context)
-    result, readings = yield from execute(services, member, action_id, values, facts)
+    with services.actions.running(plugin, action_id) as cancellation:
+        result, readings = yield from execute(services, member, action, values, facts, cancellation)
     mutations = Mutations.read(plugin, result)
     yield from mutate(services, mutations, readings, {(plugin, action_id)})
     event = journal.executed(plugin, action_id, result.get("error"))
