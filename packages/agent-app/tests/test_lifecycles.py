@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +13,9 @@ from agent_app.lifecycle import REQUEST_ENDS
 from agent_app.store import queues
 from agent_core import STANDARD_LIFECYCLES, Session, tool
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 STANDARD = (*STANDARD_LIFECYCLES, *sorted(set(REQUEST_ENDS.values())))
 Seen = list[tuple[str, str, dict[str, Any]]]
@@ -756,3 +759,50 @@ def test_a_lifecycle_cannot_run_an_action_that_needs_what_nobody_gives(make: Mak
 
     assert seen == []
     assert (record["error"]["type"], "depth" in record["error"]["message"]) == ("ActionInputError", True)
+
+
+def test_an_imported_session_is_set_up_like_a_new_one(make: Make, tmp_path: Path) -> None:
+    seen: Seen = []
+    app = make(["hi"], Watcher(seen), Follower(seen))
+    session = app.create_session()
+    app.export_session(session.session_id, tmp_path / "session.zip")
+    seen.clear()
+
+    made = app.import_session(tmp_path / "session.zip")
+
+    assert names(seen) == names(seen, "follower") == ["session_create", "session_save_prepare"]
+    assert list(app.load_session(made.id).metadata["marks"]) == [
+        "watcher:session_create", "follower:session_create",
+        "watcher:session_save_prepare", "follower:session_save_prepare",
+    ]  # fmt: skip
+    assert app.events(made.id)[0]["imported"]
+
+
+def test_renaming_lets_plugins_look_before_it_is_saved(make: Make) -> None:
+    seen: Seen = []
+    app = make(["hi"], Watcher(seen, triggers=["session_save_prepare"]))
+    session = app.create_session()
+    seen.clear()
+
+    app.rename_session(session.session_id, "Tea")
+
+    assert names(seen) == ["session_save_prepare"]
+    assert seen[0][2]["title"] == "Tea"
+    assert app.session_info(session.session_id).title == "Tea"
+    assert (
+        list(app.load_session(session.session_id).metadata["marks"]) == ["watcher:session_save_prepare"] * 2
+    )
+
+
+def test_a_session_that_runs_can_be_renamed_and_is_looked_at_when_it_saves(make: Make) -> None:
+    seen: Seen = []
+    app = make(["hi"], Watcher(seen, triggers=["session_save_prepare"]))
+    session = app.create_session()
+    seen.clear()
+    for event in app.chat(session.session_id, "hello"):
+        if event["type"] == "step_start":
+            app.rename_session(session.session_id, "Tea")
+            assert names(seen) == []
+
+    assert names(seen) == ["session_save_prepare"]
+    assert app.session_info(session.session_id).title == "Tea"

@@ -185,7 +185,7 @@ def test_a_provider_may_accept_models_that_it_does_not_list(registered_as: str) 
     if registered_as == "class attribute":
         provider = type("Open", (Listing,), {"accepts_unlisted_models": True})("a")
     else:
-        provider.accepts_unlisted_models = True  # type: ignore[attr-defined]
+        provider.accepts_unlisted_models = True
     core = core_with(provider)
 
     assert core.resolve({"model": "b"}).model == "b"

@@ -17,8 +17,11 @@ Case = Callable[..., AbstractContextManager[None]]
 NAMES = [
     "RESPONSE_FINALIZE",
     "STANDARD_LIFECYCLES",
+    "ActionCancelledError",
     "ActionError",
     "ActionInputError",
+    "ActionNotConfirmedError",
+    "ActionTimeoutError",
     "AgentCore",
     "AgentError",
     "ArgumentError",
@@ -152,7 +155,9 @@ ADDITIONS = {
     "transform=None)",
     "resolve": "(config, *, required=())",
     "send_request_async": "(session, config, *, request_id=None, cancellation=None, context=None)",
-    "session_action_flow": "(session, config, plugin_id, action_id, params, context=None)",
+    "session_action_flow": (
+        "(session, config, plugin_id, action_id, params, context=None, *, confirmed=False, cancellation=None)"
+    ),
     "stream_request": "(session, config, *, request_id=None, cancellation=None, context=None)",
     "stream_tool_call_async": "(tool_call, config, *, context=None)",
     "tool_host": "(config)",

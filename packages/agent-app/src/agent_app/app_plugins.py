@@ -124,8 +124,10 @@ class ApplicationPlugins:
         """Return the actions that run at a lifecycle."""
         return [(member, action) for member, action in self.actions() if action.matches(lifecycle)]
 
-    def find(self, plugin: str, action_id: str, params: Mapping[str, Any]) -> tuple[Member, dict[str, Any]]:
-        """Return the plugin of an action, and the values to run it with.
+    def find(
+        self, plugin: str, action_id: str, params: Mapping[str, Any]
+    ) -> tuple[Member, Action, dict[str, Any]]:
+        """Return an action with its plugin, and the values to run it with.
 
         Raises:
             UnknownActionError: If no plugin offers it.
@@ -134,7 +136,7 @@ class ApplicationPlugins:
         known = []
         for member, action in self.actions():
             if (member.wrapper.name, action.id) == (plugin, action_id):
-                return member, check_inputs(action, params)
+                return member, action, check_inputs(action, params)
             known.append(f"{member.wrapper.name}.{action.id}")
         raise UnknownActionError(plugin, action_id, known)
 

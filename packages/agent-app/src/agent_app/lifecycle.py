@@ -18,7 +18,7 @@ from agent_core import AgentError, Session, build_context
 from agent_core.actions import check_inputs
 from agent_core.context import LIFECYCLE_KEYS, RESERVED_KEYS, without_reserved
 from agent_core.log import get_logger
-from agent_core.steps import Flow, run_blocking
+from agent_core.pipeline.action_run import run_action, token_for
 from agent_runtime.errors import describe
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from agent_app.app_plugins import Member
     from agent_app.services import Readings, Services
     from agent_app.store.base import SessionInfo
-    from agent_core import AgentCore
+    from agent_core import AgentCore, Cancellation
     from agent_core.actions import Action
+    from agent_core.steps import Flow
     from agent_runtime import ResolvedAgent
     from agent_runtime.results import Reason
 
@@ -172,7 +173,7 @@ def _application_action(
     about = {"plugin": plugin.name, "action_id": action_id, "action_owner": "application"}
     try:
         params = _params(action, session.session_id)
-        result, readings = yield from execute(services, member, action_id, params, facts)
+        result, readings = yield from execute(services, member, action, params, facts)
         mutations = Mutations.read(plugin.name, result)
         others = own_part(plugin.name, mutations, session, readings)
         yield from mutate(services, others, readings, {*within, (plugin.name, action_id)})
@@ -193,15 +194,27 @@ def _params(action: Action, session_id: str) -> dict[str, Any]:
 
 
 def execute(
-    services: Services, member: Member, action_id: str, params: Mapping[str, Any], context: Mapping[str, Any]
+    services: Services,
+    member: Member,
+    action: Action,
+    params: Mapping[str, Any],
+    context: Mapping[str, Any],
+    cancellation: Cancellation | None = None,
 ) -> Flow[tuple[dict[str, Any], Readings]]:
-    """Run an action of an application plugin; return its result, and what it has seen of sessions."""
+    """Run an action of an application plugin; return its result, and what it has seen of sessions.
+
+    Raises:
+        ActionTimeoutError: If it took longer than it may.
+        ActionCancelledError: If it was cancelled.
+    """
+    token = token_for(action, cancellation)
+    facts = context if token is None else build_context({"cancellation": token}, context)
 
     def work() -> tuple[dict[str, Any], Readings]:
         with noting_readings() as readings:
-            return member.wrapper.execute(services.app, action_id, params, context, member.state), readings
+            return member.wrapper.execute(services.app, action.id, params, facts, member.state), readings
 
-    return (yield from run_blocking(work))
+    return (yield from run_action(action, work, token, cancellation))
 
 
 def mutate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
@@ -14,6 +15,7 @@ from agent_app.errors import (
     DecisionNotAccepted,
     RevisionConflict,
     SessionBusy,
+    SessionHeld,
     SessionNotFound,
     SessionOutdated,
 )
@@ -32,6 +34,8 @@ from agent_app.services import AGENT, core_of, effective_config, read_whole
 from agent_app.session_writer import SessionWriter, new_title, with_writer
 from agent_app.store.base import Changes, InputMode, Page
 from agent_core import ArgumentError, Message, MessageIndexError, Session
+from agent_core.actions import check_confirmed
+from agent_core.drivers import call
 from agent_core.steps import Flow, run_blocking
 from agent_runtime.errors import DecisionError
 from agent_runtime.suspension import RUN, Decision, Suspension, match_decisions
@@ -255,12 +259,24 @@ def list_sessions(services: Services, query: str | None, cursor: str | None, lim
 
 
 def rename(services: Services, session_id: str, title: str) -> Flow[SessionInfo]:
-    """Give a session another title."""
+    """Give a session another title, after its plugins had a last look at it.
+
+    A session that is in use gets its title all the same; what uses it lets the plugins look when it saves.
+    """
     if not isinstance(title, str):
         raise ArgumentError(f"title must be a string, not {type(title).__name__}")
+    if somebody_acts(services, "session_save_prepare"):
+        with suppress(SessionBusy, SessionHeld):
+            yield from with_writer(services, session_id, partial(_look_at_renamed, services, title))
     work = partial(services.store.rename, session_id, title)
     tell = partial(journal.record, services, session_id, work, _renamed)
     return (yield from run_blocking(tell))
+
+
+def _look_at_renamed(services: Services, title: str, writer: SessionWriter, _active: ActiveRun) -> Flow[None]:
+    outcome = yield from lifecycle(services, "session_save_prepare", writer.session, facts={"title": title})
+    writer.keep(outcome.session)
+    yield from run_blocking(writer.commit)
 
 
 def _renamed(info: SessionInfo) -> ChangeEvent:
@@ -414,16 +430,25 @@ def session_action(
     action_id: str,
     params: Mapping[str, Any],
     context: Mapping[str, Any] | None,
+    *,
+    confirmed: bool,
 ) -> Flow[tuple[Session, dict[str, Any]]]:
-    """Run an action of the session's agent, and store what it changes."""
+    """Run an action of the session's agent, and store what it changes; `cancel` stops it."""
 
-    def work(writer: SessionWriter, _active: ActiveRun) -> Flow[tuple[Session, dict[str, Any]]]:
+    def work(writer: SessionWriter, active: ActiveRun) -> Flow[tuple[Session, dict[str, Any]]]:
         agent = services.resolve(writer.session)
         yield from read_whole(writer.session)
         facts = application_context(services, context, agent)
         config = effective_config(agent, writer.session, {})
         session, result = yield from agent.core.session_action_flow(
-            writer.session, config, plugin, action_id, dict(params), facts
+            writer.session,
+            config,
+            plugin,
+            action_id,
+            dict(params),
+            facts,
+            confirmed=confirmed,
+            cancellation=active.cancellation,
         )
         writer.log([journal.executed(plugin, action_id, result.get("error"))])
         yield from save_prepared(services, writer, session)
@@ -438,11 +463,15 @@ def application_action(
     action_id: str,
     params: Mapping[str, Any],
     context: Mapping[str, Any] | None,
+    *,
+    confirmed: bool,
 ) -> Flow[dict[str, Any]]:
     """Run an action of an application plugin, and carry out what it asks for: all of it or nothing."""
-    member, values = services.plugins.find(plugin, action_id, params)
+    member, action, values = services.plugins.find(plugin, action_id, params)
+    check_confirmed(action, confirmed=confirmed or (context or {}).get("confirmed") is True)
     facts = application_context(services, context)
-    result, readings = yield from execute(services, member, action_id, values, facts)
+    with services.actions.running(plugin, action_id) as cancellation:
+        result, readings = yield from execute(services, member, action, values, facts, cancellation)
     mutations = Mutations.read(plugin, result)
     yield from mutate(services, mutations, readings, {(plugin, action_id)})
     event = journal.executed(plugin, action_id, result.get("error"))
@@ -481,6 +510,13 @@ def export(services: Services, session_id: str, path: Path, *, redact: bool, eve
     yield from run_blocking(partial(work, services.store, session_id, path))
 
 
+def _prepared(services: Services, session: Session) -> Flow[Session]:
+    """Run what a session goes through before it is stored for the first time."""
+    outcome = yield from lifecycle(services, "session_create", session)
+    outcome = yield from lifecycle(services, "session_save_prepare", outcome.session)
+    return outcome.session
+
+
 def import_file(
     services: Services,
     source: Path | bytes | str,
@@ -488,12 +524,18 @@ def import_file(
     metadata: Mapping[str, Any],
     allow_system: bool | Sequence[str],  # noqa: FBT001 - passed on
 ) -> Flow[ImportedSession]:
-    """Store a session from a file, under ids of its own."""
+    """Store a session from a file, under ids of its own, after its plugins have set it up like a new one."""
     from agent_app.transfer import import_session
 
     chosen = choose_agent(services.config, agent_id)
     work = partial(import_session, services.store, source, assets=services.assets, agent_id=chosen)
-    made = yield from run_blocking(partial(work, metadata=metadata, allow_system=allow_system))
+
+    def prepare(session: Session) -> Session:
+        return call(_prepared(services, session))
+
+    made: ImportedSession = yield from run_blocking(
+        partial(work, metadata=metadata, allow_system=allow_system, prepare=prepare)
+    )
     event: ChangeEvent = {"type": "session_created", "agent_id": made.agent_id, "imported": True}
     tell = partial(journal.record, services, made.id, lambda: None, lambda _nothing: event)
     yield from run_blocking(tell)

@@ -81,6 +81,34 @@ class ActiveRuns:
             return self._runs.get(session_id)
 
 
+class RunningActions:
+    """The actions of application plugins that are at work in this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: list[tuple[str, str, Cancellation]] = []
+
+    @contextmanager
+    def running(self, plugin: str, action_id: str) -> Iterator[Cancellation]:
+        """Have an action known while the block lasts, so that it can be cancelled."""
+        entry = (plugin, action_id, Cancellation())
+        with self._lock:
+            self._running.append(entry)
+        try:
+            yield entry[2]
+        finally:
+            with self._lock:
+                self._running.remove(entry)
+
+    def cancel(self, plugin: str, action_id: str) -> bool:
+        """Cancel an action wherever it is at work; False if it is nowhere."""
+        with self._lock:
+            found = [token for *name, token in self._running if name == [plugin, action_id]]
+        for token in found:
+            token.cancel()
+        return bool(found)
+
+
 class Recent:
     """The sessions that were stored or read last."""
 
@@ -132,6 +160,7 @@ class Services:
     clock: Callable[[], float]
     active: ActiveRuns = field(default_factory=ActiveRuns)
     detached: DetachedRuns = field(default_factory=DetachedRuns)
+    actions: RunningActions = field(default_factory=RunningActions)
     recent: Recent = field(default_factory=Recent)
     _bases: dict[str, tuple[object, FrozenDict]] = field(default_factory=dict)
 

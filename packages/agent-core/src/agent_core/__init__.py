@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from agent_core.display import DisplayReport, validate_display
     from agent_core.drivers import AsyncEventStream, EventStream
     from agent_core.errors import (
+        ActionCancelledError,
         ActionError,
         ActionInputError,
+        ActionNotConfirmedError,
+        ActionTimeoutError,
         AgentError,
         ArgumentError,
         ArgumentTypeError,
@@ -60,8 +63,11 @@ if TYPE_CHECKING:
 __all__ = [
     "RESPONSE_FINALIZE",
     "STANDARD_LIFECYCLES",
+    "ActionCancelledError",
     "ActionError",
     "ActionInputError",
+    "ActionNotConfirmedError",
+    "ActionTimeoutError",
     "AgentCore",
     "AgentError",
     "ArgumentError",
@@ -125,8 +131,11 @@ _HOMES = {
     "agent_core.display": ("DisplayReport", "validate_display"),
     "agent_core.drivers": ("AsyncEventStream", "EventStream"),
     "agent_core.errors": (
+        "ActionCancelledError",
         "ActionError",
         "ActionInputError",
+        "ActionNotConfirmedError",
+        "ActionTimeoutError",
         "AgentError",
         "ArgumentError",
         "ArgumentTypeError",

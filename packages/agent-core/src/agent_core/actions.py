@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from agent_core.errors import ActionInputError, PluginError, closest
+from agent_core.errors import ActionInputError, ActionNotConfirmedError, PluginError, closest
 from agent_core.frozen import FrozenDict, JsonObject, freeze, thaw
 
 if TYPE_CHECKING:
@@ -235,7 +235,9 @@ STANDARD_LIFECYCLES: Final = (
 RESPONSE_FINALIZE: Final = "response_finalize"
 """Run by the core itself, once a turn's answer is known and before anyone sees it."""
 
-_ACTION_KEYS = ("id", "label", "description", "inputs", "trigger", "idempotent")
+_ACTION_KEYS = (
+    "id", "label", "description", "inputs", "trigger", "idempotent", "manual", "confirm", "timeout",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +246,11 @@ class Action:
 
     Attributes:
         owner: The kind of plugin that it belongs to.
-        triggers: The lifecycles at which it runs; none for a manual action.
+        triggers: The lifecycles at which it runs; none for an action that people alone run.
+        is_manual: Whether people are offered it: one without a trigger, one whose plugin says so, and one
+            that takes inputs which no lifecycle gives.
+        confirm: What to ask before it runs; empty if it just runs.
+        timeout: How many seconds it may take; None for as long as it takes.
         idempotent: Whether the plugin says that running it twice does no harm.
         extra: Keys of the definition that the core does not know, as they were.
         definition: The dict that the plugin gave, which is what `to_dict` shows.
@@ -258,6 +264,9 @@ class Action:
     inputs: Mapping[str, ActionInput] = field(default_factory=FrozenDict)
     triggers: tuple[str, ...] = ()
     idempotent: bool = False
+    is_manual: bool = True
+    confirm: str = ""
+    timeout: float | None = None
     extra: Mapping[str, Any] = field(default_factory=FrozenDict)
     definition: Mapping[str, Any] = field(default_factory=FrozenDict, repr=False, compare=False)
 
@@ -270,15 +279,23 @@ class Action:
         """
         name = Reader(plugin, "an action", definition).name("id")
         read = Reader(plugin, f"action {name!r}", definition)
+        label, inputs, triggers = read.text("label") or name, read_inputs(read), read.names("trigger")
+        by_hand = not triggers or any(one != _SESSION for one in inputs)
+        confirm = _read_confirm(read, label)
+        if confirm and triggers:
+            raise read.error("a lifecycle has nobody to ask: leave out confirm, or trigger", "confirm")
         return cls(
             id=name,
             plugin=plugin,
             owner=owner,
-            label=read.text("label") or name,
+            label=label,
             description=read.text("description"),
-            inputs=read_inputs(read),
-            triggers=read.names("trigger"),
+            inputs=inputs,
+            triggers=triggers,
             idempotent=read.flag("idempotent"),
+            is_manual=by_hand if read.value("manual") is None else read.flag("manual"),
+            confirm=confirm,
+            timeout=_read_timeout(read),
             extra=read.rest(*_ACTION_KEYS),
             definition=freeze(dict(definition)),
         )
@@ -288,19 +305,44 @@ class Action:
         own = thaw(self.definition) or {"id": self.id, "label": self.label, "trigger": [*self.triggers]}
         return {**own, "plugin": self.plugin, "action_owner": self.owner}
 
-    @property
-    def is_manual(self) -> bool:
-        """Whether it runs only when someone asks for it."""
-        return not self.triggers
-
     def matches(self, trigger: str) -> bool:
         """Whether it runs at that lifecycle."""
         return trigger in self.triggers
 
 
+_SESSION = "session_id"  # the one input that lifecycles give
+
+
+def _read_confirm(read: Reader, label: str) -> str:
+    """Return the question of an action: its own, or one that is made from its label."""
+    given = read.value("confirm")
+    if isinstance(given, bool):
+        return f"{label}?" if given else ""
+    return read.text("confirm")
+
+
+def _read_timeout(read: Reader) -> float | None:
+    given = read.value("timeout")
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < float("inf"):
+        raise read.error(f"expected a number of seconds above 0, got {given!r:.40}", "timeout")
+    return float(given)
+
+
 def match_triggers(action: Action, triggers: Sequence[str]) -> str | None:
     """Return the first of *triggers* at which the action runs, or None."""
     return next(filter(action.matches, triggers), None)
+
+
+def check_confirmed(action: Action, *, confirmed: bool) -> None:
+    """Refuse to run an action that asks for a confirmation which nobody gave.
+
+    Raises:
+        ActionNotConfirmedError: With the question.
+    """
+    if action.confirm and not confirmed:
+        raise ActionNotConfirmedError(action.plugin, action.id, action.confirm)
 
 
 def check_inputs(action: Action, params: Mapping[str, object]) -> JsonObject:

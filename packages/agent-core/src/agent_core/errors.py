@@ -230,6 +230,41 @@ class ActionInputError(ActionError, ValueError):
         super().__init__(f"Action {action!r}, input {field!r}: {problem}")
 
 
+class ActionNotConfirmedError(ActionError):
+    """The action asks for a confirmation first; `question` is what to ask."""
+
+    def __init__(self, plugin: str, action: str, question: str) -> None:
+        self.plugin = plugin
+        self.action = action
+        self.question = question
+        super().__init__(
+            f"Action {plugin}.{action} was not run, since it asks first: {question} Run it as confirmed once "
+            "somebody said yes"
+        )
+
+
+class ActionTimeoutError(ActionError, TimeoutError):
+    """The action took longer than it may; what it returns later is not used."""
+
+    def __init__(self, plugin: str, action: str, seconds: float) -> None:
+        self.plugin = plugin
+        self.action = action
+        self.seconds = seconds
+        super().__init__(
+            f"Action {plugin}.{action} took longer than its {seconds:g} seconds: nothing that it does from "
+            "now on counts"
+        )
+
+
+class ActionCancelledError(ActionError):
+    """Somebody cancelled the action; what it returns later is not used."""
+
+    def __init__(self, plugin: str, action: str) -> None:
+        self.plugin = plugin
+        self.action = action
+        super().__init__(f"Action {plugin}.{action} was cancelled: nothing that it does from now on counts")
+
+
 class SessionError(AgentError):
     """A session cannot be read or edited in the way that was asked."""
 

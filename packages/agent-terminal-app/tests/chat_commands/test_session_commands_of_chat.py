@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
+from agent_terminal_app.views.sessions import info_dict, label
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +34,44 @@ def test_a_search_shows_what_was_found_and_its_numbers_count_from_then_on(desk: 
     assert "» the kettle is blue" in shown
     [here] = [line for line in shown if line.startswith("→")]
     assert here.endswith("the kettle is blue")
+
+
+class Summaries:
+    """Application plugins that add something to each session of a list."""
+
+    version = "1"
+
+    def __init__(self, name: str, result: Any) -> None:
+        self.name = name
+        self._result = result
+
+    def get_actions(self, state: Any) -> list[dict[str, Any]]:
+        return [{"id": "add", "label": "Add", "trigger": "session_list"}]
+
+    def execute_action(self, app: Any, action_id: str, params: Any, context: Any, state: Any) -> Any:
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+
+def test_what_plugins_add_to_a_session_is_shown_in_the_list(desk: Desk) -> None:
+    desk.plugins += [
+        Summaries("notes", {"summary": "two\x1b[31m notes"}),
+        Summaries("counts", {"open": 3, "state": "late", "parts": [1]}),
+        Summaries("quiet", {}),
+        Summaries("broken", ValueError("no disk")),
+    ]
+
+    shown = desk.chat("hello", "/sessions")
+
+    assert shown[-1].startswith("      notes: two")
+    assert "\x1b" not in shown[-1]
+    assert "counts: open 3, state late" in shown[-1]
+    assert "broken: failed (" in shown[-1] and "no disk" in shown[-1]
+    assert "quiet" not in shown[-1]
+    with desk.open() as app:
+        assert "counts: open 3, state late" in label(app, app.list_sessions()[0])
+        assert info_dict(app.list_sessions()[0])["extra"]["counts"]["parts"] == [1]
 
 
 def test_nothing_found_says_so(desk: Desk) -> None:

@@ -35,9 +35,22 @@ class Actions(ApplicationBase):
         action_id: str,
         params: Mapping[str, Any],
         context: Mapping[str, Any] | None = None,
+        *,
+        confirmed: bool = False,
     ) -> tuple[Session, dict[str, Any]]:
-        """Run an action of the session's agent, store what it changes, and return both."""
-        flow = operations.session_action(self._services, session_id, plugin, action_id, params, context)
+        """Run an action of the session's agent, store what it changes, and return both.
+
+        Args:
+            confirmed: Whether somebody has answered yes to what the action asks before it runs.
+
+        Raises:
+            ActionNotConfirmedError: If it asks for a confirmation first; with the question.
+            ActionTimeoutError: If it took longer than it may; nothing was stored.
+            ActionCancelledError: If `cancel` was called for the session; nothing was stored.
+        """
+        flow = operations.session_action(
+            self._services, session_id, plugin, action_id, params, context, confirmed=confirmed
+        )
         session, result = call(flow)
         return self._services.given(session), result
 
@@ -48,9 +61,13 @@ class Actions(ApplicationBase):
         action_id: str,
         params: Mapping[str, Any],
         context: Mapping[str, Any] | None = None,
+        *,
+        confirmed: bool = False,
     ) -> tuple[Session, dict[str, Any]]:
         """Do what `execute_session_action` does, on the running event loop."""
-        flow = operations.session_action(self._services, session_id, plugin, action_id, params, context)
+        flow = operations.session_action(
+            self._services, session_id, plugin, action_id, params, context, confirmed=confirmed
+        )
         return await call_async(flow)
 
     def execute_application_action(
@@ -59,9 +76,23 @@ class Actions(ApplicationBase):
         action_id: str,
         params: Mapping[str, Any],
         context: Mapping[str, Any] | None = None,
+        *,
+        confirmed: bool = False,
     ) -> dict[str, Any]:
-        """Run an action of an application plugin, carry out its mutations, and return its result."""
-        return call(operations.application_action(self._services, plugin, action_id, params, context))
+        """Run an action of an application plugin, carry out its mutations, and return its result.
+
+        Args:
+            confirmed: Whether somebody has answered yes to what the action asks before it runs.
+
+        Raises:
+            ActionNotConfirmedError: If it asks for a confirmation first; with the question.
+            ActionTimeoutError: If it took longer than it may; nothing was changed.
+            ActionCancelledError: If `cancel_action` was called for it; nothing was changed.
+        """
+        flow = operations.application_action(
+            self._services, plugin, action_id, params, context, confirmed=confirmed
+        )
+        return call(flow)
 
     async def execute_application_action_async(
         self,
@@ -69,10 +100,25 @@ class Actions(ApplicationBase):
         action_id: str,
         params: Mapping[str, Any],
         context: Mapping[str, Any] | None = None,
+        *,
+        confirmed: bool = False,
     ) -> dict[str, Any]:
         """Do what `execute_application_action` does, on the running event loop."""
-        flow = operations.application_action(self._services, plugin, action_id, params, context)
+        flow = operations.application_action(
+            self._services, plugin, action_id, params, context, confirmed=confirmed
+        )
         return await call_async(flow)
+
+    def cancel_action(self, plugin: str, action_id: str) -> bool:
+        """Stop waiting for an action of an application plugin; False if it is not at work here.
+
+        Nothing that it asks for is done then. `cancel` does the same for the action of a session.
+        """
+        return self._services.actions.cancel(plugin, action_id)
+
+    async def cancel_action_async(self, plugin: str, action_id: str) -> bool:
+        """Do what `cancel_action` does, which never waits."""
+        return self.cancel_action(plugin, action_id)
 
     def run_session_lifecycle(
         self,

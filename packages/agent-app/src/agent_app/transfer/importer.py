@@ -45,7 +45,7 @@ from agent_core.native import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from agent_app.assets import Asset, AssetStore
     from agent_app.store.base import SessionStore
@@ -74,6 +74,7 @@ def import_session(
     agent_id: str | None = None,
     metadata: Mapping[str, Any] = EMPTY,
     allow_system: bool | Sequence[str] = False,
+    prepare: Callable[[Session], Session] | None = None,
     limits: ImportLimits = _DEFAULT,
 ) -> ImportedSession:
     """Store a session from a file that `export_session` wrote, or from JSON of the core.
@@ -91,6 +92,7 @@ def import_session(
         metadata: Metadata that the session gets here, whatever the file says, such as `workspace_roots`.
         allow_system: Whether system messages of an untrusted file are imported; or the texts of those that a
             person has read and agreed to, as in `SystemMessagesRefused.texts`.
+        prepare: Called with the session before it is stored; what it returns is stored.
         limits: How large the file may be.
 
     Raises:
@@ -119,6 +121,7 @@ def import_session(
                 events = []
             session, agent_id = _owned(session, agent_id, parcel.manifest.agent_id if believed else None)
             session = session.with_metadata(metadata) if metadata else session
+            session = session if prepare is None else prepare(session)
             store.create(session, agent_id=agent_id, title=_title(parcel.manifest.title))
             undo.callback(store.delete, session.session_id)
             for start in range(0, len(events), _BATCH):

@@ -23,6 +23,7 @@ from agent_core.pipeline import actions
 from agent_core.session import Session
 
 if TYPE_CHECKING:
+    from agent_core.cancellation import CancellationToken
     from agent_core.steps import Flow
 
 
@@ -48,9 +49,15 @@ class Actions(CoreBase):
     ) -> tuple[Session, JsonObject]:
         """Run an action and return the changed session and what the action reports.
 
+        Args:
+            context: What the action receives in addition. With `confirmed` set to True there, somebody has
+                answered yes to what the action asks before it runs.
+
         Raises:
             UnknownActionError: If no enabled plugin offers it.
             ActionInputError: If an input is missing, unknown or of the wrong type.
+            ActionNotConfirmedError: If it asks for a confirmation first.
+            ActionTimeoutError: If it took longer than it may.
             PluginError: If the plugin failed or returned nonsense.
         """
         return call(self.session_action_flow(session, config, plugin_id, action_id, params, context))
@@ -76,8 +83,16 @@ class Actions(CoreBase):
         action_id: str,
         params: JsonObject,
         context: JsonObject | None = None,
+        *,
+        confirmed: bool = False,
+        cancellation: CancellationToken | None = None,
     ) -> Flow[tuple[Session, JsonObject]]:
-        """Return an action as a flow, for layers that drive flows of their own."""
+        """Return an action as a flow, for layers that drive flows of their own.
+
+        Args:
+            confirmed: Whether somebody has answered yes to what the action asks before it runs.
+            cancellation: Ends the wait for it, with `ActionCancelledError`.
+        """
         check_name("plugin_id", plugin_id)
         check_name("action_id", action_id)
         if not isinstance(params, Mapping):
@@ -86,7 +101,16 @@ class Actions(CoreBase):
         request = self._request(
             "execute_session_action", session, resolution, context, reserved=RESERVED_KEYS | LIFECYCLE_KEYS
         )
-        return (yield from actions.session_action(request, plugin_id, action_id, params))
+        return (
+            yield from actions.session_action(
+                request,
+                plugin_id,
+                action_id,
+                params,
+                confirmed=confirmed or (context or {}).get("confirmed") is True,
+                cancellation=cancellation,
+            )
+        )
 
     def execute_lifecycle_actions(
         self,

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from agent_core.actions import RESPONSE_FINALIZE, Action, check_inputs, match_triggers
+from agent_core.actions import RESPONSE_FINALIZE, Action, check_confirmed, check_inputs, match_triggers
 from agent_core.context import Context, build_context
 from agent_core.errors import AgentError, PluginError, SessionFormatError, UnknownActionError
 from agent_core.frozen import EMPTY, FrozenDict, FrozenList, JsonObject, State, freeze, thaw
@@ -16,11 +16,12 @@ from agent_core.log import get_logger
 from agent_core.messages import check_message_dict, fold_foreign_fields
 from agent_core.native import OWNED_METADATA
 from agent_core.pipeline import chain
+from agent_core.pipeline.action_run import run_action, token_for
 from agent_core.pipeline.native_view import NativeView, native_view, readable_messages, write_items
 from agent_core.resolve.tools import gather_tools, provider_config
-from agent_core.steps import Flow, run_blocking
 
 if TYPE_CHECKING:
+    from agent_core.cancellation import CancellationToken
     from agent_core.pipeline.prepare import Draft
     from agent_core.pipeline.request import Request
     from agent_core.plugin.base import Problems
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from agent_core.plugin.provider import BoundProvider
     from agent_core.resolve import Resolution
     from agent_core.session import Session
+    from agent_core.steps import Flow
 
 _log = get_logger("actions")
+_OF_APPLICATIONS = ("mutations", "ui_effects")
 _APPLIED = ("native_messages", "session_metadata", "final_messages")
 
 ActionRecord = JsonObject
@@ -109,7 +112,13 @@ def _ask_for_context(resolution: Resolution) -> bool:
 
 
 def session_action(
-    request: Request, plugin: str, action_id: str, params: Mapping[str, object]
+    request: Request,
+    plugin: str,
+    action_id: str,
+    params: Mapping[str, object],
+    *,
+    confirmed: bool,
+    cancellation: CancellationToken | None,
 ) -> Flow[tuple[Session, JsonObject]]:
     """Run one action that somebody asked for."""
     host = open_host(request)
@@ -122,7 +131,8 @@ def session_action(
                 raise problem
         raise UnknownActionError(plugin, action_id, [f"{a.plugin}.{a.id}" for a in actions])
     inputs = check_inputs(action, params)
-    return (yield from _run(request, host, action, inputs, EMPTY, actions))
+    check_confirmed(action, confirmed=confirmed)
+    return (yield from _run(request, host, action, inputs, EMPTY, actions, cancellation))
 
 
 def lifecycle_actions(
@@ -210,9 +220,11 @@ def response_actions(
             "native_messages": outcome.native,
             **described,
         }
+        token = token_for(action, None)
         try:
-            inputs, context = check_inputs(action, {}), build_context(owned, extra)
-            result = yield from _execute(host, action, session, outcome.native, inputs, context)
+            context = build_context(owned if token is None else {**owned, "cancellation": token}, extra)
+            run = _execution(host, action, session, outcome.native, check_inputs(action, {}), context)
+            result = yield from run_action(action, run, token)
             outcome = _apply_to_turn(session, action, outcome, result, actions)
         except AgentError as error:
             if describe is None:
@@ -232,27 +244,28 @@ def _run(
     inputs: Mapping[str, object],
     owned: Mapping[str, object],
     actions: Sequence[Action],
+    cancellation: CancellationToken | None = None,
 ) -> Flow[tuple[Session, JsonObject]]:
     view = native_view(request, host.state, host.context)
-    context = build_context({**_layer_one(host, request.session), **owned}, request.extra)
+    token = token_for(action, cancellation)
+    known = {**_layer_one(host, request.session), **owned}
+    context = build_context(known if token is None else {**known, "cancellation": token}, request.extra)
     native = FrozenList(view.native.items.to_list())
-    result = yield from _execute(host, action, request.session, native, inputs, context)
+    run = _execution(host, action, request.session, native, inputs, context)
+    result = yield from run_action(action, run, token, cancellation)
     return _apply(request, host, view, action, result), _public(action, result, actions)
 
 
-def _execute(
+def _execution(
     host: ActionHost,
     action: Action,
     session: Session,
     native: FrozenList,
     inputs: Mapping[str, object],
     context: Context,
-) -> Flow[JsonObject]:
+) -> Callable[[], JsonObject]:
     plugin = host.plugin(action)
-    run: Callable[[], JsonObject] = partial(
-        plugin.execute_action, action.id, session, native, freeze(inputs), context, host.state
-    )
-    return (yield from run_blocking(run))
+    return partial(plugin.execute_action, action.id, session, native, freeze(inputs), context, host.state)
 
 
 def _layer_one(host: ActionHost, session: Session) -> JsonObject:
@@ -366,7 +379,14 @@ def _dicts(action: Action, result: Mapping[str, object], key: str) -> FrozenList
 
 
 def _public(action: Action, result: Mapping[str, object], actions: Sequence[Action]) -> JsonObject:
-    """Return what the caller sees of a result; a `display` passes the validator first."""
+    """Return what the caller sees of a result; a `display` passes the validator first.
+
+    Raises:
+        PluginError: If it asks for what only application plugins may: other sessions, and front ends.
+    """
+    for key in _OF_APPLICATIONS:
+        if key in result:
+            raise _bad_result(action, f"{key} can be returned by application plugins only")
     public = {key: thaw(value) for key, value in result.items() if key not in _APPLIED}
     if "display" not in public:
         return public

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,12 @@ from agent_app import SessionNotFound
 from agent_app.notices import SESSION_OPEN, read_notices
 from agent_core import Session
 from agent_core.display.text import reveal
+from agent_core.frozen import thaw
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.output import moment, one_line, revealed, revealed_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from agent_app import AgentApplication, SessionInfo
     from agent_app.notices import Notice
@@ -29,6 +31,7 @@ _PAGE = 200
 _LONGEST_BEGINNING = 60
 _MOST = 10
 _LONGEST = 40
+_LONGEST_ADDED = 80
 
 
 def find_session(application: AgentApplication, given: str) -> SessionInfo:
@@ -76,16 +79,36 @@ def info_dict(info: SessionInfo) -> dict[str, Any]:
         "messages": info.messages,
         "parent": info.parent_id,
         **({} if info.match is None else {"match": info.match}),
+        **({"extra": thaw(info.extra)} if info.extra else {}),
     }
 
 
+def added_line(info: SessionInfo) -> str:
+    """Return what plugins add to a session in a list, as one line; empty if that is nothing."""
+    parts = ((plugin, _added(added)) for plugin, added in info.extra.items() if isinstance(added, Mapping))
+    return "; ".join(f"{one_line(plugin)}: {text}" for plugin, text in parts if text)
+
+
+def _added(added: Mapping[str, Any]) -> str:
+    """Return the summary that a plugin gives, why it has none, or its plain values."""
+    summary, error = added.get("summary"), added.get("error")
+    if isinstance(summary, str) and summary.strip():
+        return one_line(summary)[:_LONGEST_ADDED]
+    if error:
+        about = error.get("message") if isinstance(error, Mapping) else error
+        return f"failed ({one_line(about)[:_LONGEST_ADDED]})"
+    values = {key: value for key, value in added.items() if isinstance(value, str | int | float)}
+    return one_line(", ".join(f"{key} {value}" for key, value in values.items()))[:_LONGEST_ADDED]
+
+
 def label(application: AgentApplication, info: SessionInfo) -> str:
-    """Return the title of a session, or how it begins; for a search also what was found."""
+    """Return the title of a session, or how it begins; also what was found, and what plugins add."""
     title = info.title
     if not title and info.messages:
         [first] = application.read_messages(info.id, before=1, limit=1)
         title = f"({one_line(first.content)[:_LONGEST_BEGINNING]})"
-    return ": ".join(text for text in (title, info.match) if text)
+    known, added = ": ".join(text for text in (title, info.match) if text), added_line(info)
+    return f"{known} [{added}]" if added else known
 
 
 def transcript(info: SessionInfo, messages: Any) -> Iterator[str]:

@@ -11,7 +11,13 @@ from agent_core import AgentError
 from agent_terminal_app.chat.commands.registry import Talk, command
 from agent_terminal_app.chat.rendering.text import age, count, one_line
 from agent_terminal_app.errors import CommandError
-from agent_terminal_app.views.sessions import find_session as find, here, import_lines, instruction_lines
+from agent_terminal_app.views.sessions import (
+    added_line,
+    find_session as find,
+    here,
+    import_lines,
+    instruction_lines,
+)
 from agent_terminal_app.views.transcripts import FORMS, write_transcript
 
 if TYPE_CHECKING:
@@ -100,6 +106,8 @@ async def _list(talk: Talk, words: str) -> None:
         talk.row(_row(talk, number, info), await _name(talk, info))
         if info.match:
             talk.note(f"      … {one_line(info.match)}")
+        if added := added_line(info):
+            talk.note(f"      {added}")
     if not page.sessions:
         talk.note(f"No session has {one_line(words)!r} in it." if words else "There are no sessions yet.")
     elif page.cursor is not None:
