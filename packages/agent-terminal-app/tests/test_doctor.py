@@ -68,6 +68,7 @@ def test_a_fresh_machine_is_well_and_nothing_is_made_on_it(
         "keys",
         "servers",
         "plugins",
+        "sandbox",
         "sessions",
         "embedded model",
         "log",

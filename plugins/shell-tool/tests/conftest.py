@@ -25,7 +25,7 @@ class Shell:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self.tool = ShellTool()
-        self.config: dict[str, Any] = {"roots": [str(workspace)], "shell_grace": 0.5}
+        self.config: dict[str, Any] = {"roots": [str(workspace)], "shell_grace": 0.5, "sandbox": "off"}
 
     def stream(
         self,

@@ -20,7 +20,7 @@ def agent(workspace: Path, *commands: str) -> Agent:
     return Agent(
         ScriptedProvider([Reply(tool_calls=calls), "Done."]),
         plugins={"shell_tool": ShellTool()},
-        sections={"shell_tool": {"roots": [str(workspace)], "shell_grace": 0.5}},
+        sections={"shell_tool": {"roots": [str(workspace)], "shell_grace": 0.5, "sandbox": "off"}},
     )
 
 
@@ -82,7 +82,12 @@ def test_the_limit_of_the_platform_ends_the_command_too(tmp_path: Path, gone: Ca
     core.register_tool(ShellTool)
     function = {"name": "shell", "arguments": '{"command": "echo $$; sleep 600"}'}
     call = {"id": "1", "type": "function", "function": function}
-    config = {"roots": [str(tmp_path)], "enabled_plugins": ["shell_tool"], "tool_timeouts": {"shell": 3}}
+    config = {
+        "roots": [str(tmp_path)],
+        "sandbox": "off",
+        "enabled_plugins": ["shell_tool"],
+        "tool_timeouts": {"shell": 3},
+    }
 
     *parts, message = core.iter_tool_messages([call], config)
 

@@ -8,7 +8,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 import pytest
 from hypothesis import given, strategies as st
 
-from web_tool.reach import look_up, meant_address, read_address, why_not_public
+from agent_plugin_kit.addresses import meant_address, read_address, why_not_public
+from web_tool.reach import look_up
 
 PUBLIC = [
     "1.1.1.1",

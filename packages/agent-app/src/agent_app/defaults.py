@@ -40,7 +40,8 @@ def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[
     """Return the configuration of an application: what is declared, and an assistant if no agent is.
 
     Args:
-        values: The settings `agents`, `models`, `plugins`, `permissions`, `model`, `default_agent`, `tools`.
+        values: The settings `agents`, `models`, `plugins`, `permissions`, `model`, `default_agent`, `tools`,
+            `sandbox`.
         titles: Whether a model is asked for the titles of sessions, unless a setting says otherwise.
 
     Raises:
@@ -54,6 +55,7 @@ def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[
     for agent in agents.values():
         agent.setdefault("model", model)
         agent["sections"] = {"retry": {}, "results": {}, **agent.get("sections", {})}
+        agent["sections"]["config"] = _sandbox(values, agent)
         if "plugin_ids" not in agent:
             agent["more_plugins"] = [*_tools(values, agent["model"]), *_titles(values, agent, ask=titles)]
         if agent["model"] not in models:
@@ -63,7 +65,7 @@ def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[
         "models": models,
         "default_agent": values.get("default_agent") or next(iter(agents)),
         "plugins": {name: dict(plugin) for name, plugin in values.get("plugins", {}).items()},
-        "permissions": _permissions(values.get("permissions", {})),
+        "permissions": _permissions(values.get("permissions", {}), auto=_is_auto(values)),
     }
 
 
@@ -84,13 +86,44 @@ def title_settings(values: Mapping[str, Any], agent_id: str) -> Mapping[str, Any
     return {**values.get("plugins", {}).get(TITLES, {}), **own}
 
 
-def _permissions(given: Mapping[str, Any]) -> dict[str, Any]:
+def sandbox_settings(given: Any) -> dict[str, Any]:
+    """Return what the setting `sandbox` says, as plugins read it.
+
+    Args:
+        given: A mode, or a table with `mode` and what else can be set; `auto` is no setting of plugins.
+    """
+    table = {"mode": given} if isinstance(given, str) else dict(given or {})
+    table.pop("auto", None)
+    mode = {"sandbox": table.pop("mode")} if "mode" in table else {}
+    return mode | {f"sandbox_{name}": value for name, value in table.items()}
+
+
+def _sandbox(values: Mapping[str, Any], agent: dict[str, Any]) -> dict[str, Any]:
+    """Return an agent's own settings of plugins, with those of the sandbox; its own are the stronger ones.
+
+    Permissions ask a person here, so a call may ask for hosts, or to run outside the sandbox.
+    """
+    own = sandbox_settings(agent.pop("sandbox", None))
+    of_all = sandbox_settings(values.get("sandbox"))
+    return {"sandbox_requests": True, **of_all, **own, **agent["sections"].get("config", {})}
+
+
+def _is_auto(values: Mapping[str, Any]) -> bool:
+    given = values.get("sandbox")
+    return not isinstance(given, str) and bool((given or {}).get("auto"))
+
+
+def _permissions(given: Mapping[str, Any], *, auto: bool = False) -> dict[str, Any]:
     """Return what holds for all agents: calls with an effect need approval, unless a setting says otherwise.
 
     Reading needs none, except where everything that is not allowed is denied.
+
+    Args:
+        auto: Whether calls that stay inside a sandbox need none either.
     """
     reading = () if given.get("default") == "deny" else READING
-    return {"default": "ask", **given, "allow": [*reading, *given.get("allow", ())]}
+    inside = ("sandboxed",) if auto else ()
+    return {"default": "ask", **given, "allow": [*reading, *inside, *given.get("allow", ())]}
 
 
 def _tools(values: Mapping[str, Any], model: str) -> list[str]:

@@ -87,6 +87,11 @@ class Glob:
         """How many characters it spells out; of two patterns the one with more is the more specific."""
         return sum(len(run) for segment in self._segments for _, run in segment.runs)
 
+    @property
+    def beginning(self) -> str:
+        """What it spells out at its start."""
+        return self._segments[0].beginning
+
     def matches(self, text: str) -> bool:
         """Say whether the whole of *text* fits."""
         first, last = self._segments[0], self._segments[-1]

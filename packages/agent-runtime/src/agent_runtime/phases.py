@@ -53,6 +53,7 @@ class CallView:
         decision: What was decided about it, when a run goes on that had waited for this call; a gate
             sees only what was decided at its own request.
         tool: The tool plugin itself, or None if there is no such tool.
+        contained: Whether the tool keeps the call inside a sandbox; the permission gate finds that out.
     """
 
     id: str
@@ -61,6 +62,7 @@ class CallView:
     raw: Mapping[str, Any]
     decision: Decision | None = None
     tool: Any = None
+    contained: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from agent_app import StoreError, open_store
+from agent_app.defaults import sandbox_settings
 from agent_core import ConfigError
 from agent_core.plugin.discovery import find_installed
+from agent_plugin_kit.sandbox import SandboxSettings, describe, find_way
 from agent_terminal_app import __version__
 from agent_terminal_app.application import Opened, application_config, open_quietly
 from agent_terminal_app.chat.keymap import load_keys
@@ -386,6 +388,21 @@ def report_lines(finding: Finding) -> Iterator[str]:
         yield f"      {one_line(finding.remedy)}"
 
 
+def check_sandbox() -> Iterator[Finding]:
+    """Try the sandbox."""
+    settings = SandboxSettings.read(sandbox_settings(open_quietly().settings.values.get("sandbox")))
+    if settings.mode == "off":
+        remedy = "run `agent config set sandbox workspace`, unless you want it off"
+        yield Finding("", "WARN", describe(settings), remedy)
+        return
+    way = find_way()
+    if isinstance(way, str):
+        remedy = "install bubblewrap, or approve each command with care"
+        yield Finding("", "FAIL" if settings.mode == "strict" else "WARN", describe(settings), remedy)
+    else:
+        yield Finding("", "OK", describe(settings))
+
+
 def checks(terminal: Check = check_terminal) -> list[tuple[str, Check]]:
     """Return all checks in the order of the report.
 
@@ -400,6 +417,7 @@ def checks(terminal: Check = check_terminal) -> list[tuple[str, Check]]:
         ("keys", check_keys),
         ("servers", check_servers),
         ("plugins", check_plugins),
+        ("sandbox", check_sandbox),
         ("sessions", partial(check_store, paths.database)),
         ("embedded model", check_weights),
         ("log", partial(check_log, paths.log)),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent_plugin_kit.sandbox import Host
 from shell_tool.environment import Refused
 
 if TYPE_CHECKING:
@@ -18,17 +19,43 @@ MAX_WAIT = 60
 _ID = {"type": "string", "description": "The id of the command."}
 
 
-def tool_schemas(settings: Settings) -> list[dict[str, Any]]:
-    """Return the schemas of the four tools."""
-    return [_shell(settings), *_OTHERS]
+_ABOUT = (
+    "Run a command in bash, in the workspace. Each call is a shell of its own: a changed folder or variable "
+    "lasts to the end of the call. There is no standard input. Output is standard output and standard error "
+    "together."
+)
+_ABOUT_SANDBOX = (
+    " It runs in a sandbox: it can write the workspace and /tmp, has no network, and nothing that it starts "
+    "outlives it."
+)
+_REQUESTS: dict[str, Any] = {
+    "hosts": {
+        "type": "array",
+        "items": {"type": "string", "minLength": 1},
+        "maxItems": 20,
+        "description": "Hosts that it must reach, such as api.example.com; a person is asked about each.",
+    },
+    "outside_sandbox": {
+        "type": "boolean",
+        "description": "Run it without the sandbox. A person is asked; only for what cannot work inside it.",
+    },
+}
 
 
-def _shell(settings: Settings) -> dict[str, Any]:
+def tool_schemas(settings: Settings, *, confined: bool) -> list[dict[str, Any]]:
+    """Return the schemas of the four tools.
+
+    Args:
+        confined: Whether commands run in a sandbox.
+    """
+    return [_shell(settings, confined=confined), *_OTHERS]
+
+
+def _shell(settings: Settings, *, confined: bool) -> dict[str, Any]:
+    may_ask = confined and settings.sandbox.requests and settings.sandbox.mode != "strict"
     return _schema(
         SHELL,
-        "Run a command in bash, in the workspace. Each call is a shell of its own: a changed folder or "
-        "variable lasts to the end of the call. There is no standard input. Output is standard output and "
-        "standard error together.",
+        _ABOUT + (_ABOUT_SANDBOX if confined else ""),
         {
             "command": {"type": "string", "minLength": 1, "description": "The command line for bash."},
             "cwd": {
@@ -46,6 +73,7 @@ def _shell(settings: Settings) -> dict[str, Any]:
                 "type": "boolean",
                 "description": "Do not wait for its end. For servers, and for what takes long.",
             },
+            **(_REQUESTS if may_ask else {}),
         },
         ["command"],
     )
@@ -107,6 +135,8 @@ class ShellArguments:
     cwd: str | None
     timeout: float | None
     background: bool
+    hosts: tuple[str, ...] = ()
+    outside_sandbox: bool = False
 
     @classmethod
     def read(cls, arguments: Any, settings: Settings) -> ShellArguments:
@@ -115,16 +145,44 @@ class ShellArguments:
         Raises:
             Refused: If one cannot be used.
         """
-        background = _value(arguments, "background", default=False)
-        if not isinstance(background, bool):
-            raise Refused(f"background must be true or false, not {background!r:.40}")
+        background = _flag(arguments, "background")
+        hosts, outside = asked_hosts(arguments), _flag(arguments, "outside_sandbox")
+        may_ask = settings.sandbox.requests and settings.sandbox.mode == "workspace"
+        if (hosts or outside) and not may_ask and settings.sandbox.mode != "off":
+            raise Refused("the settings do not let a call ask for hosts, or to run outside the sandbox")
         default = None if background else min(settings.timeout, settings.max_timeout)
         return cls(
             command=_command(arguments),
             cwd=_text(arguments, "cwd") if _value(arguments, "cwd") is not None else None,
             timeout=_seconds(arguments, "timeout", default, settings.max_timeout),
             background=background,
+            hosts=hosts,
+            outside_sandbox=outside,
         )
+
+
+def asked_hosts(arguments: Any) -> tuple[str, ...]:
+    """Return the hosts that a call asks for.
+
+    Raises:
+        Refused: If they are no list of hosts.
+    """
+    hosts = _value(arguments, "hosts", default=[])
+    if not isinstance(hosts, (list, tuple)) or not all(isinstance(host, str) for host in hosts):
+        raise Refused(f"hosts must be a list of hosts, not {hosts!r:.40}")
+    try:
+        for host in hosts:
+            Host.read(host)
+    except ValueError as error:
+        raise Refused(str(error)) from None
+    return tuple(dict.fromkeys(host.strip().lower() for host in hosts))
+
+
+def _flag(arguments: Any, key: str) -> bool:
+    value = _value(arguments, key, default=False)
+    if not isinstance(value, bool):
+        raise Refused(f"{key} must be true or false, not {value!r:.40}")
+    return value
 
 
 @dataclass(frozen=True, slots=True)

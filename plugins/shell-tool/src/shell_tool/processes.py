@@ -24,6 +24,7 @@ from shell_tool.environment import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from agent_plugin_kit.sandbox import Confined
     from shell_tool.output import Output
 
 
@@ -39,11 +40,13 @@ class ProcessGroup:
     Args:
         leader: The process that was started, which leads the group.
         mark: The value of the variable `MARK` in its environment.
+        is_tree: Whether all of them end with the leader, which is then the sandbox and not the command.
     """
 
-    def __init__(self, leader: int, mark: str) -> None:
+    def __init__(self, leader: int, mark: str, *, is_tree: bool = False) -> None:
         self._leader = leader
         self._mark = mark
+        self.is_tree = is_tree
 
     @property
     def is_alive(self) -> bool:
@@ -58,13 +61,16 @@ class ProcessGroup:
 
     def signal(self, number: int) -> None:
         """Send a signal to the group; processes of other users are not reached."""
+        if self.is_tree and number == signal.SIGTERM:
+            return  # it would end the sandbox at once; `ask_escaped` has asked what runs in it
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._leader, number)
 
     def ask_escaped(self) -> None:
-        """Ask processes that left the group to end."""
+        """Ask processes that left the group to end; in a sandbox all that run in it."""
         for pid in _pids():
-            self._signal_marked(pid, signal.SIGTERM)
+            if not (self.is_tree and pid == self._leader):
+                self._signal_marked(pid, signal.SIGTERM)
 
     def end_escaped(self) -> None:
         """End processes that left the group, and those that they start in the meantime."""
@@ -222,6 +228,7 @@ class Launch:
         env: All variables that it has.
         timeout: Seconds until it is ended; None for never.
         grace: Seconds between asking it to end and ending it by force.
+        confined: The command in its sandbox; None to run it without one.
     """
 
     command: str
@@ -230,6 +237,12 @@ class Launch:
     env: Mapping[str, str]
     timeout: float | None
     grace: float
+    confined: Confined | None = None
+
+    @property
+    def arguments(self) -> list[str]:
+        """The program that bash is, and its arguments."""
+        return [self.bash, "--noprofile", "--norc", "-c", os.fsdecode(self.command.encode())]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,6 +271,7 @@ class RunningCommand:
         at_end: Called with the output when all of it is there, before anybody learns of the end.
 
     Attributes:
+        launch: What is run.
         output: What it has written so far.
         end: How it ended; None while it runs.
 
@@ -277,11 +291,14 @@ class RunningCommand:
         self._stopped = False
         self._over = threading.Event()
         self._changed = threading.Condition()
-        mark = token_hex(16)
-        self._process = _spawn(launch, mark)
-        self._group = ProcessGroup(self._process.pid, mark)
-        self._watch = Watch(self._process)
+        self.launch = launch
+        self._mark = token_hex(16)
+        self._ready = threading.Event()
+        self._problem: BaseException | None = None
         threading.Thread(target=self._look_after, name="shell-command", daemon=True).start()
+        self._ready.wait()
+        if self._problem is not None:
+            raise self._problem
 
     @property
     def seconds(self) -> float:
@@ -329,12 +346,25 @@ class RunningCommand:
                 self._over.wait(_PAUSE)  # what comes in drops is shown in sips
 
     def _look_after(self) -> None:
+        # A sandbox ends with the thread that started it, so that is the one that stays until its end.
+        try:
+            self._process = _spawn(self.launch, self._mark)
+            is_tree = self.launch.confined is not None and self.launch.confined.is_tree
+            self._group = ProcessGroup(self._process.pid, self._mark, is_tree=is_tree)
+            self._watch = Watch(self._process)
+        except BaseException as problem:  # noqa: BLE001 - whoever asked for the command is told
+            self._problem = problem
+            return
+        finally:
+            self._ready.set()
         end = None
         try:
             end = self._until_the_end()
             self._at_end(self.output)
         finally:
             self._watch.close()
+            if self.launch.confined is not None:
+                self.launch.confined.ended()
             self.end = end
             self._over.set()
             self.wake()
@@ -373,6 +403,10 @@ class RunningCommand:
         if not self._watch.has_exited:
             return False  # a process of another user, or one that the system holds
         self._process.wait()
+        if self._group.is_tree:  # the system ends whatever the command left, in a moment
+            self._group.signal(signal.SIGKILL)
+            self._read(self._grace, lambda: not self._group.is_alive)
+            return False
         left_running = self._group.is_alive
         if left_running:
             self._group.signal(signal.SIGTERM)
@@ -396,16 +430,24 @@ class RunningCommand:
 
 
 def _spawn(launch: Launch, mark: str) -> subprocess.Popen[bytes]:
+    confined = launch.confined
+    env = launch.env if confined is None else confined.env
     try:
         return subprocess.Popen(  # noqa: S603 - to run what the model asks for is the purpose
-            [launch.bash, "--noprofile", "--norc", "-c", launch.command.encode()],
+            launch.arguments if confined is None else confined.command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             bufsize=0,
             cwd=launch.folder,
-            env={**launch.env, MARK: mark},
+            env={**env, MARK: mark},
             start_new_session=True,
+            pass_fds=() if confined is None else confined.descriptors,
         )
     except OSError as error:
+        if confined is not None:
+            confined.ended()
         raise Refused(f"the command cannot be started: {error}") from error
+    finally:
+        if confined is not None:
+            confined.started()

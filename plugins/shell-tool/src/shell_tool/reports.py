@@ -6,6 +6,7 @@ import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent_plugin_kit.sandbox import explain
 from shell_tool.output import Output, decoded, from_character, whole_characters
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def outcome(job: Job, settings: Settings) -> dict[str, Any]:
     assert end is not None
     excerpt = Excerpt.of(output, settings.output_bytes)
     text = _shown(excerpt, job, output)
-    notes = [f"[{note}]" for note in (*_end_notes(end, settings), output.problem) if note]
+    denied = _denied(job, excerpt)
+    notes = [f"[{note}]" for note in (*_end_notes(end, settings), output.problem, *denied) if note]
     message = "\n".join([*([text.removesuffix("\n")] if text else []), *notes]) if notes else text
     succeeded = end.cause == "exit" and end.code == 0
     return {
@@ -114,6 +116,14 @@ def _shown(excerpt: Excerpt, job: Job, output: Output) -> str:
         f"shell_output with id {job.id} and offset {len(excerpt.head)} reads on{readable}]"
     )
     return f"{decoded(excerpt.head)}\n{note}\n{decoded(excerpt.tail)}"
+
+
+def _denied(job: Job, excerpt: Excerpt) -> list[str]:
+    """Return what the sandbox refused, if the command failed, or asked for a host that is not allowed."""
+    confined, end = job.running.launch.confined, job.running.end
+    if confined is None or end is None or (end.code == 0 and not (confined.proxy and confined.proxy.refused)):
+        return []
+    return explain(confined, decoded(excerpt.head + excerpt.tail) if end.code else "")
 
 
 def _end_notes(end: End, settings: Settings) -> list[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_plugin_kit.sandbox import SANDBOX_SCHEMA, SandboxSettings
 from agent_plugin_kit.settings import read_settings, setting, settings_schema
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Settings:
     env_deny: tuple[str, ...] = setting(
         (), "Patterns of variables that commands do not have.", key="shell_env_deny", shown_default=None
     )
+    sandbox: SandboxSettings = field(default_factory=SandboxSettings)
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> Settings:
@@ -87,7 +89,7 @@ class Settings:
         Raises:
             ConfigError: If one cannot be used; `field` names it.
         """
-        return read_settings(cls, config)
+        return read_settings(cls, config, sandbox=SandboxSettings.read(config))
 
 
-SCHEMA = settings_schema(Settings)
+SCHEMA = settings_schema(Settings) | SANDBOX_SCHEMA

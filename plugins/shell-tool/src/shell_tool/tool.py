@@ -6,8 +6,10 @@ import os
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from agent_plugin_kit.sandbox import NoSandbox, Sandbox, SandboxSettings, is_on_everywhere
 from shell_tool import reports
 from shell_tool.arguments import (
     JOBS,
@@ -16,6 +18,7 @@ from shell_tool.arguments import (
     STOP,
     OutputArguments,
     ShellArguments,
+    asked_hosts,
     job_id,
     tool_schemas,
 )
@@ -26,6 +29,11 @@ from shell_tool.processes import Launch
 from shell_tool.settings import SCHEMA, Settings
 from shell_tool.syntax import quote, read_line, suggest
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OUTSIDE, NETWORK = "outside the sandbox: ", "network "
+"""How what a call asks for begins, as rules spell it."""
 State = dict[str, Any]
 Context = Mapping[str, Any] | None
 Items = Iterator[dict[str, Any]]
@@ -39,13 +47,15 @@ class ShellTool:
     default_enabled = False
     parallel = frozenset((JOBS, OUTPUT))
 
-    def __init__(self) -> None:
+    def __init__(self, sandbox: Sandbox | None = None) -> None:
+        self._sandbox = Sandbox() if sandbox is None else sandbox
         self._jobs = Jobs()
         weakref.finalize(self, self._jobs.close)
 
     def close(self) -> None:
         """End all commands that run; done by itself when the plugin goes, or the process exits."""
         self._jobs.close()
+        self._sandbox.close()
 
     def get_config_schema(self) -> dict[str, Any]:
         """Return the settings."""
@@ -57,7 +67,9 @@ class ShellTool:
 
     def get_tool_schemas(self, state: State) -> list[dict[str, Any]]:
         """Return the four tools."""
-        return tool_schemas(state["settings"])
+        settings: Settings = state["settings"]
+        confined = settings.sandbox.mode != "off" and not isinstance(self._sandbox.way, str)
+        return tool_schemas(settings, confined=confined)
 
     def stream_tool(
         self,
@@ -82,6 +94,8 @@ class ShellTool:
         if tool_name != SHELL:
             return " ".join([tool_name, *(f"{key}={value}" for key, value in arguments.items())])
         start = "start in the background: " if arguments.get("background") else "$ "
+        if arguments.get("outside_sandbox") is True:
+            start = f"outside the sandbox: {start}"
         return f"{start}{reports.brief(str(arguments.get('command', '')))}"
 
     def format_tool_call_display(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
@@ -108,7 +122,8 @@ class ShellTool:
             folder = arguments.get("cwd")
             moves = [] if folder in (None, "", ".") else [f"cd {quote(str(folder))}"]
             line = read_line(str(arguments["command"]))
-            return [*moves, *(_told(line.name(one), one.surely) for one in line.subjects)]
+            asked = [_told(line.name(one), one.surely) for one in line.subjects]
+            return [*_exceptions(arguments), *moves, *asked]
         return [str(arguments["id"])] if tool_name in (OUTPUT, STOP) else []
 
     def permission_watched(self, tool_name: str, arguments: dict[str, Any]) -> list[str | dict[str, Any]]:
@@ -118,6 +133,14 @@ class ShellTool:
         watched = read_line(str(arguments["command"])).watched
         return [_told(one.shown, one.possibly) for one in watched]
 
+    def permission_contained(
+        self, tool_name: str, arguments: dict[str, Any], sections: Mapping[str, Any]
+    ) -> bool:
+        """Say whether a call has no effect beyond the sandbox, whatever the command is."""
+        if tool_name != SHELL:
+            return tool_name in (JOBS, OUTPUT, STOP)
+        return not _exceptions(arguments) and is_on_everywhere(sections) and self._sandbox.is_complete
+
     def permission_suggestions(self, tool_name: str, arguments: dict[str, Any]) -> list[str]:
         """Return patterns to offer to a person who allows a call for longer than once."""
         return suggest(str(arguments["command"])) if tool_name == SHELL else []
@@ -125,6 +148,7 @@ class ShellTool:
     def _shell(self, arguments: Any, settings: Settings, context: Context, cancellation: Any) -> Items:
         asked = ShellArguments.read(arguments, settings)
         roots = workspace_roots(context, settings.roots)
+        session_id = _session(context)
         launch = Launch(
             command=asked.command,
             bash=settings.bash,
@@ -133,13 +157,43 @@ class ShellTool:
             timeout=asked.timeout,
             grace=settings.grace,
         )
-        session_id = _session(context)
+        if not asked.outside_sandbox:
+            launch = self._confined(launch, asked, settings.sandbox, roots, session_id)
         whole = Whole(context, session_id, settings.output_bytes)
         job = self._jobs.start(launch, session_id, settings, whole, background=asked.background)
         if asked.background:
             yield reports.started(job)
         else:
             yield from self._followed(job, settings, cancellation)
+
+    def _confined(
+        self,
+        launch: Launch,
+        asked: ShellArguments,
+        settings: SandboxSettings,
+        roots: tuple[Path, ...],
+        session_id: str,
+    ) -> Launch:
+        """Put a command into the sandbox, if there is one.
+
+        Raises:
+            Refused: If it must be in one and cannot be.
+        """
+        try:
+            if not self._sandbox.confines(settings):
+                return launch
+            confined = self._sandbox.confine(
+                launch.arguments,
+                settings,
+                roots=roots,
+                folder=launch.folder,
+                env=launch.env,
+                owner=session_id,
+                hosts=asked.hosts,
+            )
+        except (NoSandbox, ValueError) as problem:
+            raise Refused(str(problem)) from problem
+        return replace(launch, confined=confined)
 
     def _followed(self, job: Job, settings: Settings, cancellation: Any) -> Items:
         """Show the output of a command, and at its end what became of it."""
@@ -202,6 +256,14 @@ def _is_cancelled(cancellation: Any) -> bool:
 def _parts(text: str) -> Items:
     if text:
         yield {"part": {"type": "output", "text": text}}
+
+
+def _exceptions(arguments: Mapping[str, Any]) -> list[str | dict[str, Any]]:
+    """Return what a call asks for beyond the sandbox; no general permission covers it."""
+    asked = [NETWORK + host for host in asked_hosts(arguments)]
+    if arguments.get("outside_sandbox"):
+        asked.append(OUTSIDE + str(arguments["command"]))
+    return [{"text": text, "spelled": NETWORK if text.startswith(NETWORK) else OUTSIDE} for text in asked]
 
 
 def _told(text: str, may_be: tuple[str, ...]) -> str | dict[str, Any]:

@@ -15,14 +15,24 @@ from agent_runtime.permissions.plugin import (
     AskedCall,
     PermissionsPlugin,
     asked_call,
+    is_contained,
     permissions_of,
     suggestions,
 )
-from agent_runtime.permissions.rules import FLOOR, LISTS, Effect, Permissions, Rule, Ruling
+from agent_runtime.permissions.rules import (
+    FLOOR,
+    LISTS,
+    SANDBOXED,
+    Effect,
+    Permissions,
+    Rule,
+    Ruling,
+)
 
 __all__ = [
     "FLOOR",
     "LISTS",
+    "SANDBOXED",
     "ArgumentPattern",
     "AskedCall",
     "CallPattern",
@@ -32,6 +42,7 @@ __all__ = [
     "Rule",
     "Ruling",
     "asked_call",
+    "is_contained",
     "permissions_of",
     "suggestions",
 ]

@@ -10,6 +10,7 @@ returns.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -120,9 +121,10 @@ def permission_gate(
     def gate(view: PhaseView) -> Answer | Flow[Answer]:
         if view.call is None:
             return None
+        call = replace(view.call, contained=is_contained(view.call, view.spec))
         if view.run.granted is None:
-            return _judge(permissions, view.call, waits=waits)
-        return with_granted(view.run.granted, view.session, view.call)
+            return _judge(permissions, call, waits=waits)
+        return with_granted(view.run.granted, view.session, call)
 
     def with_granted(
         granted: Callable[[Session], Sequence[Rule]], session: Session, call: CallView
@@ -131,6 +133,18 @@ def permission_gate(
         return _judge(permissions.with_granted(rules), call, waits=waits)
 
     return gate
+
+
+def is_contained(call: CallView, spec: AgentSpec) -> bool:
+    """Say whether the tool keeps a call inside a sandbox, under the settings of an agent; if unsure, no."""
+    contained = getattr(call.tool, "permission_contained", None)
+    if not callable(contained):
+        return False
+    try:
+        return contained(call.name, thaw(call.arguments), thaw(spec.sections)) is True
+    except Exception as error:  # noqa: BLE001 - a plugin's code
+        _log.warning("containment_unknown", tool=call.name, error=repr(error))
+        return False
 
 
 def _judge(permissions: Permissions, call: CallView, *, waits: bool) -> Answer:

@@ -16,6 +16,13 @@ names this very thing, and the globs of `may_be` fit everything that it may turn
 then fit *surely*, whatever comes out; rules that ask or deny count if they fit *possibly*. If a thing may
 be anything at all, every rule could fit it: a deny would then deny everything, so it asks instead.
 
+A thing that no general permission should cover says what a rule must spell out at its beginning (`spelled`):
+`allow shell` and `allow shell(*)` do not let a command run outside its sandbox, `allow shell(outside the
+sandbox: make *)` does.
+
+A call that its tool keeps inside a sandbox (`permission_contained`) may also be allowed as `sandboxed`,
+whatever the tool: that is a rule of last resort, and any rule that names the tool is stronger.
+
 For tools without that method the same care is taken. *What may be allowed* is the whole call: the one
 argument if it is a text and alone, else all arguments as canonical JSON. *What is watched for* is also
 every text anywhere in the arguments: a call does not slip past `deny shell(rm *)` by having one argument
@@ -53,6 +60,8 @@ FLOOR = "always_ask"
 LISTS = (*EFFECTS, FLOOR)
 """The lists of patterns that a section has."""
 
+SANDBOXED = "sandboxed"
+"""What a rule names in place of a tool to be about every call that stays inside a sandbox."""
 _FIELDS = (*LISTS, "default", "on_ask")
 _COULD = "what it is about is only known when it runs, and it could fall under the rule {!r}"
 _STRICTNESS = {effect: place for place, effect in enumerate(EFFECTS)}
@@ -93,7 +102,14 @@ class Rule:
         Of an allow and an ask that say as much, the ask counts, unless a person granted the allow since.
         """
         order = 2 if self.granted else int(self.effect == "ask")
-        return self.effect == "deny", self.floor, self.pattern.specificity, order, self.pattern.text
+        specificity = self.pattern.specificity
+        if self._is_for_sandboxes:  # it names no tool
+            specificity = (*specificity[:4], 0, False)
+        return self.effect == "deny", self.floor, specificity, order, self.pattern.text
+
+    @property
+    def _is_for_sandboxes(self) -> bool:
+        return self.pattern.name.pattern == SANDBOXED
 
     def concerns(self, call: CallView, subjects: Subjects) -> bool:
         """Say whether the tool and the arguments that the pattern names fit.
@@ -104,7 +120,8 @@ class Rule:
         pattern = self.pattern
         if self.effect == "allow":
             names_some = bool(pattern.arguments) and subjects.from_tool
-            return not names_some and pattern.fits(call.name, call.arguments, every=True)
+            name = SANDBOXED if call.contained and self._is_for_sandboxes else call.name
+            return not names_some and pattern.fits(name, call.arguments, every=True)
         things = (*subjects.each, *subjects.within) if subjects.from_tool else ()
         return pattern.fits(
             call.name,
@@ -116,6 +133,8 @@ class Rule:
     def is_about(self, subject: Subject | None, within: Sequence[Subject]) -> bool:
         """Say whether the rule is about a subject, or may be for what is inside it."""
         glob = self.pattern.subject
+        if self.effect == "allow" and subject is not None and not subject.is_spelled_by(glob):
+            return False
         if glob is None:
             return True
         own = () if subject is None else (subject,)
@@ -213,6 +232,8 @@ class Permissions:
             matching = []
         rule = max(matching, key=lambda one: one.precedence, default=None)
         effect = self.default if rule is None else rule.effect
+        if rule is None and effect == "allow" and subject is not None and subject.spelled:
+            return Ruling("ask", None, f"no rule allows {subject.text!r}")
         if effect == "allow" and (doubt := self._doubt(call, rule, subject, subjects)) is not None:
             return Ruling("ask", doubt, _COULD.format(str(doubt)), certain=False)
         if rule is None:
@@ -278,10 +299,16 @@ class Subject(NamedTuple):
     Attributes:
         text: What it is; if that is not known, a text that names this very thing and no other.
         may_be: If it is not known, what it may turn out to be; one with another glob stands for the rest.
+        spelled: What a rule must spell out at its beginning to allow it; empty if any rule may.
     """
 
     text: str
     may_be: Glob | None = None
+    spelled: str = ""
+
+    def is_spelled_by(self, glob: Glob | None) -> bool:
+        """Say whether a glob says explicitly that it is about such a thing."""
+        return not self.spelled or (glob is not None and glob.beginning.startswith(self.spelled))
 
     @property
     def is_blank(self) -> bool:
@@ -359,6 +386,11 @@ def _read_all(things: object) -> tuple[Subject, ...]:
 def _read_subject(thing: object) -> list[Subject]:
     if isinstance(thing, str):
         return [Subject(thing)]
+    if isinstance(thing, Mapping) and set(thing) == {"text", "spelled"}:
+        text, spelled = thing["text"], thing["spelled"]
+        if isinstance(text, str) and isinstance(spelled, str) and spelled and text.startswith(spelled):
+            return [Subject(text, spelled=spelled)]
+        raise TypeError("spelled must be a text with which text begins")
     if not isinstance(thing, Mapping) or set(thing) != {"text", "may_be"} or not thing["may_be"]:
         raise TypeError("what is no text must have text and may_be, and nothing else")
     if not isinstance(thing["text"], str) or not isinstance(thing["may_be"], (list, tuple)):

@@ -118,7 +118,7 @@ class Conversation:
         self.session_id = session_id
         self.queue.forget()
         self.forget_front_end()
-        self.edits.allowed = False
+        self.edits.allowed = self.edits.auto = False
         await asyncio.to_thread(self.edits.look, session_id)
         self.meters = Meters()
         if session_id is not None:

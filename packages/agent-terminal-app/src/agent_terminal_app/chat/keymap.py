@@ -43,7 +43,11 @@ ACTIONS = (
         ("Tab",),
         "takes a completion; while the agent works, queues the message",
     ),
-    KeyAction("mode", ("Shift+Tab",), "lets the agent edit files without asking, in this chat; again: asks"),
+    KeyAction(
+        "mode",
+        ("Shift+Tab",),
+        "next mode of this chat: edits without asking; then commands in the sandbox too; then asks",
+    ),
     KeyAction("take_back", ("Alt+Up",), "moves the last queued message back to the input line"),
     KeyAction(
         "stop",

@@ -21,6 +21,7 @@ COMMANDS = {
     "models": "list models, and get the embedded one",
     "plugins": "list plugins, and why each is on or off",
     "permissions": "list, give and take back permissions",
+    "sandbox": "show and try what confines programs",
     "keys": "store, list and remove keys of providers",
     "config": "show and change settings",
     "doctor": "look for what is wrong",

@@ -40,9 +40,14 @@ def find_problem(values: Mapping[str, Any]) -> Problem | None:
 def _filled(values: Mapping[str, Any], section: str) -> dict[str, dict[str, Any]]:
     """Return declarations with what another layer may say: the model of an agent, the provider of a model."""
     key = "model" if section == "agents" else "provider"
-    return {
-        name: dict(entry) if key in entry or "endpoint" in entry else {**entry, key: "-"}
+    # What confines an agent's programs is a setting of the terminal, which it hands to plugins.
+    read = {
+        name: {field: value for field, value in entry.items() if field != "sandbox" or section != "agents"}
         for name, entry in values.get(section, {}).items()
+    }
+    return {
+        name: entry if key in entry or "endpoint" in entry else {**entry, key: "-"}
+        for name, entry in read.items()
     }
 
 

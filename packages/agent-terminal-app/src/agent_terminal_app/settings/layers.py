@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agent_terminal_app.errors import SettingsError
 from agent_terminal_app.settings.files import ConfigFile, is_there, parse, read_bytes
 from agent_terminal_app.settings.keypaths import Way, leaves, spell, value_at
-from agent_terminal_app.settings.rules import checked, find_fault, find_gap
+from agent_terminal_app.settings.rules import SANDBOXES, checked, find_fault, find_gap
 from agent_terminal_app.settings.trust import is_left_alone, is_trusted, was_trusted
 
 if TYPE_CHECKING:
@@ -211,12 +211,39 @@ def _project_layer(
     if is_trusted(paths, named):
         file = checked(parse(path, content), find_fault)
         checked(file, lambda own: find_gap(merged([*below, Layer(own, str)])))
-        return [Layer(file.values, file.place)], (), None
+        values, ignored = _as_strict(file.values, merged(below))
+        warnings = tuple(
+            f"{file.place(way)} would loosen the sandbox, which a project cannot; {spell(way)} is ignored"
+            for way in ignored
+        )
+        return [Layer(values, file.place)], warnings, None
     if is_left_alone(paths, named):
         return [], (), None
     state = "has changed since you trusted it" if was_trusted(paths, named) else "is not trusted"
     warning = f"{path} {state} and is ignored: look at it, then run `agent config trust`"
     return [], (warning,), path
+
+
+def _as_strict(values: Mapping[str, Any], below: Mapping[str, Any]) -> tuple[dict[str, Any], list[Way]]:
+    """Return a project's values without those that loosen the sandbox, and where these stood."""
+    said = below.get("sandbox", "workspace")
+    mode = said if isinstance(said, str) else said.get("mode", "workspace")
+    looser = SANDBOXES[SANDBOXES.index(mode) + 1 :]
+    ignored = [way for way, value in leaves(values) if _is_mode(way) and value in looser]
+    return _without(values, (), ignored), ignored
+
+
+def _is_mode(way: Way) -> bool:
+    """Say whether a value says how strict a sandbox is; a plugin's own setting is called the same."""
+    return way[-1] == "sandbox" or way[-2:] == ("sandbox", "mode")
+
+
+def _without(values: Mapping[str, Any], way: Way, left_out: Sequence[Way]) -> dict[str, Any]:
+    return {
+        key: _without(value, (*way, key), left_out) if isinstance(value, Mapping) else value
+        for key, value in values.items()
+        if (*way, key) not in left_out
+    }
 
 
 def _environment_layer(variables: Mapping[str, str]) -> Layer:

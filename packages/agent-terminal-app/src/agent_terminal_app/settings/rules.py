@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from agent_terminal_app.settings.files import ConfigFile
 
+_NAMES = {"type": "array", "items": {"type": "string", "pattern": r"\S"}}
+_COUNT = {"type": "integer", "minimum": 1}
 THEMES = ("auto", "dark", "light", "none")
 """The colours that the terminal can have."""
 SECTIONS = {
@@ -30,9 +32,28 @@ SECTIONS = {
     "models": "Models by their ids.",
     "plugins": "Settings of plugins by their names.",
     "permissions": "Which calls of tools run, wait for you, or never run.",
+    "sandbox": "What confines programs that a model starts: strict, workspace or off; or a table with more.",
     "ui": "How the terminal looks.",
 }
 """The keys at the top level, and what each is for."""
+SANDBOXES = ("strict", "workspace", "off")
+"""What confines programs, the strictest first."""
+SANDBOX: dict[str, dict[str, Any]] = {
+    "mode": {"enum": list(SANDBOXES), "default": "workspace", "description": "How strict it is."},
+    "auto": {
+        "type": "boolean",
+        "default": False,
+        "description": "Whether commands that stay inside the sandbox run without approval.",
+    },
+    "write": {**_NAMES, "description": "Folders besides the workspace that programs may write."},
+    "show": {**_NAMES, "description": "Hidden files to show after all: a name such as .env, or a path."},
+    "hosts": {**_NAMES, "description": "Hosts that programs may reach."},
+    "memory": {**_COUNT, "description": "Megabytes of memory for a process."},
+    "processes": {**_COUNT, "description": "Processes at once."},
+    "open_files": {**_COUNT, "description": "Files that a process may have open."},
+    "file_size": {**_COUNT, "description": "Megabytes that a file may have."},
+}
+"""The keys of [sandbox]; an agent has the same, but for `auto`."""
 UI = ("plain", "theme")
 """The keys of [ui]."""
 _TABLES = ("agents", "models", "plugins", "permissions", "ui")
@@ -49,7 +70,18 @@ class Fault:
 
 def find_fault(values: Mapping[str, Any]) -> Fault | None:
     """Return the first thing that is wrong with settings, or None; a missing field is not wrong yet."""
-    for find in (_unknown, _secret, _not_text, _not_names, _not_table, _ui, _declarations, _permissions):
+    finders = (
+        _unknown,
+        _secret,
+        _not_text,
+        _not_names,
+        _not_table,
+        _ui,
+        _sandbox,
+        _declarations,
+        _permissions,
+    )
+    for find in finders:
         fault = find(values)
         if fault is not None:
             return fault
@@ -138,6 +170,33 @@ def _ui(values: Mapping[str, Any]) -> Fault | None:
     return None
 
 
+def _sandbox(values: Mapping[str, Any]) -> Fault | None:
+    """Check what is said about the sandbox, for all and for single agents."""
+    places: list[tuple[Way, Any]] = [(("sandbox",), values["sandbox"])] if "sandbox" in values else []
+    agents = values.get("agents", {}).items()
+    places += [(("agents", name, "sandbox"), one["sandbox"]) for name, one in agents if "sandbox" in one]
+    return next((fault for way, given in places if (fault := _wrong_sandbox(way, given)) is not None), None)
+
+
+def _wrong_sandbox(way: Way, given: Any) -> Fault | None:
+    table = given if isinstance(given, Mapping) else {"mode": given}
+    for key, value in table.items():
+        where = (*way, key) if isinstance(given, Mapping) else way
+        known = SANDBOX if len(way) == 1 else [name for name in SANDBOX if name != "auto"]
+        if key not in known:
+            return Fault(where, f"{spell(way)} has no setting {key!r}", _nearest(key, known))
+        if key == "mode" and value not in SANDBOXES:
+            return Fault(where, f"{spell(where)} must be one of {', '.join(SANDBOXES)}, not {value!r}")
+        if key == "auto" and not isinstance(value, bool):
+            return Fault(where, f"{spell(where)} must be true or false, not {value!r}")
+        if SANDBOX[key].get("type") == "integer" and (type(value) is not int or value < 1):
+            return Fault(where, f"{spell(where)} must be a whole number from 1 on, not {value!r}")
+        is_list = isinstance(value, list) and all(isinstance(one, str) and one.strip() for one in value)
+        if SANDBOX[key].get("type") == "array" and not is_list:
+            return Fault(where, f"{spell(where)} must be a list of texts, not {value!r}")
+    return None
+
+
 def _declarations(values: Mapping[str, Any]) -> Fault | None:
     if not any(values.get(key) for key in ("agents", "models", "plugins", "permissions")):
         return None
@@ -201,6 +260,7 @@ def settings_schema() -> dict[str, Any]:
     parts = spec_schema()["$defs"]
     parts = {name: part for name, part in parts.items() if name not in {"agent", "model"}}
     parts["named_agent"].pop("anyOf", None)  # an agent that names no model has the usual one
+    parts["named_agent"]["properties"]["sandbox"] = _sandbox_schema(of_agent=True)
     [(_, permissions)] = PermissionsPlugin.config_schemas()
     return {
         "$schema": DIALECT,
@@ -219,6 +279,7 @@ def _section_schema(name: str) -> dict[str, Any]:
         "agents": _by_name({"$ref": "#/$defs/named_agent"}),
         "models": _by_name({"$ref": "#/$defs/named_model"}),
         "plugins": _by_name({"type": "object"}),
+        "sandbox": _sandbox_schema(of_agent=False),
         "ui": {
             "type": "object",
             "properties": {
@@ -233,6 +294,12 @@ def _section_schema(name: str) -> dict[str, Any]:
         },
     }
     return sections.get(name, {"type": "string", "pattern": r"\S"})
+
+
+def _sandbox_schema(*, of_agent: bool) -> dict[str, Any]:
+    keys = {name: one for name, one in SANDBOX.items() if not (of_agent and name == "auto")}
+    table = {"type": "object", "properties": keys, "additionalProperties": False}
+    return {"anyOf": [{"enum": list(SANDBOXES)}, table]}
 
 
 def _by_name(entry: dict[str, Any]) -> dict[str, Any]:

@@ -173,6 +173,10 @@ def _default(value: Any) -> str:
     return "" if value in ("ask", "deny") else _ALLOWS_ALL
 
 
+def _confines(value: Any) -> str:
+    return "" if value == "strict" else "changes what confines programs"
+
+
 def _model(value: Any) -> str:
     return "" if value == "local" else _ANSWERS
 
@@ -206,6 +210,15 @@ _OF_AGENTS: dict[tuple[str, ...], Judge] = {
     ("sections", "tools", "timeouts", "*"): _harmless,
     **{("sections", "permissions", name): judge for name, judge in _RULES.items()},
 }
+_OF_SANDBOX: dict[tuple[str, ...], Judge] = {
+    (): _confines,
+    ("mode",): _confines,
+    ("auto",): _if_any("lets commands run in the sandbox without asking you"),
+    ("write",): _if_any("lets programs write these folders"),
+    ("show",): _if_any("shows programs these files"),
+    ("hosts",): _if_any("lets programs reach these hosts"),
+    **{(name,): _harmless for name in ("memory", "processes", "open_files", "file_size")},
+}
 _OF_MODELS: dict[str, Judge] = {
     "provider": _always("sends what you say to this provider"),
     "model": _always(_ANSWERS),
@@ -222,6 +235,8 @@ PLACES: dict[tuple[str, ...], Judge] = {
     ("default_agent",): _always("chooses the agent, and with it tools and rules"),
     ("tools",): _if_any(_TOOLS),
     **{("permissions", name): judge for name, judge in _RULES.items()},
+    **{("sandbox", *place): judge for place, judge in _OF_SANDBOX.items()},
+    **{("agents", "*", "sandbox", *place): judge for place, judge in _OF_SANDBOX.items()},
     **{("agents", "*", *place): judge for place, judge in _OF_AGENTS.items()},
     **{("models", "*", name): judge for name, judge in _OF_MODELS.items()},
 }

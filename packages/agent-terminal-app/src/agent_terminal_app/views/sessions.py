@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_app import SessionNotFound
-from agent_app.notices import SESSION_OPEN, read_notices
-from agent_core import Session
+from agent_app.agents import choose_agent
+from agent_app.notices import SESSION_OPEN, Notice, read_notices
+from agent_app.services import AGENT
+from agent_core import AgentError, Session
 from agent_core.display.text import reveal
 from agent_core.frozen import thaw
+from agent_plugin_kit.sandbox import SandboxSettings, describe, find_way
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.output import moment, one_line, revealed, revealed_line
 
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agent_app import AgentApplication, SessionInfo
-    from agent_app.notices import Notice
     from agent_app.transfer import ImportedSession, SystemMessagesRefused
     from agent_core import Message
 
@@ -188,7 +190,22 @@ def opening_notices(application: AgentApplication, session_id: str | None) -> li
     """
     session = Session("") if session_id is None else application.load_session(session_id)
     _, results = application.run_session_lifecycle(SESSION_OPEN, session)
-    return read_notices(results)
+    return [*_sandbox_notices(application, session), *read_notices(results)]
+
+
+def _sandbox_notices(application: AgentApplication, session: Session) -> list[Notice]:
+    """Say plainly that commands run without a sandbox, if the agent can run any."""
+    try:
+        agent_id = choose_agent(application.config, session.metadata.get(AGENT))
+        agent = None if agent_id is None else application.runtime.resolve(agent_id)
+    except AgentError:  # whoever runs it learns why it cannot
+        return []
+    if agent is None or "shell" not in agent.tools:
+        return []
+    settings = SandboxSettings.read({**agent.spec.section("shell_tool"), **agent.spec.section("config")})
+    if settings.mode != "off" and not isinstance(find_way(), str):
+        return []
+    return [Notice(plugin="shell_tool", text=describe(settings))]
 
 
 def in_chat(notice: Notice) -> str:

@@ -139,7 +139,7 @@ def toolbar(chat: Chat, width: int) -> str:
     conversation = chat.conversation
     parts, kept = [_state(chat)], 1
     if conversation is not None:
-        mode = ["edits allowed"] if conversation.edits.allowed else []
+        mode = [conversation.edits.label] if conversation.edits.label else []
         parts, kept = [*mode, *parts, *conversation.meters.parts()], 1 + len(mode)
     while len(parts) > kept and cells(" · ".join(parts)) > width - 1:
         parts.pop()

