@@ -75,4 +75,12 @@ def test_readers_that_come_and_go_during_a_run_see_everything_once(serve_it: Ser
             seen.append(next(events))
 
     assert text_of(seen) == "one two three four five"
-    assert _joined(seen) == ["run_start", "step_start", "text", "usage", "step_end", "final"]
+    assert _joined(seen) == [
+        "session_created",
+        "run_start",
+        "step_start",
+        "text",
+        "usage",
+        "step_end",
+        "final",
+    ]

@@ -11,11 +11,16 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from agent_app.catalogue import Catalogue
 from agent_core import AgentError
 from agent_server.access import Gate
-from agent_server.feed import Gone
+from agent_server.event_stream import Streams
+from agent_server.feed import Feeds, Gone
+from agent_server.host import NoHost
+from agent_server.limits import Bounded, Compressed, Limits
 from agent_server.problem import REQUEST_ID, Problem, problem_of
-from agent_server.routes import health, page, runs, sessions
+from agent_server.routes import assets, catalogue, decisions, events, health, page, plugins, runs, sessions
+from agent_server.runs import Runs
 from agent_server.services import Services
 
 if TYPE_CHECKING:
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
 
     from agent_app import AgentApplication
     from agent_server.access import LocalAccess
+    from agent_server.host import Host
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """The names under which a server of this machine is reached."""
@@ -38,7 +44,12 @@ class Server:
     Args:
         app: What is served; the caller closes it.
         access: Knows who may.
+        host: Knows settings and keys, if somebody does.
         hosts: The names under which the server is reached, without ports.
+        limits: How large and slow requests may be.
+        heartbeat: After how many seconds of silence a reader of events hears that the server is there.
+        patience: How many seconds such a reader may take nothing before it is cut off.
+        grace: How many seconds runs have to finish when the server stops, before they are cancelled.
 
     Attributes:
         services: What the routes work with.
@@ -50,20 +61,38 @@ class Server:
         app: AgentApplication,
         access: LocalAccess,
         *,
+        host: Host | None = None,
         hosts: Sequence[str] = LOOPBACK,
+        limits: Limits | None = None,
         heartbeat: float = 10.0,
+        patience: float = 30.0,
+        grace: float = 20.0,
     ) -> None:
-        self.services = Services.of(app, access, heartbeat=heartbeat)
+        feeds, program = Feeds(app), host or NoHost()
+        self.services = Services(
+            app=app,
+            access=access,
+            host=program,
+            catalogue=Catalogue(app, program.key_of),
+            feeds=feeds,
+            streams=Streams(heartbeat=heartbeat, patience=patience),
+            runs=Runs(app, feeds),
+        )
         self.api = describe_api()
         self.api.state.services = self.services
-        self._entrance: ASGIApp = Numbered(Gate(self.api, access, hosts))
+        self._grace = grace
+        inner = Bounded(Compressed(self.api), limits or Limits())
+        self._entrance: ASGIApp = Numbered(Gate(inner, access, hosts))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._entrance(scope, receive, send)
 
     async def stop(self) -> None:
-        """Tell readers to connect again, and let runs finish."""
+        """Let runs finish, or cancel them in the end; tell readers to connect again."""
+        self.services.streams.is_closing = True
+        await self.services.runs.stop(self._grace)
         await self.services.streams.close()
+        await self.services.feeds.close()
 
 
 def describe_api() -> FastAPI:
@@ -76,8 +105,8 @@ def describe_api() -> FastAPI:
         redoc_url=None,
         openapi_url="/openapi.json",
     )
-    for router in (health.router, page.router, sessions.router, runs.router):
-        api.include_router(router)
+    for module in (health, sessions, runs, events, decisions, plugins, assets, catalogue, page):
+        api.include_router(module.router)
     for kind in (Problem, AgentError, Gone, Exception):
         api.add_exception_handler(kind, _on_error)
     api.add_exception_handler(RequestValidationError, _on_invalid)

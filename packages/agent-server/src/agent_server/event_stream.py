@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Message, Receive, Scope, Send
 
-    from agent_server.feed import Feed, Feeds, Frame
+    from agent_server.feed import Feeds, Frame, Timeline
 
 RETRY_MILLISECONDS = 1000
 """After which time a browser connects again."""
@@ -45,14 +45,15 @@ class Reader:
     """Reads a session's events from a cursor on, first from the log and then as they come.
 
     Args:
-        until: Says whether the frame of a number, and all after it, are no longer wanted.
+        one_run: Whether it ends with the run that comes next.
     """
 
-    def __init__(self, feed: Feed, cursor: Cursor, until: Callable[[int], bool] | None = None) -> None:
+    def __init__(self, feed: Timeline, cursor: Cursor, *, one_run: bool = False) -> None:
         self._feed = feed
         self._cursor = cursor
         self._number: int | None = None
-        self._until = until
+        self._one_run = one_run
+        self._is_over = False
 
     async def start(self) -> None:
         """Check the cursor.
@@ -60,30 +61,42 @@ class Reader:
         Raises:
             Gone: If the log has no such event.
         """
-        if self._cursor.seq > self._feed.seq:
+        if self._cursor.seq > self._feed.cursor.seq:
             await self._feed.fill()
-        if self._cursor.seq > self._feed.seq:
-            raise Gone(self._cursor, self._feed.seq)
+        if self._cursor.seq > self._feed.cursor.seq:
+            raise Gone(self._cursor, self._feed.cursor.seq)
 
     async def read(self) -> list[Frame] | None:
         """Return what is there and was not read yet; an empty list if one has to wait, None at the end."""
+        if self._is_over:
+            return None
+        frames = await self._next()
+        if self._one_run:
+            for count, frame in enumerate(frames, 1):
+                if frame.ends:
+                    self._is_over = True
+                    return frames[:count]
+        return frames
+
+    async def _next(self) -> list[Frame]:
         while True:
             if self._number is None:
-                self._number = self._feed.place_of(self._cursor)
-            if self._number is None:
-                frames, self._cursor = await self._feed.logged_after(self._cursor)
-                if frames:
-                    return frames
-                continue
-            if self._until is not None and self._until(self._number):
-                return None
-            found = self._feed.frames_from(self._number)
-            if found is not None:
-                if found:
-                    self._number += len(found)
-                    self._cursor = found[-1].cursor
-                return found
-            self._number = None  # this reader was too slow for the feed; the log has it all
+                found = self._feed.after(self._cursor)
+                if found is None:
+                    frames, self._cursor = await self._feed.logged_after(self._cursor)
+                else:
+                    frames, self._number = found
+            else:
+                there = self._feed.frames_from(self._number)
+                if there is None:  # this reader was too slow for the feed; the log has it all
+                    self._number = None
+                    continue
+                frames = there
+                self._number += len(frames)
+            if frames:
+                self._cursor = frames[-1].cursor
+            if frames or self._number == self._feed.end:
+                return frames
 
 
 class Streams:
@@ -140,7 +153,7 @@ class Streams:
 class _Sending:
     """One open stream."""
 
-    def __init__(self, feed: Feed, reader: Reader, streams: Streams, send: Send) -> None:
+    def __init__(self, feed: Timeline, reader: Reader, streams: Streams, send: Send) -> None:
         self.last_sent = time.monotonic()
         self.heartbeat_due = False
         self._feed = feed
@@ -193,8 +206,9 @@ class EventStreamResponse(Response):
     Whatever it needs it takes when it begins to answer, so nothing is left behind if that never happens.
 
     Args:
-        after: What the reader has seen already.
-        until: As of `Reader`.
+        session_id: The session; None for all.
+        after: What the reader has seen already; None for everything up to now.
+        one_run: As of `Reader`.
         left: Called when the reader goes before the end.
         headers: More headers of the response.
     """
@@ -203,10 +217,10 @@ class EventStreamResponse(Response):
         self,
         feeds: Feeds,
         streams: Streams,
-        session_id: str,
-        after: Cursor,
+        session_id: str | None,
+        after: Cursor | None,
         *,
-        until: Callable[[int], bool] | None = None,
+        one_run: bool = False,
         left: Callable[[], None] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
@@ -219,19 +233,19 @@ class EventStreamResponse(Response):
         self._streams = streams
         self._session_id = session_id
         self._after = after
-        self._until = until
+        self._one_run = one_run
         self._left = left
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             async with self._feeds.reading(self._session_id) as feed:
-                reader = Reader(feed, self._after, self._until)
+                reader = Reader(feed, self._after or feed.cursor, one_run=self._one_run)
                 await reader.start()
                 await self._answer(feed, reader, receive, send)
         except (AgentError, Gone) as error:
             await problem_of(error).response(scope)(scope, receive, send)
 
-    async def _answer(self, feed: Feed, reader: Reader, receive: Receive, send: Send) -> None:
+    async def _answer(self, feed: Timeline, reader: Reader, receive: Receive, send: Send) -> None:
         gone = asyncio.ensure_future(_until_gone(receive))
         gone.add_done_callback(lambda _gone: feed.wake())
         sending = _Sending(feed, reader, self._streams, send)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import signal
 import socket
 import threading
@@ -60,6 +61,8 @@ class _Uvicorn(uvicorn.Server):
                 timeout_graceful_shutdown=30,
             )
         )
+        # It would write addresses with their queries, and `access_log` alone does not stop it.
+        logging.getLogger("uvicorn.access").disabled = True
         self._server = server
         self._ready = ready
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
-from agent_server.access import LocalAccess
+from agent_app.catalogue import Catalogue
+from agent_server.access import PRINCIPAL, LocalAccess, Principal
 from agent_server.event_stream import Streams
 from agent_server.feed import Feeds
+from agent_server.host import Host
+from agent_server.idempotency import Repeats
 from agent_server.runs import Runs
 
 if TYPE_CHECKING:
@@ -22,18 +25,12 @@ class Services:
 
     app: AgentApplication
     access: LocalAccess
+    host: Host
+    catalogue: Catalogue
     feeds: Feeds
     streams: Streams
     runs: Runs
-
-    @classmethod
-    def of(
-        cls, app: AgentApplication, access: LocalAccess, *, heartbeat: float = 10.0, patience: float = 30.0
-    ) -> Services:
-        """Make what an application needs to be served."""
-        feeds = Feeds(app)
-        streams = Streams(heartbeat=heartbeat, patience=patience)
-        return cls(app=app, access=access, feeds=feeds, streams=streams, runs=Runs(app, feeds))
+    repeats: Repeats = field(default_factory=Repeats)
 
 
 def _services(request: Request) -> Services:
@@ -41,5 +38,13 @@ def _services(request: Request) -> Services:
     return services
 
 
+def _who(request: Request) -> Principal:
+    principal: Principal = request.scope[PRINCIPAL]
+    return principal
+
+
 Served = Annotated[Services, Depends(_services)]
 """The services of the server that answers a request."""
+
+Who = Annotated[Principal, Depends(_who)]
+"""Who makes a request."""

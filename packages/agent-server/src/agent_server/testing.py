@@ -16,7 +16,7 @@ from agent_core.testing import ScriptedProvider
 from agent_server import LocalAccess, background, create_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from agent_server.application import Server
@@ -33,6 +33,7 @@ class Served:
     access: LocalAccess
     url: str
     client: httpx2.Client
+    stop: Callable[[], None]
 
     def new_session(self, **fields: Any) -> str:
         """Make a session and return its id."""
@@ -154,9 +155,10 @@ class Serving:
         )
         access = LocalAccess(TOKEN)
         server = create_server(app, access, **settings)
-        url = enter(background(server))
+        running = enter(ExitStack())
+        url = running.enter_context(background(server))
         client = enter(httpx2.Client(base_url=url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=60))
-        return Served(app, server, access, url, client)
+        return Served(app, server, access, url, client, running.close)
 
 
 _CONFIG = {
@@ -164,3 +166,13 @@ _CONFIG = {
     "default_agent": "main",
     "models": {"m": {"provider": "scripted", "model": "m-1"}},
 }
+
+
+def until(events: Iterator[Event], kind: str) -> list[Event]:
+    """Return events up to the first of a type."""
+    seen = []
+    for event in events:
+        seen.append(event)
+        if event.type == kind:
+            return seen
+    raise AssertionError(f"the events ended without {kind}: {[event.type for event in seen]}")

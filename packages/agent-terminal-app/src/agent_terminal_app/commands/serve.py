@@ -19,6 +19,7 @@ from agent_terminal_app import __version__
 from agent_terminal_app.application import open_settings
 from agent_terminal_app.commands.workers import DATABASE_VARIABLE
 from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.host import UserHost
 from agent_terminal_app.output import print_lines, say
 from agent_terminal_app.settings.files import replace_file
 
@@ -96,7 +97,7 @@ def command(
     shown = f"[{host}]" if ":" in host else host
     url = f"http://{shown}:{listening.getsockname()[1]}"
     with opened.application(database=store, titles=True) as app, discoverable(opened.paths, url, token):
-        server = create_server(app, access, hosts=[*server_names(host), *names])
+        server = create_server(app, access, host=UserHost(opened.paths), hosts=[*server_names(host), *names])
         link = f"{url}/login?code={access.new_link()}"
 
         def ready() -> None:
