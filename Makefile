@@ -26,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat test test-all test-faults cov lint format types arrows bench bench-peers bench-scale postgres screens walk wheels version lock clean
+.PHONY: help setup chat serve test test-all test-faults cov lint format types arrows bench bench-peers bench-scale postgres screens walk wheels version lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,9 @@ setup: $(READY) ## create .venv with everything at its locked version
 
 chat: $(READY) ## talk to an agent; without settings to a small model that needs no key
 	@.venv/bin/agent chat $(ARGS)
+
+serve: $(READY) ## serve sessions and agents over HTTP on this machine; without settings a small model answers
+	@.venv/bin/agent serve $(ARGS)
 
 test: $(READY) ## run the tests (sets up first when needed)
 	@$(RUN) pytest $(PARALLEL) -m "not slow" $(ARGS)

@@ -19,6 +19,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agent_app.agents import choose_agent
 from agent_app.defaults import (
     DEFAULT_MODEL,
     SHORT_NAMES,
@@ -163,16 +164,34 @@ class Catalogue:
 
     # Keys
 
-    def lend_key(self, provider: str) -> None:
-        """Give a provider that was not in use when the application opened the key that is stored for it."""
+    def lend_key(self, provider: str, *, again: bool = False) -> None:
+        """Give a provider that was not in use when the application opened the key that is stored for it.
+
+        Args:
+            again: Whether it replaces the key that the provider has: another one was stored.
+        """
         providers = self._app.runtime.registries.providers
         entry = providers.get(provider)
-        if entry is None or "api_key" in entry.config:
+        if entry is None or ("api_key" in entry.config and not again):
             return
         key = self._key_of(provider)
         if key is not None:
             config = {**entry.config, "api_key": key.value, "api_key_origin": key.origin}
             providers.replace(provider, replace(entry, config=freeze(config)))
+
+    def try_key(self, provider: str, key: str, agent_id: str) -> None:
+        """Ask a provider for its models with a key that is not stored yet.
+
+        Args:
+            agent_id: An agent whose plugins may have a say in how the provider is asked.
+
+        Raises:
+            AgentError: If it does not take the key, or cannot be asked.
+        """
+        entry = self._app.runtime.registries.providers.get(provider)
+        settings = {} if entry is None else entry.config
+        core = self._app.runtime.resolve(agent_id).core
+        offered_models(core, {**settings, "provider": provider, "api_key": key})
 
     def lend_key_of_session(self, session_id: str) -> None:
         """Do the same for the provider of the model that a session asks for."""
@@ -225,6 +244,26 @@ class Catalogue:
         return replace(spec, plugin_ids=tuple(ids), sections=sections)
 
     # Plugins
+
+    def explain_plugins(self, agent_id: str | None = None) -> list[dict[str, Any]]:
+        """Return why each plugin is on or off for an agent, and which could not be loaded.
+
+        Args:
+            agent_id: The agent; the default one without it.
+
+        Raises:
+            AgentError: If there is no such agent, or it cannot be resolved.
+        """
+        chosen = choose_agent(self._app.config, agent_id)
+        decisions = [] if chosen is None else self._app.runtime.resolve(chosen).decisions
+        rows = [one.to_dict() for one in decisions]
+        broken = [
+            {"plugin": one.plugin, "enabled": False, "reason": "problem", "detail": one.reason}
+            for one in self._app.problems
+        ]
+        known = {row["plugin"] for row in (*rows, *broken)}
+        skipped = [] if chosen is None else self.skipped_plugins(chosen, known)
+        return [*rows, *skipped, *broken]
 
     def skipped_plugins(
         self, agent_id: str, decided: Collection[str], *, model: str | None = None

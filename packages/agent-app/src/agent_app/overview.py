@@ -9,6 +9,7 @@ from agent_app import journal
 from agent_app.services import core_of
 from agent_core import ArgumentError
 from agent_core.steps import Flow, run_blocking
+from agent_runtime.results import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,6 +72,24 @@ def models(services: Services) -> list[dict[str, Any]]:
         }
         for model_id, spec in registries.models.items()
     ]
+
+
+def usage(services: Services, session_id: str) -> Flow[dict[str, Any]]:
+    """Return what models used in a session."""
+    return (yield from run_blocking(partial(_usage, services, session_id)))
+
+
+def _usage(services: Services, session_id: str) -> dict[str, Any]:
+    services.store.info(session_id)
+    used: dict[str, Usage] = {}
+    for event in services.hub.read(session_id):
+        if event["type"] == "usage":
+            model = str(event["model"])
+            used[model] = used.pop(model, Usage()) + Usage.from_dict(event["usage"])
+    return {
+        "models": [{"model": model, **one.to_dict()} for model, one in used.items()],
+        "total": sum(used.values(), Usage()).to_dict(),
+    }
 
 
 # Files of a session

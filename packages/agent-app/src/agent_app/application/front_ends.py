@@ -31,6 +31,18 @@ class FrontEnds(ApplicationBase):
         """Do what `session_state` does, on the running event loop."""
         return await call_async(overview.state(self._services, session_id))
 
+    def session_usage(self, session_id: str) -> dict[str, Any]:
+        """Return the tokens and the cost of a session, by model and in total; the last model asked is last.
+
+        Raises:
+            SessionNotFound: If there is none of that id.
+        """
+        return call(overview.usage(self._services, session_id))
+
+    async def session_usage_async(self, session_id: str) -> dict[str, Any]:
+        """Do what `session_usage` does, on the running event loop."""
+        return await call_async(overview.usage(self._services, session_id))
+
     def list_agents(self) -> list[dict[str, Any]]:
         """Return the declared agents, without their settings."""
         return overview.agents(self._services)

@@ -16,6 +16,7 @@ COMMANDS = {
     "chat": "talk to an agent",
     "setup": "connect a model",
     "run": "ask an agent once, for scripts",
+    "serve": "serve sessions and agents over HTTP",
     "sessions": "list, show, search, export, import and delete conversations",
     "agents": "list and check agents",
     "models": "list models, and get the embedded one",

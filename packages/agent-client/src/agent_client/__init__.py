@@ -1,0 +1,1 @@
+"""A typed client of an agent server, whose streams survive a lost connection."""

@@ -1,0 +1,204 @@
+"""Who may: a token for programs, a cookie for browsers, and not a word to pages of other sites.
+
+A server on a laptop can be reached by every page that its user opens: by a request to 127.0.0.1, or through a
+name that suddenly means 127.0.0.1. So each request needs a token, wherever it comes from, and before that:
+
+- its Host must be a name of this server (421), which stops names that were rebound;
+- its Origin, if it has one, must be this server (403), and `Sec-Fetch-Site` must not name another site;
+- a cookie counts for requests of our own pages alone: it is SameSite=Strict, and whatever changes something
+  needs a header besides that no form can send.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers
+
+from agent_server.problem import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+COOKIE = "keelwork"
+CSRF_HEADER = "x-keelwork"
+"""A header that no form can send, and no script of another site without asking first."""
+LINK_SECONDS = 600.0
+"""How long a link that logs a browser in can be used."""
+COOKIE_SECONDS = 30 * 86400
+SHORTEST_TOKEN = 16
+OPEN_PATHS = frozenset({"/livez", "/readyz", "/login"})
+"""What is answered without a token: whether the server is there, and the link that logs a browser in."""
+PRINCIPAL = "keelwork.principal"
+"""Where the scope of a request has who makes it."""
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who makes a request."""
+
+    id: str = "local"
+
+
+def new_token() -> str:
+    """Return a token that nobody guesses."""
+    return secrets.token_urlsafe(32)
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+class LocalAccess:
+    """The access of one person: a token, links that work once, and the browsers that have used one.
+
+    A cookie says when it ends, and is signed with a key made from the token: it survives a restart of the
+    server, and a new token makes all of them worthless.
+    """
+
+    def __init__(self, token: str, *, clock: Callable[[], float] = time.time) -> None:
+        if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+            raise ValueError(f"a token has at least {SHORTEST_TOKEN} printable ASCII characters")
+        self._token = _digest(token)
+        self._key = _digest(f"cookie {token}")
+        self._clock = clock
+        self._links: dict[bytes, float] = {}
+
+    def accepts(self, token: str) -> bool:
+        """Say whether that is the token; takes as long for one wrong token as for another."""
+        return hmac.compare_digest(self._token, _digest(token))
+
+    def new_link(self) -> str:
+        """Return the secret of a link that logs a browser in, once and soon."""
+        now = self._clock()
+        self._links = {link: ends for link, ends in self._links.items() if ends > now}
+        secret = new_token()
+        self._links[_digest(secret)] = now + LINK_SECONDS
+        return secret
+
+    def use_link(self, secret: str) -> str | None:
+        """Return the cookie for whoever has a link; None if it was used already, or is too old."""
+        ends = self._links.pop(_digest(secret), 0.0)
+        if ends <= self._clock():
+            return None
+        content = f"{int(self._clock()) + COOKIE_SECONDS}.{secrets.token_urlsafe(16)}"
+        return f"{content}.{self._sign(content)}"
+
+    def accepts_cookie(self, cookie: str) -> bool:
+        """Say whether a browser has a cookie of ours that is still good."""
+        content, _, signature = cookie.rpartition(".")
+        if not hmac.compare_digest(signature.encode(), self._sign(content).encode()):
+            return False
+        ends = content.partition(".")[0]
+        return ends.isdecimal() and int(ends) > self._clock()
+
+    def _sign(self, content: str) -> str:
+        return hmac.new(self._key, content.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
+
+
+class Gate:
+    """Lets those requests through that may be made; the others get an answer that says why not.
+
+    Args:
+        access: Knows who may.
+        hosts: The names under which the server is reached, without ports.
+    """
+
+    def __init__(self, app: ASGIApp, access: LocalAccess, hosts: Collection[str]) -> None:
+        self._app = app
+        self._access = access
+        self._hosts = frozenset(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":  # there are none; a page of another site need not learn more
+                await send({"type": "websocket.close", "code": 1008})
+                return
+            await self._app(scope, receive, send)
+            return
+        try:
+            scope[PRINCIPAL] = self._check(scope)
+        except Problem as problem:
+            await problem.response(scope)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> Principal | None:
+        headers = Headers(scope=scope)
+        self._check_host(headers)
+        self._check_site(scope, headers)
+        if scope["path"] in OPEN_PATHS:
+            return None
+        bearer = _bearer(headers)
+        if bearer is not None:
+            if self._access.accepts(bearer):
+                return Principal()
+            raise _unauthorized("The token is not the one of this server.", "invalid_token")
+        cookie = _cookie(headers)
+        if cookie is None or not self._access.accepts_cookie(cookie):
+            raise _unauthorized(
+                "Send `Authorization: Bearer TOKEN`, or open the link that `agent serve` prints."
+            )
+        if scope["method"] not in _SAFE and CSRF_HEADER not in headers:
+            raise Problem(
+                403, "csrf", "The request may come from another page", f"Send the header {CSRF_HEADER}: 1."
+            )
+        return Principal()
+
+    def _check_host(self, headers: Headers) -> None:
+        given = headers.getlist("host")
+        if len(given) != 1 or _host_name(given[0]) not in self._hosts:
+            raise Problem(
+                421,
+                "unknown-host",
+                "This server is not known under that name",
+                "Use the address that `agent serve` prints, or start it with --allow-host NAME.",
+            )
+
+    def _check_site(self, scope: Scope, headers: Headers) -> None:
+        origins = headers.getlist("origin")
+        own = {f"{scheme}://{headers['host'].lower()}" for scheme in ("http", "https")}
+        if any(origin.lower() not in own for origin in origins):
+            raise Problem(403, "foreign-origin", "Pages of other sites may not use this server")
+        site = headers.get("sec-fetch-site", "none")
+        is_link = scope["path"] in ("/", "/login") and scope["method"] in _SAFE
+        if site not in ("none", "same-origin") and not is_link:
+            raise Problem(403, "foreign-site", "Pages of other sites may not use this server")
+
+
+def _host_name(host: str) -> str:
+    """Return a Host without its port; an address of version 6 stays in brackets."""
+    name, colon, port = host.lower().rpartition(":")
+    return name if colon and port.isdecimal() and not host.endswith("]") else host.lower()
+
+
+def _bearer(headers: Headers) -> str | None:
+    given = headers.get("authorization")
+    if given is None:
+        return None
+    scheme, _, token = given.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _cookie(headers: Headers) -> str | None:
+    found: list[str] = []
+    for header in headers.getlist("cookie"):
+        try:
+            found += [morsel.value for name, morsel in SimpleCookie(header).items() if name == COOKIE]
+        except CookieError:
+            continue
+    return found[0] if len(found) == 1 else None
+
+
+def _unauthorized(detail: str, error: str = "") -> Problem:
+    challenge = f'Bearer realm="keelwork", error="{error}"' if error else 'Bearer realm="keelwork"'
+    return Problem(401, "unauthorized", "A token is needed", detail, headers={"www-authenticate": challenge})

@@ -1,0 +1,161 @@
+"""The HTTP application: routes on an `AgentApplication`, behind a gate."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from agent_app.catalogue import Catalogue
+from agent_core import AgentError
+from agent_server.access import Gate
+from agent_server.event_stream import Streams
+from agent_server.feed import Feeds, Gone
+from agent_server.host import NoHost
+from agent_server.limits import Bounded, Compressed, Limits
+from agent_server.problem import REQUEST_ID, Problem, problem_of
+from agent_server.routes import assets, catalogue, decisions, events, health, page, plugins, runs, sessions
+from agent_server.runs import Runs
+from agent_server.services import Services
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from agent_app import AgentApplication
+    from agent_server.access import LocalAccess
+    from agent_server.host import Host
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+"""The names under which a server of this machine is reached."""
+
+
+class Server:
+    """An ASGI application that serves an `AgentApplication`.
+
+    Args:
+        app: What is served; the caller closes it.
+        access: Knows who may.
+        host: Knows settings and keys, if somebody does.
+        hosts: The names under which the server is reached, without ports.
+        limits: How large and slow requests may be.
+        heartbeat: After how many seconds of silence a reader of events hears that the server is there.
+        patience: How many seconds such a reader may take nothing before it is cut off.
+        grace: How many seconds runs have to finish when the server stops, before they are cancelled.
+
+    Attributes:
+        services: What the routes work with.
+        api: The FastAPI application behind the gate.
+    """
+
+    def __init__(
+        self,
+        app: AgentApplication,
+        access: LocalAccess,
+        *,
+        host: Host | None = None,
+        hosts: Sequence[str] = LOOPBACK,
+        limits: Limits | None = None,
+        heartbeat: float = 10.0,
+        patience: float = 30.0,
+        grace: float = 20.0,
+    ) -> None:
+        feeds, program = Feeds(app), host or NoHost()
+        self.services = Services(
+            app=app,
+            access=access,
+            host=program,
+            catalogue=Catalogue(app, program.key_of),
+            feeds=feeds,
+            streams=Streams(heartbeat=heartbeat, patience=patience),
+            runs=Runs(app, feeds),
+        )
+        self.api = describe_api()
+        self.api.state.services = self.services
+        self._grace = grace
+        inner = Bounded(Compressed(self.api), limits or Limits())
+        self._entrance: ASGIApp = Numbered(Gate(inner, access, hosts))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._entrance(scope, receive, send)
+
+    async def stop(self) -> None:
+        """Let runs finish, or cancel them in the end; tell readers to connect again."""
+        self.services.streams.is_closing = True
+        await self.services.runs.stop(self._grace)
+        await self.services.streams.close()
+        await self.services.feeds.close()
+
+
+def describe_api() -> FastAPI:
+    """Return the routes, which can be described without an application."""
+    api = FastAPI(
+        title="Keelwork",
+        version=version("keelwork-server"),
+        description="Sessions and agents over HTTP.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+    )
+    for module in (health, sessions, runs, events, decisions, plugins, assets, catalogue, page):
+        api.include_router(module.router)
+    for kind in (Problem, AgentError, Gone, Exception):
+        api.add_exception_handler(kind, _on_error)
+    api.add_exception_handler(RequestValidationError, _on_invalid)
+    api.add_exception_handler(HTTPException, _on_http)
+    return api
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    return problem_of(error).response(request.scope)
+
+
+async def _on_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    errors = [
+        {"field": ".".join(str(step) for step in one["loc"]), "message": one["msg"]} for one in error.errors()
+    ]
+    return Problem(
+        422, "invalid-request", "The request does not fit", "See errors for the fields.", errors=errors
+    ).response(request.scope)
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    problem = Problem(error.status_code, "http", str(error.detail), headers=error.headers)
+    return problem.response(request.scope)
+
+
+class Numbered:
+    """Gives each request an id, which answers and the log have."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = scope[REQUEST_ID] = uuid4().hex
+        own = [(b"x-request-id", request_id.encode()), (b"x-content-type-options", b"nosniff")]
+
+        async def send_numbered(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *own]
+            await send(message)
+
+        with suppress(Exception):  # it is answered and logged, and the server goes on
+            await self._app(scope, receive, send_numbered)
+
+
+def create_server(app: AgentApplication, access: LocalAccess, **settings: Any) -> Server:
+    """Return the ASGI application that serves an `AgentApplication`; see `Server`."""
+    return Server(app, access, **settings)

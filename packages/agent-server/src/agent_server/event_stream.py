@@ -1,0 +1,271 @@
+"""Events as a response: `text/event-stream` with ids, heartbeats, and an end for readers that are too slow.
+
+It is an ASGI application of its own, since frameworks put a task, a queue or a validation behind each event.
+Everything that is there goes out in one write, so a burst of pieces costs as much as one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from starlette.responses import Response
+
+from agent_app.errors import SessionNotFound
+from agent_core import AgentError
+from agent_server.feed import Cursor, Gone
+from agent_server.problem import problem_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from starlette.types import Message, Receive, Scope, Send
+
+    from agent_server.feed import Feeds, Frame, Timeline
+
+RETRY_MILLISECONDS = 1000
+"""After which time a browser connects again."""
+HEARTBEAT = b"event: heartbeat\ndata: {}\n\n"
+"""A named event with data: a script in a page sees neither comments nor events without data."""
+DELETED = b"event: deleted\ndata: {}\n\n"
+"""The session is gone, and nothing will come any more."""
+RECONNECT = b"event: reconnect\ndata: {}\n\n"
+"""The last word of a server that stops: go on elsewhere, or here in a moment."""
+_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+    (b"x-content-type-options", b"nosniff"),
+]
+
+
+class Reader:
+    """Reads a session's events from a cursor on, first from the log and then as they come.
+
+    Args:
+        one_run: Whether it ends with the run that comes next.
+    """
+
+    def __init__(self, feed: Timeline, cursor: Cursor, *, one_run: bool = False) -> None:
+        self._feed = feed
+        self._cursor = cursor
+        self._number: int | None = None
+        self._one_run = one_run
+        self._is_over = False
+
+    async def start(self) -> None:
+        """Check the cursor.
+
+        Raises:
+            Gone: If the log has no such event.
+        """
+        if self._cursor.seq > self._feed.cursor.seq:
+            await self._feed.fill()
+        if self._cursor.seq > self._feed.cursor.seq:
+            raise Gone(self._cursor, self._feed.cursor.seq)
+
+    async def read(self) -> list[Frame] | None:
+        """Return what is there and was not read yet; an empty list if one has to wait, None at the end."""
+        if self._is_over:
+            return None
+        frames = await self._next()
+        if self._one_run:
+            for count, frame in enumerate(frames, 1):
+                if frame.ends:
+                    self._is_over = True
+                    return frames[:count]
+        return frames
+
+    async def _next(self) -> list[Frame]:
+        while True:
+            if self._number is None:
+                found = self._feed.after(self._cursor)
+                if found is None:
+                    frames, self._cursor = await self._feed.logged_after(self._cursor)
+                else:
+                    frames, self._number = found
+            else:
+                there = self._feed.frames_from(self._number)
+                if there is None:  # this reader was too slow for the feed; the log has it all
+                    self._number = None
+                    continue
+                frames = there
+                self._number += len(frames)
+            if frames:
+                self._cursor = frames[-1].cursor
+            if frames or self._number == self._feed.end:
+                return frames
+
+
+class Streams:
+    """The event streams that are open, which are looked after together.
+
+    Args:
+        heartbeat: After how many seconds of silence a reader hears that the server is there.
+        patience: How many seconds a reader may take to make room for more before it is cut off.
+    """
+
+    def __init__(self, *, heartbeat: float = 10.0, patience: float = 30.0) -> None:
+        self.is_closing = False
+        self._heartbeat = heartbeat
+        self._patience = patience
+        self._open: set[_Sending] = set()
+        self._ticking: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, stream: _Sending) -> None:
+        """Look after a stream from now on."""
+        self._open.add(stream)
+        if self._ticking is None:
+            self._ticking = asyncio.create_task(self._tick())
+
+    def remove(self, stream: _Sending) -> None:
+        """Forget a stream; once is enough."""
+        self._open.discard(stream)
+
+    async def close(self) -> None:
+        """Tell all readers to connect again, and wait until they are gone."""
+        self.is_closing = True
+        for stream in list(self._open):
+            stream.wake()
+        while self._open:
+            await asyncio.sleep(0.01)
+            for stream in list(self._open):
+                stream.cut_if_stuck(time.monotonic() - 1.0)
+        if self._ticking is not None:
+            self._ticking.cancel()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(self._heartbeat / 4)
+            now = time.monotonic()
+            for stream in list(self._open):
+                stream.cut_if_stuck(now - self._patience)
+                if stream.last_sent <= now - self._heartbeat:
+                    stream.heartbeat_due = True
+                    stream.wake()
+
+
+class _Sending:
+    """One open stream."""
+
+    def __init__(self, feed: Timeline, reader: Reader, streams: Streams, send: Send) -> None:
+        self.last_sent = time.monotonic()
+        self.heartbeat_due = False
+        self._feed = feed
+        self._reader = reader
+        self._streams = streams
+        self._send = send
+        self._stuck_since: float | None = None
+        self._task = asyncio.current_task()
+
+    def wake(self) -> None:
+        self._feed.wake()
+
+    def cut_if_stuck(self, before: float) -> None:
+        """End a stream whose reader has taken nothing since some moment."""
+        if self._stuck_since is not None and self._stuck_since <= before and self._task is not None:
+            self._task.cancel()
+
+    async def body(self, data: bytes, *, more: bool = True) -> None:
+        self._stuck_since = self.last_sent = time.monotonic()
+        self.heartbeat_due = False
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        self._stuck_since = None
+
+    async def send_all(self, gone: asyncio.Future[None]) -> bool:
+        """Send until the reader leaves, the end, or the server stops; say whether it was not the reader."""
+        while not gone.done():
+            if self._streams.is_closing:
+                await self.body(RECONNECT, more=False)
+                return True
+            try:
+                frames = await self._reader.read()
+            except AgentError as error:  # in the middle of an answer there is no other way to say it
+                await self.body(DELETED if isinstance(error, SessionNotFound) else RECONNECT, more=False)
+                return True
+            if frames is None:
+                await self.body(b"", more=False)
+                return True
+            if frames:
+                await self.body(b"".join([frame.encoded() for frame in frames]))
+            elif self.heartbeat_due:
+                await self.body(HEARTBEAT)
+            else:
+                await self._feed.news()
+        return False
+
+
+class EventStreamResponse(Response):
+    """The response that sends a session's events.
+
+    Whatever it needs it takes when it begins to answer, so nothing is left behind if that never happens.
+
+    Args:
+        session_id: The session; None for all.
+        after: What the reader has seen already; None for everything up to now.
+        one_run: As of `Reader`.
+        left: Called when the reader goes before the end.
+        headers: More headers of the response.
+    """
+
+    def __init__(
+        self,
+        feeds: Feeds,
+        streams: Streams,
+        session_id: str | None,
+        after: Cursor | None,
+        *,
+        one_run: bool = False,
+        left: Callable[[], None] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        own = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
+        # Not `super().__init__`: there is no body whose length could be said.
+        self.status_code = 200
+        self.background = None
+        self.raw_headers = [*_HEADERS, *own]
+        self._feeds = feeds
+        self._streams = streams
+        self._session_id = session_id
+        self._after = after
+        self._one_run = one_run
+        self._left = left
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            async with self._feeds.reading(self._session_id) as feed:
+                reader = Reader(feed, self._after or feed.cursor, one_run=self._one_run)
+                await reader.start()
+                await self._answer(feed, reader, receive, send)
+        except (AgentError, Gone) as error:
+            await problem_of(error).response(scope)(scope, receive, send)
+
+    async def _answer(self, feed: Timeline, reader: Reader, receive: Receive, send: Send) -> None:
+        gone = asyncio.ensure_future(_until_gone(receive))
+        gone.add_done_callback(lambda _gone: feed.wake())
+        sending = _Sending(feed, reader, self._streams, send)
+        self._streams.add(sending)
+        finished = False
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await sending.body(b"retry: %d\n\n" % RETRY_MILLISECONDS)
+            finished = await sending.send_all(gone)
+        finally:
+            self._streams.remove(sending)
+            gone.cancel()
+            with suppress(asyncio.CancelledError):
+                await gone
+            if not finished and self._left is not None:
+                self._left()
+
+
+async def _until_gone(receive: Receive) -> None:
+    """Wait until the client has closed the connection."""
+    message: Message = await receive()
+    while message["type"] != "http.disconnect":
+        message = await receive()

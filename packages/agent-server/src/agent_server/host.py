@@ -1,0 +1,75 @@
+"""What only the program knows that starts the server: settings, keys, and the state of the machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from agent_server.problem import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_app.catalogue import Key
+
+
+class Host(Protocol):
+    """The program that starts the server. All methods may block; they are called in threads."""
+
+    def settings(self) -> Sequence[dict[str, Any]]:
+        """Return the settings that hold: `name`, `value` and `origin` of each, secrets left out."""
+
+    def change_setting(self, name: str, value: Any) -> dict[str, Any]:
+        """Change a setting of the user and return it, with `applies`: "now" or "restart"; None removes it."""
+
+    def keys(self) -> Sequence[dict[str, Any]]:
+        """Return which providers have a key: `name` and `origin` of each, never the key."""
+
+    def key_of(self, provider: str) -> Key | None:
+        """Return the key that is stored for a provider."""
+
+    def set_key(self, provider: str, key: str) -> str:
+        """Store a key, and return where it is now."""
+
+    def remove_key(self, provider: str) -> bool:
+        """Forget a key; False if there is none."""
+
+    def doctor(self) -> Sequence[dict[str, Any]]:
+        """Look for what is wrong: `check`, `status`, `detail` and `remedy` of each finding."""
+
+
+class NoHost:
+    """A program that has nothing of this: the application was made in code."""
+
+    def settings(self) -> Sequence[dict[str, Any]]:
+        """Return none."""
+        return []
+
+    def change_setting(self, name: str, value: Any) -> dict[str, Any]:
+        """Refuse it."""
+        raise _not_here("settings")
+
+    def keys(self) -> Sequence[dict[str, Any]]:
+        """Return none."""
+        return []
+
+    def key_of(self, provider: str) -> Key | None:
+        """Return none."""
+        return None
+
+    def set_key(self, provider: str, key: str) -> str:
+        """Refuse it."""
+        raise _not_here("keys")
+
+    def remove_key(self, provider: str) -> bool:
+        """Say that there is none."""
+        return False
+
+    def doctor(self) -> Sequence[dict[str, Any]]:
+        """Find nothing."""
+        return []
+
+
+def _not_here(what: str) -> Problem:
+    return Problem(
+        501, "not-here", f"This server keeps no {what}", "Change them where the application is made."
+    )

@@ -1,0 +1,150 @@
+"""Runs: begun, watched, stopped, and what is said while they go on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from agent_server.answers import items, json_answer, run_result
+from agent_server.event_stream import EventStreamResponse
+from agent_server.idempotency import IdempotencyKey, named_id
+from agent_server.problem import Problem
+from agent_server.runs import Run
+from agent_server.schemas import Items, NewInput, RunRequest, RunResult, RunStarted, Stopped, Waiting
+from agent_server.services import Served, Services, Who
+
+router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["runs"])
+EVENT_STREAM = "text/event-stream"
+STREAM = {
+    "description": "Events, each with the `id` to go on from and JSON as `data`.",
+    "content": {EVENT_STREAM: {"schema": {"type": "string"}}, "application/json": {}},
+}
+Seq = Annotated[int, Path(ge=1, le=2**62)]
+
+
+@router.post(
+    "/runs", status_code=202, response_model=RunStarted, responses={200: {**STREAM, "model": RunResult}}
+)
+async def start_run(
+    request: Request,
+    services: Served,
+    who: Who,
+    session_id: str,
+    asked: RunRequest,
+    wait: Annotated[bool, Query(description="Answer when the run is over.")] = False,  # noqa: FBT002
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Say something in a session and have its agent answer.
+
+    With `Accept: text/event-stream` the answer is the run's events. Otherwise it comes at once, or with
+    `wait` when the run is over. The run goes on if the connection breaks, unless it is `attached` to it.
+    """
+    run_id = named_id(f"run {session_id}", who.id, idempotency_key)
+
+    async def start() -> Run:
+        found = None if run_id is None else await services.runs.find(session_id, run_id)
+        if found is not None and found.final is not None:
+            return found
+        return await services.runs.start(
+            session_id,
+            asked.text if found is None else "",  # what was said is stored: a run that broke off goes on
+            attachments=asked.attachments,
+            overrides=asked.overrides,
+            limits={} if asked.limits is None else asked.limits.model_dump(exclude_unset=True),
+            take_over=asked.take_over,
+            run_id=run_id,
+        )
+
+    run = await services.repeats.once(
+        who.id, f"run {session_id}", idempotency_key, asked.model_dump(mode="json"), start
+    )
+    return await _answer(request, services, run, wait=wait, attached=asked.attached)
+
+
+async def _answer(request: Request, services: Services, run: Run, *, wait: bool, attached: bool) -> Response:
+    session_id = run.session_id
+
+    def left() -> None:
+        if attached:
+            services.app.cancel(session_id)
+
+    if EVENT_STREAM in request.headers.get("accept", ""):
+        return EventStreamResponse(
+            services.feeds, services.streams, session_id, run.after, one_run=True, left=left
+        )
+    if wait:
+        await run.done.wait()
+        final = run.final or {}
+        if final.get("type") != "final":
+            message = str(final.get("error", {}).get("message", ""))
+            raise Problem(502, "run-failed", "The run failed", message)
+        return json_answer(run_result(session_id, final))
+    follow = f"/v1/sessions/{session_id}/events?after={run.after}"
+    started = {"session_id": session_id, "after": str(run.after), "events": follow}
+    return json_answer(started, 202, {"location": follow})
+
+
+@router.post("/cancel", response_model=Stopped)
+async def cancel_run(services: Served, session_id: str) -> Response:
+    """Stop the run of a session; what it produced is kept."""
+    await services.app.session_info_async(session_id)
+    return json_answer({"stopped": services.app.cancel(session_id)})
+
+
+@router.post("/interrupt", response_model=Stopped)
+async def interrupt_run(services: Served, session_id: str) -> Response:
+    """Have a run answer now what was queued for it."""
+    await services.app.session_info_async(session_id)
+    return json_answer({"stopped": services.app.interrupt(session_id)})
+
+
+@router.get("/inputs", response_model=Items)
+async def list_inputs(services: Served, session_id: str) -> Response:
+    """List the messages that wait to be delivered."""
+    await services.app.session_info_async(session_id)
+    return items(await services.app.queued_async(session_id))
+
+
+@router.post("/inputs", status_code=201, response_model=Waiting)
+async def add_input(
+    services: Served, who: Who, session_id: str, new: NewInput, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """Say something while a run goes on; it is safe when this is answered."""
+
+    async def add() -> Response:
+        waiting = await services.app.enqueue_async(
+            session_id, new.text, new.mode, attachments=new.attachments
+        )
+        return json_answer(waiting.to_dict(), 201)
+
+    body = new.model_dump(mode="json")
+    return await services.repeats.once(who.id, f"input {session_id}", idempotency_key, body, add)
+
+
+@router.put("/inputs/{seq}", response_model=Waiting)
+async def edit_input(services: Served, session_id: str, seq: Seq, new: NewInput) -> Response:
+    """Change a message that waits."""
+    edited = await services.app.edit_queued_async(
+        session_id, seq, new.text, new.mode, attachments=new.attachments
+    )
+    if edited is None:
+        raise _delivered(seq)
+    return json_answer(edited.to_dict())
+
+
+@router.delete("/inputs/{seq}", status_code=204)
+async def withdraw_input(services: Served, session_id: str, seq: Seq) -> Response:
+    """Take a message back that waits."""
+    if not await services.app.withdraw_async(session_id, seq):
+        raise _delivered(seq)
+    return Response(status_code=204)
+
+
+def _delivered(seq: int) -> Problem:
+    return Problem(
+        404,
+        "input-not-found",
+        "The message does not wait",
+        f"There is no {seq}, or it was delivered.",
+    )

@@ -1,0 +1,217 @@
+"""Sessions: made, listed, read, changed, branched, moved."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Header, Query, Request, Response
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse
+
+from agent_app.errors import SessionExists
+from agent_app.services import OVERRIDES, own_overrides
+from agent_server.answers import check_match, info_answer, json_answer
+from agent_server.idempotency import IdempotencyKey, named_id
+from agent_server.schemas import (
+    Edit,
+    Fork,
+    MessagePage,
+    NewSession,
+    SessionChange,
+    SessionInfo,
+    SessionPage,
+    SessionState,
+    Usage,
+)
+from agent_server.services import Served, Services, Who
+
+router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
+IfMatch = Annotated[str | None, Header(description="The ETag of the session as you know it.")]
+Limit = Annotated[int, Query(ge=1, le=500)]
+
+
+@router.post("", status_code=201, response_model=SessionInfo)
+async def create_session(
+    services: Served,
+    who: Who,
+    new: Annotated[NewSession | None, Body()] = None,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Make a session."""
+    wanted = new or NewSession()
+    session_id = named_id("session", who.id, idempotency_key)
+
+    async def create() -> Response:
+        try:
+            return await _create(services, wanted, session_id)
+        except SessionExists as error:  # by the same key, before the server was started again
+            return info_answer(await services.app.session_info_async(error.session_id), 201)
+
+    body = wanted.model_dump(mode="json")
+    return await services.repeats.once(who.id, "create_session", idempotency_key, body, create)
+
+
+async def _create(services: Services, new: NewSession, session_id: str | None) -> Response:
+    app, metadata = services.app, dict(new.metadata)
+    if new.model:
+        metadata[OVERRIDES] = {"model": await _declared(services, new.model)}
+    session = await app.create_session_async(new.agent_id, session_id=session_id, metadata=metadata)
+    if new.title:
+        await app.rename_session_async(session.session_id, new.title)
+    return info_answer(await app.session_info_async(session.session_id), 201)
+
+
+async def _declared(services: Services, model: str) -> str:
+    """Return the id of a model, which can be used from now on."""
+    spec = await asyncio.to_thread(services.catalogue.declare, model)
+    return spec.id
+
+
+@router.get("", response_model=SessionPage)
+async def list_sessions(
+    services: Served,
+    query: Annotated[str | None, Query(max_length=1000, description="Words of its title or text.")] = None,
+    cursor: Annotated[str | None, Query(max_length=1000)] = None,
+    limit: Limit = 50,
+) -> Response:
+    """List sessions, the last changed first."""
+    page = await services.app.list_sessions_async(query, cursor, limit)
+    items = [info.to_dict() for info in page.sessions]
+    return json_answer({"items": items, "next_cursor": page.cursor})
+
+
+@router.get("/{session_id}", response_model=SessionInfo)
+async def read_session(services: Served, session_id: str) -> Response:
+    """Return what is known of a session; its messages have a route of their own."""
+    return info_answer(await services.app.session_info_async(session_id))
+
+
+@router.get("/{session_id}/state", response_model=SessionState)
+async def read_state(services: Served, session_id: str) -> Response:
+    """Return whether a session runs, what waits there, and where its events are."""
+    return json_answer(await services.app.session_state_async(session_id))
+
+
+@router.patch("/{session_id}", response_model=SessionInfo)
+async def change_session(
+    services: Served, session_id: str, change: SessionChange, if_match: IfMatch = None
+) -> Response:
+    """Give a session another title, agent or model."""
+    app = services.app
+    check_match(await app.session_info_async(session_id), if_match)
+    if change.agent_id is not None:
+        await app.switch_agent_async(session_id, change.agent_id)
+    if change.model is not None:
+        session = await app.load_session_async(session_id)
+        own: dict[str, Any] = {key: value for key, value in own_overrides(session).items() if key != "model"}
+        if change.model:
+            own["model"] = await _declared(services, change.model)
+        await app.save_session_async(session.with_metadata({OVERRIDES: own}))
+    if change.title is not None:
+        await app.rename_session_async(session_id, change.title)
+    return info_answer(await app.session_info_async(session_id))
+
+
+@router.delete("/{session_id}", status_code=204)
+async def delete_session(services: Served, session_id: str, if_match: IfMatch = None) -> Response:
+    """Delete a session with its files; a run of it is cancelled."""
+    check_match(await services.app.session_info_async(session_id), if_match)
+    await services.app.delete_session_async(session_id)
+    return Response(status_code=204)
+
+
+@router.get("/{session_id}/messages", response_model=MessagePage)
+async def read_messages(
+    services: Served,
+    session_id: str,
+    before: Annotated[int | None, Query(ge=0, description="Only messages before this index.")] = None,
+    limit: Limit = 50,
+) -> Response:
+    """Return the last messages of a session, or those before an index."""
+    info = await services.app.session_info_async(session_id)
+    end = info.messages if before is None else min(before, info.messages)
+    found = await services.app.read_messages_async(session_id, before=end, limit=limit)
+    first = end - len(found)
+    items = [{"index": index, **message.to_dict()} for index, message in enumerate(found, first)]
+    return json_answer({"items": items, "before": first or None})
+
+
+@router.post("/{session_id}/fork", status_code=201, response_model=SessionInfo)
+async def fork_session(services: Served, session_id: str, fork: Fork) -> Response:
+    """Make a branch that ends with a message."""
+    app = services.app
+    branch = await app.fork_session_async(session_id, upto_index=fork.upto_index, agent_id=fork.agent_id)
+    return info_answer(await app.session_info_async(branch.session_id), 201)
+
+
+@router.post("/{session_id}/messages/{index}/edit", status_code=201, response_model=SessionInfo)
+async def edit_message(services: Served, session_id: str, index: int, edit: Edit) -> Response:
+    """Make a branch that ends with another version of a message; a run without a text answers it."""
+    branch = await services.app.edit_message_async(session_id, index, edit.content)
+    return info_answer(await services.app.session_info_async(branch.session_id), 201)
+
+
+@router.post("/{session_id}/messages/{index}/regenerate", status_code=201, response_model=SessionInfo)
+async def regenerate(services: Served, session_id: str, index: int) -> Response:
+    """Make a branch that ends before an answer; a run without a text asks the model again."""
+    branch = await services.app.regenerate_async(session_id, index)
+    return info_answer(await services.app.session_info_async(branch.session_id), 201)
+
+
+@router.get("/{session_id}/branches", response_model=SessionPage)
+async def list_branches(services: Served, session_id: str) -> Response:
+    """List the session that this one was forked from, the first of all, and all their forks; oldest first."""
+    found = await services.app.branches_async(session_id)
+    return json_answer({"items": [info.to_dict() for info in found], "next_cursor": None})
+
+
+@router.get("/{session_id}/usage", response_model=Usage)
+async def read_usage(services: Served, session_id: str) -> Response:
+    """Return what models used in a session, and what that cost as far as prices are known."""
+    return json_answer(await services.app.session_usage_async(session_id))
+
+
+@router.get(
+    "/{session_id}/export",
+    response_class=FileResponse,
+    responses={200: {"content": {"application/zip": {}}, "description": "The file"}},
+)
+async def export_session(
+    services: Served,
+    session_id: str,
+    redact: Annotated[bool, Query(description="Take secrets out.")] = True,  # noqa: FBT002
+    events: Annotated[bool, Query(description="With the log of events.")] = False,  # noqa: FBT002
+) -> Response:
+    """Return a session with its files, to keep or to import elsewhere."""
+    await services.app.session_info_async(session_id)
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name) / "session.zip"
+    try:
+        await services.app.export_session_async(session_id, path, redact=redact, events=events)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return FileResponse(
+        path,
+        media_type="application/zip",
+        filename=f"session-{session_id[:8]}.zip",
+        headers={"cache-control": "no-store"},
+        background=BackgroundTask(folder.cleanup),
+    )
+
+
+@router.post("/import", status_code=201, response_model=SessionInfo)
+async def import_session(
+    request: Request,
+    services: Served,
+    agent_id: Annotated[str | None, Query()] = None,
+    allow_system: Annotated[bool, Query(description="Take system messages over.")] = False,  # noqa: FBT002
+) -> Response:
+    """Store the visible conversation of an exported file, which is the body of the request."""
+    imported = await services.app.import_session_async(
+        await request.body(), agent_id=agent_id, allow_system=allow_system
+    )
+    return info_answer(await services.app.session_info_async(imported.id), 201)

@@ -1,0 +1,326 @@
+"""What requests and answers look like; from here FastAPI makes the OpenAPI description."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+LONGEST_TEXT = 10_000_000
+
+
+class Input(BaseModel):
+    """What a client sends: a field that nobody knows is a mistake."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+# Sessions
+
+
+class NewSession(Input):
+    """A session to make."""
+
+    agent_id: str | None = Field(default=None, description="The agent; the default one without it.")
+    title: str | None = Field(default=None, max_length=500)
+    model: str | None = Field(default=None, description="Another model than the agent's, as in a change.")
+    metadata: dict[str, Any] = Field(default_factory=dict, description="What plugins and tools find in it.")
+
+
+class SessionChange(Input):
+    """What to change of a session; what is not named stays."""
+
+    title: str | None = Field(default=None, max_length=500)
+    agent_id: str | None = Field(default=None, description="The agent that answers from now on.")
+    model: str | None = Field(
+        default=None,
+        description="The model that answers: a declared one or PROVIDER:MODEL; empty for the agent's own.",
+    )
+
+
+class SessionInfo(BaseModel):
+    """What a list shows of a session."""
+
+    id: str
+    title: str
+    agent_id: str | None
+    created: float = Field(description="Seconds since 1970.")
+    updated: float
+    messages: int = Field(description="How many there are.")
+    revision: int = Field(description="Rises with every change of its messages.")
+    parent_id: str | None = Field(description="The session that it was forked from.")
+    match: str | None = Field(default=None, description="In a search: the text that was found.")
+    extra: dict[str, Any] = Field(default_factory=dict, description="What plugins add, by plugin.")
+
+
+class SessionPage(BaseModel):
+    """Some sessions, the last changed first."""
+
+    items: list[SessionInfo]
+    next_cursor: str | None = Field(description="Ask with it for the next ones; null at the end.")
+
+
+class SessionState(BaseModel):
+    """What is going on in a session."""
+
+    info: SessionInfo
+    holder: dict[str, Any] | None = Field(description="The process that may write it now.")
+    running: Literal["here", "elsewhere"] | None
+    queued: list[Waiting]
+    approvals: list[Approval] = Field(description="The decisions that its run waits for.")
+    last_event: int
+
+
+class Message(BaseModel):
+    """A message of a session."""
+
+    index: int
+    role: str
+    content: Any
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    multipartContent: list[dict[str, Any]] | None = None  # noqa: N815 - as messages are written everywhere
+    tool_result: Any = None
+
+
+class MessagePage(BaseModel):
+    """Some messages, in their order."""
+
+    items: list[Message]
+    before: int | None = Field(description="Ask with it for those before; null if these are the first.")
+
+
+class Fork(Input):
+    """Where a session branches off."""
+
+    upto_index: int = Field(description="The last message of the branch; may count from the end, as in -1.")
+    agent_id: str | None = Field(default=None, description="Another agent for the branch.")
+
+
+class Edit(Input):
+    """Another version of a message."""
+
+    content: str = Field(max_length=LONGEST_TEXT)
+
+
+class Usage(BaseModel):
+    """What models used in a session."""
+
+    models: list[dict[str, Any]] = Field(description="Tokens and cost by model; the last asked comes last.")
+    total: dict[str, Any]
+
+
+# Runs
+
+
+class Limits(Input):
+    """What a run may take."""
+
+    timeout: float | None = Field(default=None, gt=0, description="Seconds.")
+    token_budget: int | None = Field(default=None, gt=0)
+    cost_budget: float | None = Field(default=None, gt=0)
+
+
+class RunRequest(Input):
+    """Something to say in a session, and how to answer it."""
+
+    text: str = Field(
+        default="",
+        max_length=LONGEST_TEXT,
+        description="What the user says. Without it, the session goes on with what waits.",
+    )
+    attachments: list[dict[str, Any]] = Field(default_factory=list, description="Content parts.")
+    overrides: dict[str, Any] = Field(default_factory=dict, description="Settings for this run.")
+    limits: Limits | None = None
+    take_over: bool = Field(default=False, description="Take the session from another process.")
+    attached: bool = Field(default=False, description="Whether the run ends with this connection.")
+
+
+class RunStarted(BaseModel):
+    """A run that has begun."""
+
+    session_id: str
+    after: str = Field(description="The place among the session's events before this run.")
+    events: str = Field(description="Where to follow it.")
+
+
+class RunResult(BaseModel):
+    """What a run came to."""
+
+    session_id: str
+    text: str
+    reason: dict[str, Any]
+    usage: dict[str, Any]
+    approvals: list[str] = Field(description="The approvals that it waits for.")
+    messages: list[dict[str, Any]]
+
+
+class Stopped(BaseModel):
+    """Whether there was something to stop."""
+
+    stopped: bool
+
+
+class NewInput(Input):
+    """A message for a run that goes on, or for the next."""
+
+    text: str = Field(default="", max_length=LONGEST_TEXT)
+    mode: Literal["steer", "queue", "interrupt"] = Field(
+        default="steer", description="After the current step, after the run, or now."
+    )
+    attachments: list[dict[str, Any]] = Field(default_factory=list)
+
+
+class Waiting(BaseModel):
+    """A message that waits to be delivered."""
+
+    seq: int
+    session_id: str
+    message: dict[str, Any]
+    mode: Literal["steer", "queue", "interrupt"]
+    created: float
+
+
+# Decisions
+
+
+class Approval(BaseModel):
+    """A decision that a run waits for."""
+
+    id: str
+    session_id: str
+    suspension: dict[str, Any] = Field(description="What is asked, with the call and perhaps a schema.")
+    created: float
+    decision: dict[str, Any] | None
+    used: bool
+
+
+class GrantWith(Input):
+    """What is granted together with a decision."""
+
+    scope: Literal["session", "project", "always"]
+    pattern: str | None = None
+
+
+class Decision(Input):
+    """What was decided."""
+
+    approved: bool | None = None
+    value: Any = Field(default=None, description="The answer, where one was asked for.")
+    reason: str | None = Field(default=None, description="What the model hears if it was refused.")
+    grant: GrantWith | None = Field(default=None, description="Count it for later calls as well.")
+    go_on: bool = Field(default=True, description="Start a run that goes on with it.")
+
+
+class NewGrant(Input):
+    """Calls that may run, or not, from now on."""
+
+    pattern: str = Field(min_length=1, max_length=10_000)
+    scope: Literal["session", "project", "always"]
+    session_id: str | None = None
+    project: str | None = None
+    effect: Literal["allow", "deny"] = "allow"
+
+
+class Grant(BaseModel):
+    """A permission that was given, or refused, for longer than one call."""
+
+    id: str
+    pattern: str
+    effect: Literal["allow", "deny"]
+    scope: Literal["session", "project", "always"]
+    key: str
+    created: float
+    note: str
+
+
+# Plugins
+
+
+class ActionCall(Input):
+    """The inputs of an action."""
+
+    params: dict[str, Any] = Field(default_factory=dict)
+
+
+class ActionResult(BaseModel):
+    """What an action came to; its `display` is what to show."""
+
+    result: dict[str, Any]
+
+
+class CompletionRequest(Input):
+    """The text before the cursor."""
+
+    text: str = Field(max_length=100_000)
+    completion: dict[str, Any] | None = Field(
+        default=None, description="A suggestion that was accepted: its text is returned in place of a list."
+    )
+
+
+class Completions(BaseModel):
+    """Suggestions, or the text of an accepted one."""
+
+    items: list[dict[str, Any]] = Field(default_factory=list)
+    text: str | None = None
+
+
+class Items(BaseModel):
+    """A list of things that plugins describe in their own words."""
+
+    items: list[dict[str, Any]]
+
+
+# Assets
+
+
+class Asset(BaseModel):
+    """A file of a session."""
+
+    id: str
+    name: str
+    media_type: str
+    size: int
+    sha256: str
+    session_id: str
+    created: float
+
+
+class AssetList(BaseModel):
+    """The files of a session."""
+
+    items: list[Asset]
+
+
+# Administration
+
+
+class KeyChange(Input):
+    """A key of a provider; it can be written, never read."""
+
+    key: str = Field(min_length=1, max_length=10_000)
+    test: bool = Field(default=True, description="Ask the provider whether it takes the key.")
+
+
+class SettingChange(Input):
+    """The new value of a setting."""
+
+    value: Any
+
+
+class Version(BaseModel):
+    """What this server is."""
+
+    name: str
+    version: str
+    api: str
+
+
+class ProblemDetails(BaseModel):
+    """What went wrong, as RFC 9457 has it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str | None = None
+    request_id: str
+    errors: list[dict[str, Any]] = Field(default_factory=list)

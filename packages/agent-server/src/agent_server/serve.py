@@ -1,0 +1,122 @@
+"""Running the server: the address is checked, readers and runs are looked after when it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import signal
+import socket
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from agent_server.application import Server
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address; port 0 means any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((host.strip("[]"), port))
+        opened.listen(2048)
+    except OSError:
+        opened.close()
+        raise
+    opened.setblocking(False)  # noqa: FBT003 - its name says what is meant
+    return opened
+
+
+class _Uvicorn(uvicorn.Server):
+    """Uvicorn, whose end begins with ours: readers are sent away before it waits for their connections."""
+
+    def __init__(self, server: Server, ready: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                server,
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                proxy_headers=False,
+                lifespan="off",
+                ws="none",
+                timeout_keep_alive=75,
+                timeout_graceful_shutdown=30,
+            )
+        )
+        # It would write addresses with their queries, and `access_log` alone does not stop it.
+        logging.getLogger("uvicorn.access").disabled = True
+        self._server = server
+        self._ready = ready
+
+    def answer(self, listening: socket.socket) -> None:
+        """Answer requests until it is told to exit."""
+        with asyncio.Runner(loop_factory=self.config.get_loop_factory()) as runner:
+            runner.run(self.serve(sockets=[listening]))
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for listening in self.servers:
+            listening.close()
+        await self._server.stop()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop for signals, which is no failure: uvicorn would raise them again in the end."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+
+def serve(server: Server, listening: socket.socket, *, ready: Callable[[], None] = lambda: None) -> None:
+    """Answer requests until SIGINT or SIGTERM.
+
+    Args:
+        ready: Called when requests are answered.
+    """
+    _Uvicorn(server, ready).answer(listening)
+
+
+@contextmanager
+def background(server: Server, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """Answer requests in a thread while the block lasts, and give the address: for tests and notebooks."""
+    begun = threading.Event()
+    listening = open_socket(host, port)
+    running = _Uvicorn(server, begun.set)
+    thread = threading.Thread(target=running.answer, args=(listening,), name="server", daemon=True)
+    thread.start()
+    begun.wait()
+    try:
+        yield f"http://{host}:{listening.getsockname()[1]}"
+    finally:
+        running.should_exit = True
+        thread.join()

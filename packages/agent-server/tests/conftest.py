@@ -1,0 +1,31 @@
+"""A server on a real socket for each test that wants one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_server.testing import Serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from agent_server.testing import Served
+
+
+@pytest.fixture
+def serve_it(tmp_path: Path) -> Iterator[Serving]:
+    """Serve an application whose model plays a script."""
+    serving = Serving(tmp_path)
+    yield serving
+    serving.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server for all tests of a module that leave it as it is."""
+    serving = Serving(tmp_path_factory.mktemp("shared"))
+    yield serving()
+    serving.close()

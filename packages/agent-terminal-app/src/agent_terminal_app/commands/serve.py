@@ -1,0 +1,170 @@
+"""`agent serve`: the application over HTTP, for browsers and programs.
+
+The token is made once and kept in a file of mode 0600. While a server runs, another such file says where it
+is, so that programs of the same user find both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import webbrowser
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from agent_terminal_app import __version__
+from agent_terminal_app.application import open_settings
+from agent_terminal_app.commands.workers import DATABASE_VARIABLE
+from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.host import UserHost
+from agent_terminal_app.output import print_lines, say
+from agent_terminal_app.settings.files import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from agent_terminal_app.paths import Paths
+
+PORT = 8421
+TOKEN_VARIABLE = "AGENT_SERVER_TOKEN"  # noqa: S105 - the name of a variable
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option(
+    "--port",
+    default=PORT,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="The port; 0 for a free one.",
+)
+@click.option(
+    "--store",
+    envvar=DATABASE_VARIABLE,
+    help=f"The database of sessions, postgresql://…, in place of this user's own (or {DATABASE_VARIABLE}).",
+)
+@click.option("--model", help="Another model: local, or PROVIDER:MODEL.")
+@click.option(
+    "--token",
+    envvar=TOKEN_VARIABLE,
+    help=f"The token of programs, in place of the kept one; better by {TOKEN_VARIABLE}, which no list shows.",
+)
+@click.option(
+    "--allow-host",
+    "names",
+    multiple=True,
+    help="Another name under which the server is reached; may be repeated.",
+)
+@click.option("--open", "open_browser", is_flag=True, help="Open a browser.")
+def command(
+    host: str,
+    port: int,
+    store: str | None,
+    model: str | None,
+    token: str | None,
+    names: tuple[str, ...],
+    *,
+    open_browser: bool,
+) -> None:
+    """Serve sessions and agents over HTTP until Ctrl+C.
+
+    Only this machine can reach it, unless --host names another address; that needs a --token.
+    """
+    try:
+        from agent_server import LocalAccess, create_server, serve
+        from agent_server.serve import is_loopback, open_socket
+    except ImportError as error:
+        raise CommandError(
+            "the server is not installed", code=Exit.NOT_CONFIGURED, hint="pip install 'keelwork[server]'"
+        ) from error
+    if token is None and not is_loopback(host):
+        raise click.UsageError(
+            f"{host} can be reached by others: choose a token for them, with --token or {TOKEN_VARIABLE}."
+        )
+    opened = open_settings(model=model).with_model(model)
+    try:
+        access = LocalAccess(token or kept_token(opened.paths))
+        listening = open_socket(host, port)
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from error
+    except OSError as error:
+        hint = "is another server running? Choose another --port"
+        raise CommandError(f"cannot listen at {host}:{port}: {error.strerror}", hint=hint) from error
+    shown = f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{listening.getsockname()[1]}"
+    with opened.application(database=store, titles=True) as app, discoverable(opened.paths, url, token):
+        server = create_server(app, access, host=UserHost(opened.paths), hosts=[*server_names(host), *names])
+        link = f"{url}/login?code={access.new_link()}"
+
+        def ready() -> None:
+            print_lines([f"Serving {url} (log in once with {link})"])
+            say(f"Programs need the token in {token_file(opened.paths) if token is None else '--token'}.")
+            sys.stdout.flush()
+            if open_browser:
+                webbrowser.open(link)
+
+        serve(server, listening, ready=ready)
+
+
+def server_names(host: str) -> list[str]:
+    """Return the names under which a server at an address is reached."""
+    own = [] if host in ("0.0.0.0", "::") else [f"[{host}]" if ":" in host else host]  # noqa: S104 - compared
+    return [*own, "127.0.0.1", "localhost", "[::1]"]
+
+
+# Where programs find a server
+
+
+class Discovered(NamedTuple):
+    """A server of this user that runs."""
+
+    url: str
+    token: str
+
+
+def token_file(paths: Paths) -> Path:
+    """Return where the token of this user's server is kept."""
+    return paths.data / "server-token"
+
+
+def kept_token(paths: Paths) -> str:
+    """Return the token of this user's server; it is made the first time.
+
+    Raises:
+        CommandError: If others can read the file, or it cannot be written.
+    """
+    from agent_server import new_token
+
+    file = token_file(paths)
+    try:
+        if file.stat().st_mode & 0o077:
+            raise CommandError(
+                f"{file} can be read by others and is not used",
+                code=Exit.NOT_CONFIGURED,
+                hint=f"remove it, and a new token is made: rm {file}",
+            )
+        return file.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        token = new_token()
+        replace_file(file, f"{token}\n", mode=0o600, folder_mode=0o700)
+        return token
+
+
+@contextmanager
+def discoverable(paths: Paths, url: str, token: str | None) -> Iterator[None]:
+    """Say in a file that a server runs, while the block lasts; a given token is not written."""
+    file = paths.state / "server.json"
+    about = {"url": url, "pid": os.getpid(), "version": __version__}
+    if token is None:
+        about["token_file"] = str(token_file(paths))
+    replace_file(file, json.dumps(about) + "\n", mode=0o600, folder_mode=0o700)
+    try:
+        yield
+    finally:
+        with suppress(OSError, ValueError):
+            if json.loads(file.read_text(encoding="utf-8"))["pid"] == os.getpid():
+                file.unlink()
