@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         UnknownActionError,
     )
     from agent_core.events import Event, FinalEvent, PartialEvent
-    from agent_core.functions import FunctionTool, tool
+    from agent_core.functions import File, FunctionTool, ToolReturn, tool
     from agent_core.history import History
     from agent_core.interop import ToolInteropRegistry, ToolInteropTarget
     from agent_core.messages import Message, MessageRole
@@ -77,6 +77,7 @@ __all__ = [
     "DuplicatePluginError",
     "Event",
     "EventStream",
+    "File",
     "FinalEvent",
     "FunctionTool",
     "History",
@@ -108,6 +109,7 @@ __all__ = [
     "ToolIdConflictError",
     "ToolInteropRegistry",
     "ToolInteropTarget",
+    "ToolReturn",
     "ToolSuspended",
     "UnknownActionError",
     "build_context",
@@ -154,7 +156,7 @@ _HOMES = {
         "UnknownActionError",
     ),
     "agent_core.events": ("Event", "FinalEvent", "PartialEvent"),
-    "agent_core.functions": ("FunctionTool", "tool"),
+    "agent_core.functions": ("File", "FunctionTool", "ToolReturn", "tool"),
     "agent_core.history": ("History",),
     "agent_core.interop": ("ToolInteropRegistry", "ToolInteropTarget"),
     "agent_core.messages": ("Message", "MessageRole"),
