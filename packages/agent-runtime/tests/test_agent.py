@@ -139,7 +139,7 @@ def test_an_agent_takes_plugins_and_every_field_of_a_spec() -> None:
         ScriptedProvider([calls] * 5), tools=[add], plugins={"guard": Guard()}, stop_conditions=[MaxRounds(2)]
     )
 
-    result = agent.run("Go.")
+    result = agent.run("Go.", on_limit="return")
 
     assert (result.reason.code, result.rounds) == ("max_rounds", 2)
     assert result.messages[2]["content"] == "Error: the call was not allowed: closed"

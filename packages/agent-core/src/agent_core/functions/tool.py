@@ -250,6 +250,16 @@ class FunctionTool(Generic[P, R]):
             plan = self._plans.setdefault("plan", _plan_of(self.name, self.__wrapped__, self._description))
         return plan
 
+    def bind(
+        self, arguments: Mapping[str, object], lent: Mapping[str, object]
+    ) -> tuple[list[Any], JsonObject]:
+        """Return positional and keyword arguments for the function, from JSON and from what is *lent* to it.
+
+        Raises:
+            ToolError: If an argument is missing, unknown, or not what its annotation asks for.
+        """
+        return self._plan.bind(arguments, {"cancellation": None, "tool_call": None, **lent})
+
     def _run(
         self, arguments: Mapping[str, object], context: object, cancellation: object, tool_call: object
     ) -> object:
