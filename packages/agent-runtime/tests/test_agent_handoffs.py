@@ -68,7 +68,8 @@ def test_the_tool_says_whom_it_hands_over_to() -> None:
 
 def test_dependencies_and_limits_go_along() -> None:
     seen: list[str] = []
-    refunds = Agent(ScriptedProvider(repeat(Reply(tool_calls=[ToolCall("pay")]))), name="refunds")
+    script = repeat(Reply(tool_calls=[ToolCall("pay")]))
+    refunds = Agent(ScriptedProvider(script), name="refunds", deps_type=str)
 
     @refunds.tool
     def pay(ctx: RunContext[str]) -> str:

@@ -79,7 +79,11 @@ def test_the_run_reaches_instructions_hooks_and_transforms() -> None:
 
         def register(self, registrar: Any) -> None:
             registrar.phase_hook("run_start", lambda view: seen.append(view.context.deps))
-            registrar.request_transform(lambda prompt, view: seen.append(view.context.deps) or prompt)
+            registrar.request_transform(self.note)
+
+        def note(self, prompt: Any, view: Any) -> Any:
+            seen.append(view.context.deps)
+            return prompt
 
     provider = ScriptedProvider(["Hi.", "Hi."])
     agent = Agent(
@@ -255,8 +259,10 @@ def test_tools_of_other_libraries_are_taken_as_they_are() -> None:
 
     class LangChainTool:
         name, description = "search", "Searches."
-        args: dict[str, Any] = {}
-        tool_call_schema = {"type": "object", "properties": {"query": {"type": "string"}}}
+
+        def __init__(self) -> None:
+            self.args: dict[str, Any] = {}
+            self.tool_call_schema = {"type": "object", "properties": {"query": {"type": "string"}}}
 
         def get_input_schema(self) -> None: ...
 
@@ -432,10 +438,8 @@ def test_a_plugin_may_send_the_model_back_at_a_natural_end() -> None:
 def test_a_run_can_be_stepped_through() -> None:
     provider = ScriptedProvider([calling("look"), "done"])
     steps = Agent(provider, tools=[look]).iter("Go.")
-    seen = []
 
-    for step in steps:
-        seen.append((step.round, step.calls, step.text, len(provider.requests)))
+    seen = [(step.round, step.calls, step.text, len(provider.requests)) for step in steps]
 
     assert seen == [(1, (("look", {}),), "", 1), (2, (), "done", 2)]
     assert steps.result is not None and steps.result.output == "done"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agent_core.events import Event
     from agent_core.functions import File, ToolReturn, tool
-    from agent_runtime.agent import Agent
+    from agent_runtime.agent import Agent, AgentSettings
     from agent_runtime.assembly import Handoff
     from agent_runtime.builder import AgentRuntimeBuilder
     from agent_runtime.clock import Clock
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from agent_runtime.handoffs import without_tools
     from agent_runtime.health import HealthRegistry
     from agent_runtime.limits import UsageLimits
-    from agent_runtime.options import AgentSettings, RunOptions
+    from agent_runtime.options import RunOptions
     from agent_runtime.permissions import PermissionsPlugin
     from agent_runtime.phases import CallView, Phase, PhaseView
     from agent_runtime.policies import (
@@ -184,7 +184,7 @@ __all__ = [
 
 # A name is loaded when it is first used, so that a program pays only for the parts that it touches.
 _HOMES = {
-    "agent_runtime.agent": ("Agent",),
+    "agent_runtime.agent": ("Agent", "AgentSettings"),
     "agent_runtime.assembly": ("Handoff",),
     "agent_runtime.guardrails": ("GuardrailTripped",),
     "agent_runtime.handoffs": ("without_tools",),
@@ -193,7 +193,7 @@ _HOMES = {
     "agent_runtime.run_stream": ("AsyncRunStream", "AsyncRunSteps", "RunStep", "RunSteps", "RunStream"),
     "agent_runtime.tool_sets": ("DynamicTools", "ToolSet", "dynamic"),
     "agent_core.functions": ("File", "ToolReturn", "tool"),
-    "agent_runtime.options": ("AgentSettings", "RunOptions"),
+    "agent_runtime.options": ("RunOptions",),
     "agent_runtime.builder": ("AgentRuntimeBuilder",),
     "agent_runtime.clock": ("Clock",),
     "agent_runtime.commands": ("Action", "Command", "Effect", "Update"),

@@ -19,7 +19,7 @@ from agent_runtime.assembly import Assembly, Handoff, Parts, assemble
 from agent_runtime.delegates import DelegateTool
 from agent_runtime.guardrails import Guardrail
 from agent_runtime.handoffs import run_with_handoffs
-from agent_runtime.options import AgentSettings, RunOptions, check_options, check_session
+from agent_runtime.options import AgentOptions, RunOptions, check_options, check_session
 from agent_runtime.outputs import read_output_type
 from agent_runtime.results import LIMITS, MISSING, LimitReached, Reason
 from agent_runtime.run_stream import AsyncRunSteps, AsyncRunStream, RunSteps, RunStream
@@ -28,7 +28,7 @@ from agent_runtime.suspension import read_saved_run
 from agent_runtime.tool_sets import checked_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
     from types import UnionType
 
     from typing_extensions import TypeVar
@@ -52,6 +52,27 @@ else:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class AgentSettings(AgentOptions, total=False):
+    """What `Agent` takes by name, apart from the types of its output and of its dependencies.
+
+    Attributes:
+        instructions: What the model reads first: a text, a function of the `RunContext`, or several.
+        tools: Typed functions, tool plugins, tool sets, and tools of other libraries.
+        handoffs: Agents that may take over the conversation.
+        delegates: Agents that do tasks as tools; each gets a task and gives its answer.
+        output_retries: How often an output that is none is sent back to the model.
+        output_mode: How the model gives its output: by calling a tool, by the provider's own structured
+            output ("native"), by writing JSON ("prompt"); "auto" chooses by what the model can do.
+    """
+
+    instructions: str | Callable[..., Any] | Sequence[str | Callable[..., Any]]
+    tools: Sequence[object] | ToolSet
+    handoffs: Sequence[Agent[Any, Any] | Handoff]
+    delegates: Sequence[Agent[Any, Any]]
+    output_retries: int
+    output_mode: OutputMode
 
 
 class _Sendable(Protocol):
@@ -81,14 +102,7 @@ class Agent(Generic[DepsT, OutputT]):
         output_type: What a run is for: a type, a list or union of types, a function, or several of these.
             By default it is the model's text.
         deps_type: The type of what runs get as `deps`; it is only for type checkers.
-        instructions: What the model reads first: a text, a function of the `RunContext`, or several.
-        tools: Typed functions, tool plugins, tool sets, and tools of other libraries.
-        handoffs: Agents that may take over the conversation.
-        delegates: Agents that do tasks as tools; each gets a task and gives its answer.
-        output_retries: How often an output that is none is sent back to the model.
-        output_mode: How the model gives its output: by calling a tool, by the provider's own structured
-            output ("native"), by writing JSON ("prompt"); "auto" chooses by what the model can do.
-        settings: The fields of `AgentSettings`.
+        settings: The fields of `AgentSettings`: `instructions`, `tools`, `handoffs` and all others.
 
     Attributes:
         name: Its name.
@@ -101,12 +115,6 @@ class Agent(Generic[DepsT, OutputT]):
         model: object = "local",
         *,
         deps_type: type[DepsT] | None = None,
-        instructions: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] = (),
-        tools: Sequence[object] | ToolSet = (),
-        handoffs: Sequence[Agent[Any, Any] | Handoff] = (),
-        delegates: Sequence[Agent[Any, Any]] = (),
-        output_retries: int = 2,
-        output_mode: OutputMode = "auto",
         **settings: Unpack[AgentSettings],
     ) -> None: ...
     @overload
@@ -116,12 +124,6 @@ class Agent(Generic[DepsT, OutputT]):
         *,
         output_type: type[OutputT],
         deps_type: type[DepsT] | None = None,
-        instructions: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] = (),
-        tools: Sequence[object] | ToolSet = (),
-        handoffs: Sequence[Agent[Any, Any] | Handoff] = (),
-        delegates: Sequence[Agent[Any, Any]] = (),
-        output_retries: int = 2,
-        output_mode: OutputMode = "auto",
         **settings: Unpack[AgentSettings],
     ) -> None: ...
     @overload
@@ -131,12 +133,6 @@ class Agent(Generic[DepsT, OutputT]):
         *,
         output_type: Sequence[type[OutputT]],
         deps_type: type[DepsT] | None = None,
-        instructions: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] = (),
-        tools: Sequence[object] | ToolSet = (),
-        handoffs: Sequence[Agent[Any, Any] | Handoff] = (),
-        delegates: Sequence[Agent[Any, Any]] = (),
-        output_retries: int = 2,
-        output_mode: OutputMode = "auto",
         **settings: Unpack[AgentSettings],
     ) -> None: ...
     @overload
@@ -144,14 +140,26 @@ class Agent(Generic[DepsT, OutputT]):
         self,
         model: object = "local",
         *,
-        output_type: Callable[..., OutputT] | UnionType | Sequence[object],
+        output_type: Callable[..., Coroutine[Any, Any, OutputT]],
         deps_type: type[DepsT] | None = None,
-        instructions: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] = (),
-        tools: Sequence[object] | ToolSet = (),
-        handoffs: Sequence[Agent[Any, Any] | Handoff] = (),
-        delegates: Sequence[Agent[Any, Any]] = (),
-        output_retries: int = 2,
-        output_mode: OutputMode = "auto",
+        **settings: Unpack[AgentSettings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        model: object = "local",
+        *,
+        output_type: Callable[..., OutputT],
+        deps_type: type[DepsT] | None = None,
+        **settings: Unpack[AgentSettings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Agent[DepsT, Any],
+        model: object = "local",
+        *,
+        output_type: UnionType | Sequence[object],
+        deps_type: type[DepsT] | None = None,
         **settings: Unpack[AgentSettings],
     ) -> None: ...
     def __init__(
@@ -160,20 +168,16 @@ class Agent(Generic[DepsT, OutputT]):
         *,
         output_type: object = str,
         deps_type: object = None,
-        instructions: str | Callable[..., Any] | Sequence[str | Callable[..., Any]] = (),
-        tools: Sequence[object] | ToolSet = (),
-        handoffs: Sequence[Agent[Any, Any] | Handoff] = (),
-        delegates: Sequence[Agent[Any, Any]] = (),
-        output_retries: int = 2,
-        output_mode: OutputMode = "auto",
         **settings: Any,
     ) -> None:
-        check_options(settings, AgentSettings, "Agent", _ARGUMENTS)
-        texts, functions = _instructions(instructions)
+        check_options(settings, AgentSettings, "Agent", ("model", "output_type", "deps_type"))
+        texts, functions = _instructions(settings.pop("instructions", ()))
         if prompt := settings.pop("system_prompt", ""):
             texts.insert(0, prompt)
         self.name: str = settings.get("name") or "agent"
-        self.handoffs: list[Agent[Any, Any] | Handoff] = _agents("handoffs", handoffs, (Agent, Handoff))
+        self.handoffs: list[Agent[Any, Any] | Handoff] = _agents(
+            "handoffs", settings.pop("handoffs", ()), (Agent, Handoff)
+        )
         self._on_limit = settings.pop("on_limit", "raise")
         self._limits = settings.pop("limits", None)
         self._parts = Parts(
@@ -181,11 +185,11 @@ class Agent(Generic[DepsT, OutputT]):
             model=model,
             system_prompt="\n\n".join(texts),
             instructions=tuple(functions),
-            tools=tuple(checked_tools(tools)),
-            delegates=tuple(_agents("delegates", delegates, (Agent,))),
+            tools=tuple(checked_tools(settings.pop("tools", ()))),
+            delegates=tuple(_agents("delegates", settings.pop("delegates", ()), (Agent,))),
             output=read_output_type(output_type),
-            output_mode=output_mode,
-            output_retries=output_retries,
+            output_mode=settings.pop("output_mode", "auto"),
+            output_retries=settings.pop("output_retries", 2),
             settings={key: value for key, value in settings.items() if key != "name"},
         )
         self._assemblies: dict[object, Assembly] = {}
@@ -491,19 +495,6 @@ class Agent(Generic[DepsT, OutputT]):
                         f"two agents that hand over are called {agent.name!r}: give each a name of its own"
                     )
         return found
-
-
-_ARGUMENTS = (
-    "model",
-    "output_type",
-    "deps_type",
-    "instructions",
-    "tools",
-    "handoffs",
-    "delegates",
-    "output_retries",
-    "output_mode",
-)
 
 
 @dataclass(frozen=True, slots=True)

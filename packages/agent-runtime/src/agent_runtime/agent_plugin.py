@@ -334,7 +334,7 @@ async def _begin_looking(guardrails: Sequence[Guardrail], view: PhaseView, said:
         tripped = await guardrail.look_async(view.context, said)
         if tripped is not None:
             run.tripped = run.tripped or tripped
-            view.run.cancellation.cancel()  # type: ignore[attr-defined]  # the run's own, which can be cancelled
+            view.run.cancellation.cancel()
         return tripped
 
     run.looking = [asyncio.create_task(look(guardrail)) for guardrail in guardrails]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OnLimit = Literal["raise", "return"]
 
 
-class AgentSettings(TypedDict, total=False):
+class AgentOptions(TypedDict, total=False):
     """What `Agent` takes besides what its class documents.
 
     Attributes:
@@ -117,13 +117,13 @@ _INSTEAD = {
 }
 
 
-def check_options(given: Mapping[str, object], known: type, owner: str, also: Sequence[str] = ()) -> None:
+def check_options(given: Mapping[str, object], known: Any, owner: str, also: Sequence[str] = ()) -> None:
     """Refuse options that do not exist.
 
     Raises:
         ArgumentTypeError: With what to write in their place.
     """
-    names = [*known.__annotations__, *also]
+    names = [*sorted(known.__optional_keys__), *also]
     for name in given:
         if name in names:
             continue

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agent_core import ArgumentTypeError, FunctionTool, ToolError, tool
+from agent_core.io import run_awaitable
 from agent_runtime.agent_run import agent_run
 from agent_runtime.foreign_tools import from_other_library
 
@@ -116,9 +117,9 @@ class DynamicToolbox:
         context: Mapping[str, Any] | None = None,
         cancellation: object = None,
     ) -> object:
-        return self._tool(tool_name, context).execute_tool(
-            tool_name, arguments, context=context, cancellation=cancellation
-        )
+        chosen = self._tool(tool_name, context)
+        answer: Any = chosen.execute_tool(tool_name, arguments, context=context, cancellation=cancellation)
+        return run_awaitable(lambda: answer) if chosen.is_async else answer
 
     async def execute_tool_async(
         self,
