@@ -19,8 +19,9 @@ ROLE = (
 class Talker(Protocol):
     """What can be talked with: an `Agent` of agent_runtime."""
 
-    def run(self, messages: object = ..., /, **options: Any) -> Any:
-        """Answer a message; `session` continues a conversation."""
+    @property
+    def run(self) -> Callable[..., Any]:
+        """Answers a message; `session` continues a conversation."""
 
 
 User = Talker | Callable[[str], "str | None"] | Iterable[str]
