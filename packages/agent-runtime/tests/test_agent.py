@@ -139,7 +139,7 @@ def test_an_agent_takes_plugins_and_every_field_of_a_spec() -> None:
         ScriptedProvider([calls] * 5), tools=[add], plugins={"guard": Guard()}, stop_conditions=[MaxRounds(2)]
     )
 
-    result = agent.run("Go.")
+    result = agent.run("Go.", on_limit="return")
 
     assert (result.reason.code, result.rounds) == ("max_rounds", 2)
     assert result.messages[2]["content"] == "Error: the call was not allowed: closed"
@@ -184,9 +184,9 @@ def test_a_model_that_is_none_is_refused(model: Any) -> None:
 
 def test_an_option_that_does_not_exist_is_refused() -> None:
     with pytest.raises((SpecError, TypeError), match="max_round"):
-        Agent(EchoProvider, max_round=3)
+        Agent(EchoProvider, max_round=3)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="time_out"):
-        Agent(EchoProvider).run("Hello.", time_out=3)
+        Agent(EchoProvider).run("Hello.", time_out=3)  # type: ignore[call-overload]
 
 
 def test_everything_wrong_with_the_tools_is_reported() -> None:

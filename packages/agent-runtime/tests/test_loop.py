@@ -558,8 +558,9 @@ def test_every_field_of_a_request_changes_the_run(
 
 def test_no_field_of_a_request_is_left_out() -> None:
     # Decisions and what was granted need rules that ask, and a run that is resumed another one before it: see
-    # the tests of suspension, of permissions and of resumable runs.
-    assert {*FIELDS, "decisions", "granted", "pauses", "resumable"} == {
+    # the tests of suspension, of permissions and of resumable runs. Limits and dependencies have tests of
+    # their own as well.
+    assert {*FIELDS, "decisions", "deps", "granted", "limits", "pauses", "resumable"} == {
         field.name for field in fields(RunRequest)
     }
 
@@ -798,7 +799,7 @@ def test_an_inbox_does_not_keep_alive_a_run_that_must_stop(make_runtime: MakeRun
 
     _events, result = drive(runtime, RunRequest("a", "Hello.", inbox=inbox))
 
-    assert (result.reason.code, result.rounds, len(asked)) == ("max_rounds", 2, 1)
+    assert (result.reason.code, result.rounds, len(asked)) == ("natural_end", 2, 1)
 
 
 # Checkpoints

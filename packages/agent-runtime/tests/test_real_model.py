@@ -36,7 +36,7 @@ def test_a_streamed_run_uses_a_tool_and_answers() -> None:
 
     agent = Agent("local", tools=[add], config=CONFIG, max_rounds=3)
     stream = agent.stream("Use the add tool to compute 2 plus 3.")
-    events: list[dict[str, Any]] = list(stream)
+    events: list[Any] = list(stream)
 
     result = stream.result
     assert result is not None and result.error is None

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         UnknownActionError,
     )
     from agent_core.events import Event, FinalEvent, PartialEvent
-    from agent_core.functions import FunctionTool, tool
+    from agent_core.functions import File, FunctionTool, ToolReturn, tool
     from agent_core.history import History
     from agent_core.interop import ToolInteropRegistry, ToolInteropTarget
     from agent_core.messages import Message, MessageRole
@@ -83,6 +83,7 @@ __all__ = [
     "DuplicatePluginError",
     "Event",
     "EventStream",
+    "File",
     "FinalEvent",
     "FunctionTool",
     "History",
@@ -114,6 +115,7 @@ __all__ = [
     "ToolIdConflictError",
     "ToolInteropRegistry",
     "ToolInteropTarget",
+    "ToolReturn",
     "ToolSuspended",
     "UnknownActionError",
     "build_context",
@@ -163,7 +165,7 @@ _HOMES = {
         "UnknownActionError",
     ),
     "agent_core.events": ("Event", "FinalEvent", "PartialEvent"),
-    "agent_core.functions": ("FunctionTool", "tool"),
+    "agent_core.functions": ("File", "FunctionTool", "ToolReturn", "tool"),
     "agent_core.history": ("History",),
     "agent_core.interop": ("ToolInteropRegistry", "ToolInteropTarget"),
     "agent_core.messages": ("Message", "MessageRole"),

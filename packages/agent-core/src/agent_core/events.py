@@ -181,6 +181,14 @@ class Fallback(_Numbered):
     discarded: bool
 
 
+class HandoffEvent(_Numbered):
+    """Another agent goes on with the conversation, as a part of the same run."""
+
+    type: Literal["handoff"]
+    from_agent: str
+    to_agent: str
+
+
 class UsageEvent(_Numbered):
     """What one answer used, and the run so far."""
 
@@ -381,6 +389,7 @@ RunEvent = (
     | Suspended
     | Retry
     | Fallback
+    | HandoffEvent
     | UsageEvent
     | Compaction
     | WarningEvent

@@ -6,10 +6,11 @@ their own are served by the core's background loop, so they share one pool too.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Iterator, Mapping
 
 
 class Timeouts(NamedTuple):
@@ -80,8 +81,28 @@ class Transport(Protocol):
         ...
 
 
+_instead: list[Transport] = []
+
+
 def default_transport() -> Transport:
     """Return the transport of this process; the HTTP client is imported now, at first use."""
+    if _instead:
+        return _instead[-1]
+    return real_transport()
+
+
+@contextmanager
+def transport_in_use(transport: Transport) -> Iterator[None]:
+    """Send everything through another transport in a block of code, whatever thread sends it; for tests."""
+    _instead.append(transport)
+    try:
+        yield
+    finally:
+        _instead.remove(transport)
+
+
+def real_transport() -> Transport:
+    """Return the transport that reaches servers, whatever is in use in its place."""
     from agent_provider_kit.aiohttp_transport import shared_transport
 
     return shared_transport()

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent_core.events import Event
-    from agent_runtime.agent import Agent
+    from agent_core.functions import File, ToolReturn, tool
+    from agent_runtime.agent import Agent, AgentSettings
+    from agent_runtime.assembly import Handoff
     from agent_runtime.builder import AgentRuntimeBuilder
     from agent_runtime.clock import Clock
     from agent_runtime.commands import Action, Command, Effect, Update
@@ -38,7 +40,11 @@ if TYPE_CHECKING:
     )
     from agent_runtime.files import Declarations, load_specs
     from agent_runtime.gates import Block, ResumeMode, SetResult, Suspend, Verdict
+    from agent_runtime.guardrails import GuardrailTripped
+    from agent_runtime.handoffs import without_tools
     from agent_runtime.health import HealthRegistry
+    from agent_runtime.limits import UsageLimits
+    from agent_runtime.options import RunOptions
     from agent_runtime.permissions import PermissionsPlugin
     from agent_runtime.phases import CallView, Phase, PhaseView
     from agent_runtime.policies import (
@@ -56,8 +62,10 @@ if TYPE_CHECKING:
     )
     from agent_runtime.registries import DuplicateId, RegistrySet
     from agent_runtime.remote import RemoteAgentError
-    from agent_runtime.results import Reason, RunResult, Usage
+    from agent_runtime.results import LimitReached, OutputNotProduced, Reason, RunResult, Usage
     from agent_runtime.retry import RetryingExecutor
+    from agent_runtime.run_context import ModelRetry, RunContext
+    from agent_runtime.run_stream import AsyncRunSteps, AsyncRunStream, RunStep, RunSteps, RunStream
     from agent_runtime.runs import Checkpoint, RunInfo, RunRequest, RunScope
     from agent_runtime.runtime import AgentRuntime
     from agent_runtime.schema import spec_schema
@@ -71,6 +79,7 @@ if TYPE_CHECKING:
     )
     from agent_runtime.state import State, StateKey
     from agent_runtime.suspension import Decision, Suspension, waiting
+    from agent_runtime.tool_sets import DynamicTools, ToolSet, dynamic
 
 __all__ = [
     "Action",
@@ -78,7 +87,10 @@ __all__ = [
     "AgentNotFound",
     "AgentRuntime",
     "AgentRuntimeBuilder",
+    "AgentSettings",
     "AgentSpec",
+    "AsyncRunSteps",
+    "AsyncRunStream",
     "Block",
     "BuildError",
     "BuildProblem",
@@ -95,16 +107,23 @@ __all__ = [
     "Declarations",
     "DelegateCycle",
     "DuplicateId",
+    "DynamicTools",
     "Effect",
     "EnvBuildError",
     "Event",
     "ExecutionEnv",
+    "File",
+    "GuardrailTripped",
+    "Handoff",
     "HealthRegistry",
     "InvalidPluginConfig",
+    "LimitReached",
     "MaxRounds",
     "ModelNotFound",
+    "ModelRetry",
     "ModelSpec",
     "ModelUnavailable",
+    "OutputNotProduced",
     "PermissionsPlugin",
     "Phase",
     "PhaseLoopExceeded",
@@ -124,11 +143,16 @@ __all__ = [
     "ResumeMode",
     "RetryPolicy",
     "RetryingExecutor",
+    "RunContext",
     "RunInfo",
+    "RunOptions",
     "RunRequest",
     "RunResult",
     "RunScope",
     "RunStats",
+    "RunStep",
+    "RunSteps",
+    "RunStream",
     "SetResult",
     "SpecError",
     "SpecFileError",
@@ -143,18 +167,33 @@ __all__ = [
     "Timeout",
     "TokenBudget",
     "ToolIdConflict",
+    "ToolReturn",
+    "ToolSet",
     "ToolSettings",
     "Update",
     "Usage",
+    "UsageLimits",
     "Verdict",
+    "dynamic",
     "load_specs",
     "spec_schema",
+    "tool",
     "waiting",
+    "without_tools",
 ]
 
 # A name is loaded when it is first used, so that a program pays only for the parts that it touches.
 _HOMES = {
-    "agent_runtime.agent": ("Agent",),
+    "agent_runtime.agent": ("Agent", "AgentSettings"),
+    "agent_runtime.assembly": ("Handoff",),
+    "agent_runtime.guardrails": ("GuardrailTripped",),
+    "agent_runtime.handoffs": ("without_tools",),
+    "agent_runtime.limits": ("UsageLimits",),
+    "agent_runtime.run_context": ("ModelRetry", "RunContext"),
+    "agent_runtime.run_stream": ("AsyncRunStream", "AsyncRunSteps", "RunStep", "RunSteps", "RunStream"),
+    "agent_runtime.tool_sets": ("DynamicTools", "ToolSet", "dynamic"),
+    "agent_core.functions": ("File", "ToolReturn", "tool"),
+    "agent_runtime.options": ("RunOptions",),
     "agent_runtime.builder": ("AgentRuntimeBuilder",),
     "agent_runtime.clock": ("Clock",),
     "agent_runtime.commands": ("Action", "Command", "Effect", "Update"),
@@ -200,7 +239,7 @@ _HOMES = {
     ),
     "agent_runtime.registries": ("DuplicateId", "RegistrySet"),
     "agent_runtime.remote": ("RemoteAgentError",),
-    "agent_runtime.results": ("Reason", "RunResult", "Usage"),
+    "agent_runtime.results": ("LimitReached", "OutputNotProduced", "Reason", "RunResult", "Usage"),
     "agent_runtime.retry": ("RetryingExecutor",),
     "agent_runtime.runs": ("Checkpoint", "RunInfo", "RunRequest", "RunScope"),
     "agent_runtime.runtime": ("AgentRuntime",),

@@ -1,128 +1,612 @@
-"""The five-line way in: one agent, one model, some tools."""
+"""One agent as a program writes it: a model, instructions, tools, an output type; run in one call.
+
+An `Agent` is a thin layer on `AgentRuntimeBuilder`. It keeps what it was given, builds a runtime of it,
+and builds it again when a decorator adds something, or when a run wants another model.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Unpack, cast, overload
 
-from agent_core import ArgumentError, ArgumentTypeError
-from agent_core.errors import nearest
-from agent_core.plugin.discovery import find_installed
-from agent_core.plugin.provider import API_HOOKS
-from agent_runtime.builder import AgentRuntimeBuilder
-from agent_runtime.health import HealthRegistry
+from agent_core import ArgumentError, ArgumentTypeError, FunctionTool, tool as make_tool
+from agent_core.drivers import call, call_async
+from agent_core.steps import with_events
+from agent_runtime.agent_run import KEY, AgentRun
+from agent_runtime.assembly import Assembly, Handoff, Parts, assemble
+from agent_runtime.delegates import DelegateTool
+from agent_runtime.guardrails import Guardrail
+from agent_runtime.handoffs import run_with_handoffs
+from agent_runtime.options import AgentOptions, RunOptions, check_options, check_session
+from agent_runtime.outputs import read_output_type
+from agent_runtime.results import LIMITS, MISSING, LimitReached, Reason
+from agent_runtime.run_stream import AsyncRunSteps, AsyncRunStream, RunSteps, RunStream
 from agent_runtime.runs import RunRequest
-from agent_runtime.specs import AgentSpec, ModelSpec
+from agent_runtime.suspension import read_saved_run
+from agent_runtime.tool_sets import checked_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+    from types import UnionType
 
-    from agent_core import AsyncEventStream, EventStream, Session
+    from typing_extensions import TypeVar
+
+    from agent_core.events import RunEvent
+    from agent_core.steps import Flow
+    from agent_runtime.outputs import OutputMode
     from agent_runtime.results import RunResult
+    from agent_runtime.run_context import RunContext
+    from agent_runtime.runtime import AgentRuntime
+    from agent_runtime.tool_sets import DynamicTools, ToolSet
 
-_SHORT_NAMES = {"local": "local_llama", "openai": "openai_responses"}
-_ID = "agent"
+    DepsT = TypeVar("DepsT", default=None)
+    OutputT = TypeVar("OutputT", default=str)
+    T = TypeVar("T")
+    Sent = TypeVar("Sent", bound="_Sendable")
+else:
+    from typing import TypeVar
+
+    DepsT, OutputT, T, Sent = TypeVar("DepsT"), TypeVar("OutputT"), TypeVar("T"), TypeVar("Sent")
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-class Agent:
-    """One agent, ready to talk: a thin layer on `AgentRuntimeBuilder`.
+class AgentSettings(AgentOptions, total=False):
+    """What `Agent` takes by name, apart from the types of its output and of its dependencies.
+
+    Attributes:
+        instructions: What the model reads first: a text, a function of the `RunContext`, or several.
+        tools: Typed functions, tool plugins, tool sets, and tools of other libraries.
+        handoffs: Agents that may take over the conversation.
+        delegates: Agents that do tasks as tools; each gets a task and gives its answer.
+        output_retries: How often an output that is none is sent back to the model.
+        output_mode: How the model gives its output: by calling a tool, by the provider's own structured
+            output ("native"), by writing JSON ("prompt"); "auto" chooses by what the model can do.
+    """
+
+    instructions: str | Callable[..., Any] | Sequence[str | Callable[..., Any]]
+    tools: Sequence[object] | ToolSet
+    handoffs: Sequence[Agent[Any, Any] | Handoff]
+    delegates: Sequence[Agent[Any, Any]]
+    output_retries: int
+    output_mode: OutputMode
+
+
+class _Sendable(Protocol):
+    """Anything that a model can send as an argument; a `RunContext`, which cannot be pickled, is not."""
+
+    def __reduce__(self) -> str | tuple[Any, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Override:
+    """What a block of code uses in place of what the agent has."""
+
+    model: object = None
+    deps: object = MISSING
+    tools: tuple[object, ...] | None = None
+
+
+_overrides: ContextVar[dict[int, _Override] | None] = ContextVar("agent_overrides", default=None)
+
+
+class Agent(Generic[DepsT, OutputT]):
+    """One agent, ready to talk.
 
     Args:
         model: "local" for the embedded model, "provider:model" for any installed provider
-            ("anthropic:claude-sonnet-5"), or a provider class or object.
-        tools: Typed functions and tool plugins.
-        system_prompt: The instructions that the model reads first.
-        plugins: Plugins of any kind, by the id that each gets.
-        config: Settings of the provider, such as its key or a temperature.
-        options: Any other field of `AgentSpec`. Failed requests are repeated unless `sections` has a
-            retry section of its own.
+            ("anthropic:claude-sonnet-5"), the id of one of `models`, or a provider class or object.
+        output_type: What a run is for: a type, a list or union of types, a function, or several of these.
+            By default it is the model's text.
+        deps_type: The type of what runs get as `deps`; it is only for type checkers.
+        settings: The fields of `AgentSettings`: `instructions`, `tools`, `handoffs` and all others.
 
     Attributes:
-        runtime: The runtime behind it, for everything that this class does not offer.
+        name: Its name.
+        handoffs: The agents that may take over; agents may be added, so that two can hand over to each other.
     """
 
+    @overload
     def __init__(
         self,
         model: object = "local",
         *,
-        tools: Sequence[object] = (),
-        system_prompt: str = "",
-        plugins: Mapping[str, object] | None = None,
-        config: Mapping[str, Any] | None = None,
-        **options: Any,
+        deps_type: type[DepsT] | None = None,
+        **settings: Unpack[AgentSettings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        model: object = "local",
+        *,
+        output_type: type[OutputT],
+        deps_type: type[DepsT] | None = None,
+        **settings: Unpack[AgentSettings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        model: object = "local",
+        *,
+        output_type: Sequence[type[OutputT]],
+        deps_type: type[DepsT] | None = None,
+        **settings: Unpack[AgentSettings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        model: object = "local",
+        *,
+        output_type: Callable[..., Coroutine[Any, Any, OutputT]],
+        deps_type: type[DepsT] | None = None,
+        **settings: Unpack[AgentSettings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        model: object = "local",
+        *,
+        output_type: Callable[..., OutputT],
+        deps_type: type[DepsT] | None = None,
+        **settings: Unpack[AgentSettings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Agent[DepsT, Any],
+        model: object = "local",
+        *,
+        output_type: UnionType | Sequence[object],
+        deps_type: type[DepsT] | None = None,
+        **settings: Unpack[AgentSettings],
+    ) -> None: ...
+    def __init__(
+        self,
+        model: object = "local",
+        *,
+        output_type: object = str,
+        deps_type: object = None,
+        **settings: Any,
     ) -> None:
-        provider, name = _provider(model)
-        # Native history is kept by the provider's id: a session may go on with an agent of another provider.
-        provider_id = _name_of(provider)
-        model_id = f"{provider_id}:{name}" if name else provider_id
-        sections = {"retry": {}, **options.pop("sections", {})}
-        plugin_ids = (*options.pop("plugin_ids", ()), *(plugins or {}))
-        spec = AgentSpec(
-            _ID, model_id, system_prompt=system_prompt, plugin_ids=plugin_ids, sections=sections, **options
+        check_options(settings, AgentSettings, "Agent", ("model", "output_type", "deps_type"))
+        texts, functions = _instructions(settings.pop("instructions", ()))
+        if prompt := settings.pop("system_prompt", ""):
+            texts.insert(0, prompt)
+        self.name: str = settings.get("name") or "agent"
+        self.handoffs: list[Agent[Any, Any] | Handoff] = _agents(
+            "handoffs", settings.pop("handoffs", ()), (Agent, Handoff)
         )
-        # Two agents may ask one model at two addresses, so each has its own record of which models are down.
-        builder = AgentRuntimeBuilder().with_agent_spec(spec).with_health(HealthRegistry())
-        builder.with_model(ModelSpec(model_id, provider_id, name))
-        builder.with_provider(provider_id, provider, config=config)
-        for plugin_id, plugin in (plugins or {}).items():
-            builder.with_plugin(plugin_id, plugin)
-        for tool in tools:
-            builder.with_tool(_name_of(tool), tool)
-        self.runtime = builder.build()
+        self._on_limit = settings.pop("on_limit", "raise")
+        self._limits = settings.pop("limits", None)
+        self._parts = Parts(
+            name=self.name,
+            model=model,
+            system_prompt="\n\n".join(texts),
+            instructions=tuple(functions),
+            tools=tuple(checked_tools(settings.pop("tools", ()))),
+            delegates=tuple(_agents("delegates", settings.pop("delegates", ()), (Agent,))),
+            output=read_output_type(output_type),
+            output_mode=settings.pop("output_mode", "auto"),
+            output_retries=settings.pop("output_retries", 2),
+            settings={key: value for key, value in settings.items() if key != "name"},
+        )
+        self._assemblies: dict[object, Assembly] = {}
+        self._assembly()  # what is wrong is said here, where it was written
 
-    def run(self, messages: object, *, session: Session | None = None, **options: Any) -> RunResult:
+    @property
+    def runtime(self) -> AgentRuntime:
+        """The runtime behind it, for everything that this class does not offer."""
+        return self._assembly().runtime
+
+    @property
+    def description(self) -> str:
+        """One sentence about it, for other agents."""
+        return str(self._parts.settings.get("description", ""))
+
+    def __repr__(self) -> str:
+        made = self._parts
+        tools = ", ".join(sorted(self._assembly().tool_names)) or "no tools"
+        return f"<Agent {self.name!r} on {self._assembly().model_id!r}: {made.output.words}, {tools}>"
+
+    # What decorators add
+
+    @overload
+    def tool(self, function: Callable[Concatenate[RunContext[DepsT], P], R], /) -> FunctionTool[..., R]: ...
+    @overload
+    def tool(self, function: Callable[[], R], /) -> FunctionTool[..., R]: ...
+    @overload
+    def tool(self, function: Callable[Concatenate[Sent, P], R], /) -> FunctionTool[..., R]: ...
+    @overload
+    def tool(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        timeout: float | None = None,
+        parallel: bool = False,
+        idempotent: bool = False,
+        retries: int | None = None,
+    ) -> Callable[[Callable[..., R]], FunctionTool[..., R]]: ...
+    def tool(self, function: Callable[..., Any] | None = None, /, **options: Any) -> object:
+        """Add a function as a tool: as ``@agent.tool`` or ``@agent.tool(retries=2)``.
+
+        Its schema is made of its signature and docstring; a first parameter of type `RunContext` is not
+        in it.
+
+        Args:
+            options: What `agent_core.tool` takes.
+        """
+        if function is None:
+            return lambda function: self._add_tool(make_tool(function, **options))
+        return self._add_tool(make_tool(function, **options))
+
+    def _add_tool(self, made: FunctionTool[..., Any]) -> FunctionTool[..., Any]:
+        self._change(tools=(*self._parts.tools, made))
+        return made
+
+    def instructions(self, function: Callable[..., T]) -> Callable[..., T]:
+        """Add a function that returns a text for the model to read first; it is asked before each request.
+
+        It may take the `RunContext`, and may be async. Several add up.
+        """
+        self._change(instructions=(*self._parts.instructions, function))
+        return function
+
+    @overload
+    def output_validator(
+        self, function: Callable[[RunContext[DepsT], OutputT], OutputT | Awaitable[OutputT]], /
+    ) -> Callable[[RunContext[DepsT], OutputT], OutputT | Awaitable[OutputT]]: ...
+    @overload
+    def output_validator(
+        self, function: Callable[[OutputT], OutputT | Awaitable[OutputT]], /
+    ) -> Callable[[OutputT], OutputT | Awaitable[OutputT]]: ...
+    def output_validator(self, function: Any, /) -> Any:
+        """Add a function that looks at each output and returns it, perhaps changed.
+
+        If it raises `ModelRetry`, the model reads why and tries again.
+        """
+        self._change(validators=(*self._parts.validators, function))
+        return function
+
+    @overload
+    def input_guardrail(
+        self, function: Callable[[RunContext[DepsT], str], str | Awaitable[str | None] | None], /
+    ) -> Callable[[RunContext[DepsT], str], str | Awaitable[str | None] | None]: ...
+    @overload
+    def input_guardrail(
+        self, /, *, parallel: bool = False, name: str | None = None
+    ) -> Callable[[Callable[..., T]], Callable[..., T]]: ...
+    def input_guardrail(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        parallel: bool = False,
+        name: str | None = None,
+    ) -> object:
+        """Add a function that looks at what the user said and returns why the run must end, or None.
+
+        Args:
+            parallel: Whether it looks while the model answers; the answer waits for it.
+            name: What errors call it; by default the function's name.
+        """
+
+        def add(check: Any) -> Any:
+            made = Guardrail(name or check.__name__, check, parallel)
+            self._change(input_guardrails=(*self._parts.input_guardrails, made))
+            return check
+
+        return add if function is None else add(function)
+
+    def output_guardrail(
+        self, function: Callable[[RunContext[DepsT], OutputT], T], /
+    ) -> Callable[[RunContext[DepsT], OutputT], T]:
+        """Add a function that looks at the output and returns why the run must end, or None.
+
+        If it raises `ModelRetry`, the model reads why and tries again.
+        """
+        made = Guardrail(function.__name__, cast("Any", function))
+        self._change(output_guardrails=(*self._parts.output_guardrails, made))
+        return function
+
+    def tools_for_each_step(self, make: DynamicTools) -> None:
+        """Add a set of tools that is decided anew before each request (see `dynamic`)."""
+        self._change(tools=(*self._parts.tools, make))
+
+    def _change(self, **parts: Any) -> None:
+        self._parts = replace(self._parts, **parts)
+        self._assemblies.clear()
+
+    # Running
+
+    @overload
+    def run(
+        self: Agent[None, OutputT], messages: object = (), *, deps: None = None, **options: Unpack[RunOptions]
+    ) -> RunResult[OutputT]: ...
+    @overload
+    def run(
+        self, messages: object = (), *, deps: DepsT, **options: Unpack[RunOptions]
+    ) -> RunResult[OutputT]: ...
+    def run(self, messages: object = (), *, deps: Any = None, **options: Any) -> RunResult[OutputT]:
         """Run the agent on a text or on messages, and return what it came to.
 
         Args:
-            session: The conversation so far; `result.session` of the last run continues it.
-            options: Any other field of `RunRequest`.
+            messages: What the user says: a text, a message, or several.
+            deps: What tools and other functions of the agent find in their `RunContext`.
+            options: The fields of `RunOptions`.
 
         Raises:
+            LimitReached: If the run ended at a limit, unless ``on_limit="return"``; `result` has the rest.
+            GuardrailTripped: If a guardrail ended it.
             AgentError: If the run failed; its `partial` may have what was produced up to then.
         """
-        request = RunRequest(_ID, messages, session, stream=False, **options)
-        return self.runtime.run_to_completion(request).raise_for_error()
+        work = self._work(messages, deps, options, stream=False)
+        return work.settled(call(work.flow()))
 
+    @overload
     async def run_async(
-        self, messages: object, *, session: Session | None = None, **options: Any
-    ) -> RunResult:
+        self: Agent[None, OutputT], messages: object = (), *, deps: None = None, **options: Unpack[RunOptions]
+    ) -> RunResult[OutputT]: ...
+    @overload
+    async def run_async(
+        self, messages: object = (), *, deps: DepsT, **options: Unpack[RunOptions]
+    ) -> RunResult[OutputT]: ...
+    async def run_async(
+        self, messages: object = (), *, deps: Any = None, **options: Any
+    ) -> RunResult[OutputT]:
         """Do what `run` does, on the running event loop."""
-        request = RunRequest(_ID, messages, session, stream=False, **options)
-        return (await self.runtime.run_to_completion_async(request)).raise_for_error()
+        work = self._work(messages, deps, options, stream=False)
+        return work.settled(await call_async(work.flow()))
 
+    @overload
     def stream(
-        self, messages: object, *, session: Session | None = None, **options: Any
-    ) -> EventStream[RunResult]:
-        """Run the agent and yield its events; the stream's `result` is what it came to."""
-        return self.runtime.run(RunRequest(_ID, messages, session, **options))
+        self: Agent[None, OutputT], messages: object = (), *, deps: None = None, **options: Unpack[RunOptions]
+    ) -> RunStream[OutputT]: ...
+    @overload
+    def stream(
+        self, messages: object = (), *, deps: DepsT, **options: Unpack[RunOptions]
+    ) -> RunStream[OutputT]: ...
+    def stream(self, messages: object = (), *, deps: Any = None, **options: Any) -> RunStream[OutputT]:
+        """Run the agent and yield its events; the stream's `result` is what it came to.
 
+        A stream does not raise what the run failed with: `result.output` does.
+        """
+        return RunStream(self._work(messages, deps, options).flow(), self._parts.output)
+
+    @overload
     def stream_async(
-        self, messages: object, *, session: Session | None = None, **options: Any
-    ) -> AsyncEventStream[RunResult]:
+        self: Agent[None, OutputT], messages: object = (), *, deps: None = None, **options: Unpack[RunOptions]
+    ) -> AsyncRunStream[OutputT]: ...
+    @overload
+    def stream_async(
+        self, messages: object = (), *, deps: DepsT, **options: Unpack[RunOptions]
+    ) -> AsyncRunStream[OutputT]: ...
+    def stream_async(
+        self, messages: object = (), *, deps: Any = None, **options: Any
+    ) -> AsyncRunStream[OutputT]:
         """Do what `stream` does, on the running event loop."""
-        return self.runtime.run_async(RunRequest(_ID, messages, session, **options))
+        return AsyncRunStream(self._work(messages, deps, options).flow(), self._parts.output)
 
+    @overload
+    def iter(
+        self: Agent[None, OutputT], messages: object = (), *, deps: None = None, **options: Unpack[RunOptions]
+    ) -> RunSteps[OutputT]: ...
+    @overload
+    def iter(
+        self, messages: object = (), *, deps: DepsT, **options: Unpack[RunOptions]
+    ) -> RunSteps[OutputT]: ...
+    def iter(self, messages: object = (), *, deps: Any = None, **options: Any) -> RunSteps[OutputT]:
+        """Run the agent step by step: each step waits until it is asked for."""
+        return RunSteps(RunStream(self._work(messages, deps, options).flow(), self._parts.output))
 
-def _provider(model: object) -> tuple[object, str]:
-    """Return the provider that *model* means, and what the provider calls the model."""
-    if not isinstance(model, str):
-        if any(hasattr(model, hook) for hook in API_HOOKS):
-            return model, ""
-        raise ArgumentTypeError(f"model must be a name or a provider, not {type(model).__name__}")
-    prefix, _, name = model.partition(":")
-    provider = _SHORT_NAMES.get(prefix, prefix)
-    found = {plugin.name: plugin for plugin in find_installed(kinds=["providers"])}
-    chosen = found.get(provider)
-    if chosen is None:
-        known = nearest(provider, [*_SHORT_NAMES, *found])
-        raise ArgumentError(
-            f"no installed plugin provides the model {model!r}: {known}; "
-            'write "provider:model", for example "anthropic:claude-sonnet-5"'
+    @overload
+    def iter_async(
+        self: Agent[None, OutputT], messages: object = (), *, deps: None = None, **options: Unpack[RunOptions]
+    ) -> AsyncRunSteps[OutputT]: ...
+    @overload
+    def iter_async(
+        self, messages: object = (), *, deps: DepsT, **options: Unpack[RunOptions]
+    ) -> AsyncRunSteps[OutputT]: ...
+    def iter_async(
+        self, messages: object = (), *, deps: Any = None, **options: Any
+    ) -> AsyncRunSteps[OutputT]:
+        """Do what `iter` does, on the running event loop."""
+        return AsyncRunSteps(AsyncRunStream(self._work(messages, deps, options).flow(), self._parts.output))
+
+    def repl(self, *, deps: Any = None, **options: Unpack[RunOptions]) -> None:
+        """Talk with the agent in a terminal; an empty line or Ctrl-D ends it."""
+        from agent_runtime.repl import talk
+
+        given: dict[str, Any] = dict(options)
+        talk(lambda text, session: self.stream(text, deps=deps, **{**given, "session": session}))
+
+    def as_tool(self, name: str | None = None, description: str | None = None) -> AgentTool:
+        """Return the agent as a tool for another: it gets a task, and its output is the tool's result."""
+        return AgentTool(self, name, description)
+
+    @contextmanager
+    def override(
+        self, *, model: object = None, deps: object = MISSING, tools: Sequence[object] | None = None
+    ) -> Iterator[None]:
+        """Use another model, other dependencies or other tools in a block of code, for tests.
+
+        It holds for the runs that this thread or task begins in the block, however they are begun.
+        """
+        before = _overrides.get() or {}
+        given = None if tools is None else tuple(checked_tools(tools))
+        token = _overrides.set({**before, id(self): _Override(model, deps, given)})
+        try:
+            yield
+        finally:
+            _overrides.reset(token)
+
+    # How a run is put together
+
+    def _assembly(self, model: object = None, *, filtered: bool = False) -> Assembly:
+        """Return the runtime for a model, built once."""
+        override = (_overrides.get() or {}).get(id(self), _Override())
+        model = override.model if override.model is not None else model
+        handoffs = tuple(as_handoff(given) for given in self.handoffs)
+        key = (
+            model if isinstance(model, str) else id(model),
+            None if override.tools is None else tuple(map(id, override.tools)),
+            tuple(map(id, self.handoffs)),
+            filtered,
         )
-    if chosen.problem is not None:
-        raise ArgumentError(f"the plugin of {model!r} cannot be loaded: {chosen.problem}")
-    return chosen.plugin, name
+        known = self._assemblies.get(key)
+        if known is None:
+            parts = self._parts if override.tools is None else replace(self._parts, tools=override.tools)
+            if model is not None:
+                parts = replace(parts, model=model, settings=_settings_for(parts, model))
+            known = self._assemblies[key] = assemble(parts, handoffs, filtered=filtered)
+        return known
+
+    def _work(
+        self, messages: object, deps: Any, options: dict[str, Any], *, stream: bool = True
+    ) -> _Work[OutputT]:
+        check_options(options, RunOptions, "a run", ("deps",))
+        check_session(options.get("session"))
+        override = (_overrides.get() or {}).get(id(self), _Override())
+        model, on_limit = options.pop("model", None), options.pop("on_limit", self._on_limit)
+        if on_limit not in ("raise", "return"):
+            raise ArgumentError(f'on_limit is "raise" or "return", not {on_limit!r}')
+        run = AgentRun()
+        options.setdefault("limits", self._limits)
+        options["context"] = {**(options.get("context") or {}), KEY: run}
+        options["deps"] = deps if override.deps is MISSING else override.deps
+        request = RunRequest(self.name, messages, options.pop("session", None), stream=stream, **options)
+        return _Work(self, request, run, model, on_limit)
+
+    def _reachable(self) -> dict[str, Agent[Any, Any]]:
+        """Return every agent that a run may be handed to, by name, this one included."""
+        found: dict[str, Agent[Any, Any]] = {self.name: self}
+        waiting = [self]
+        while waiting:
+            for given in waiting.pop().handoffs:
+                agent = as_handoff(given).agent
+                if agent.name not in found:
+                    found[agent.name] = agent
+                    waiting.append(agent)
+                elif found[agent.name] is not agent:
+                    raise ArgumentError(
+                        f"two agents that hand over are called {agent.name!r}: give each a name of its own"
+                    )
+        return found
 
 
-def _name_of(tool: object) -> str:
-    name = getattr(tool, "name", None) or getattr(tool, "__name__", None) or type(tool).__name__
-    return str(name)
+@dataclass(frozen=True, slots=True)
+class _Work(Generic[OutputT]):
+    """One run that was asked for: how it goes, and what its caller gets."""
+
+    agent: Agent[Any, OutputT]
+    request: RunRequest
+    run: AgentRun
+    model: object
+    on_limit: str
+
+    def flow(self) -> Flow[RunResult[OutputT]]:
+        """Return the run as a flow; agents that need nothing of this layer run without it."""
+        agent = self.agent
+        if not agent.handoffs:
+            assembly = agent._assembly(self.model)  # noqa: SLF001 - one subject in two classes
+            flow = assembly.runtime.run_flow(self.request)
+            return self._finished(flow) if assembly.parts.does_something else flow
+        return self._finished(self._with_handoffs())
+
+    def _with_handoffs(self) -> Flow[RunResult[Any]]:
+        agents = self.agent._reachable()  # noqa: SLF001
+        saved = None if self.request.session is None else read_saved_run(self.request.session)
+        begins = saved.agent_id if saved is not None and self.request.decisions else self.agent.name
+        first = agents.get(begins, self.agent)
+
+        def find(name: str) -> Any:
+            return agents[name]._assembly(filtered=True).station(name, find)  # noqa: SLF001
+
+        station = first._assembly(self.model if first is self.agent else None).station(first.name, find)  # noqa: SLF001
+        return run_with_handoffs(station, replace(self.request, agent_id=first.name), self.run)
+
+    def _finished(self, flow: Flow[RunResult[Any]]) -> Flow[RunResult[OutputT]]:
+        """Run a flow, and give its result the output that the run produced."""
+        result = yield from with_events(flow, self._shown)
+        tripped = self.run.tripped
+        if tripped is not None:
+            reason = Reason("guardrail", str(tripped))
+            result = replace(result, reason=reason, error=tripped, produced=MISSING)
+            tripped.result = result
+            return result
+        ended_by = self.agent._reachable().get(result.agent, self.agent)  # noqa: SLF001
+        if ended_by._assembly().parts.checks_output:  # noqa: SLF001
+            return replace(result, produced=self.run.output)
+        return result
+
+    def _shown(self, events: list[RunEvent]) -> list[RunEvent]:
+        tripped = self.run.tripped
+        if tripped is None:
+            return events
+        reason = {"code": "guardrail", "detail": str(tripped)}
+        return [
+            cast("RunEvent", {**event, "reason": reason}) if event["type"] == "run_end" else event
+            for event in events
+        ]
+
+    def settled(self, result: RunResult[OutputT]) -> RunResult[OutputT]:
+        """Return a result, or raise why it is not what the caller wanted."""
+        result.raise_for_error()
+        if result.reason.code in LIMITS and self.on_limit == "raise":
+            raise LimitReached(result)
+        return result
+
+
+class AgentTool(DelegateTool):
+    """An agent as a tool; `Agent.as_tool` makes them."""
+
+    def __init__(self, agent: Agent[Any, Any], name: str | None, description: str | None) -> None:
+        assembly = agent._assembly()  # noqa: SLF001 - one subject in two classes
+        spec = assembly.spec if description is None else replace(assembly.spec, description=description)
+        super().__init__(name or agent.name, spec, self._run, assembly.clock)
+        self.agent = agent
+
+    def _run(self, request: RunRequest) -> Flow[RunResult[Any]]:
+        run = AgentRun()
+        context = {**(request.context or {}), KEY: run}
+        return _Work(self.agent, replace(request, context=context), run, None, "return").flow()
+
+
+def as_handoff(given: Agent[Any, Any] | Handoff) -> Handoff:
+    """Return an agent as a handoff to it."""
+    return given if isinstance(given, Handoff) else Handoff(given)
+
+
+def _instructions(given: object) -> tuple[list[str], list[Callable[..., Any]]]:
+    """Return the texts and the functions among instructions.
+
+    Raises:
+        ArgumentTypeError: If something is neither.
+    """
+    items = [given] if isinstance(given, str) or callable(given) else list(cast("Any", given))
+    for item in items:
+        if not isinstance(item, str) and not callable(item):
+            raise ArgumentTypeError(f"instructions are texts and functions, not {type(item).__name__}")
+    texts = [item for item in items if isinstance(item, str)]
+    return texts, [item for item in items if not isinstance(item, str)]
+
+
+def _agents(name: str, given: object, kinds: tuple[type, ...]) -> list[Any]:
+    items = [given] if isinstance(given, kinds) else list(cast("Any", given))
+    for item in items:
+        if not isinstance(item, kinds):
+            raise ArgumentTypeError(f"{name} must be a list of agents, not of {type(item).__name__}")
+    return items
+
+
+def _settings_for(parts: Parts, model: object) -> dict[str, Any]:
+    """Return the settings for another model: those of the provider go with it only if it is the same one."""
+    same = (
+        isinstance(model, str)
+        and isinstance(parts.model, str)
+        and model.partition(":")[0] == parts.model.partition(":")[0]
+    )
+    return {key: value for key, value in parts.settings.items() if same or key != "config"}

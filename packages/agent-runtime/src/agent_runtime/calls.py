@@ -72,17 +72,17 @@ class Calls:
         if run.offered is not None:  # what the model was not offered it must not call
             config["allowed_tools"] = run.offered
         try:
-            host = yield from run.agent.core.tool_host(config)
+            host = yield from run.agent.core.tool_host(config, run.context())
         except RequestCancelled:
             run.leave()
-            host = yield from run.agent.core.tool_host(config)
+            host = yield from run.agent.core.tool_host(config, run.context())
         calls = [_pending(run, host, call, number) for number, call in enumerate(made)]
         return cls(run, host, [call for call in calls if only is None or call.view.id in only], known)
 
     @classmethod
     def resumed(cls, run: Run, decided: Mapping[str, Decision]) -> Flow[Calls]:
         """Return the calls that waited and are decided now; they do not wait any more."""
-        host = yield from run.agent.core.tool_host(dict(run.agent.config))
+        host = yield from run.agent.core.tool_host(dict(run.agent.config), run.context())
         due = [waiting for waiting in run.waiting if waiting.id in decided]
         run.waiting = tuple(waiting for waiting in run.waiting if waiting.id not in decided)
         calls = []
@@ -233,6 +233,7 @@ class Calls:
         key = f"{run.run_id}:{call.view.id}"
         facts: dict[str, Any] = {
             "tool_call_id": call.view.id,
+            "tool_name": call.view.name,
             "idempotency_key": key,
             "session_id": run.session.session_id,
             "session_metadata": run.metadata(),
@@ -240,6 +241,7 @@ class Calls:
         if call.suspension is not None:
             facts |= {"decision": call.view.decision, "suspended": call.suspension.data}
             facts["shown"] = call.suspension.parameters.get("display")  # by which somebody has decided
+        run.scope.now(run.session, run.usage, run.model.id, run.round)
         # A call alone, on a run that nobody can cancel, need not be watched, which is cheaper.
         watched = run.token is not None or not alone
         token = run.cancellation if watched else None
@@ -279,6 +281,7 @@ class Calls:
         elif outcome.ran:
             run.called = (*run.called, call.view.name)
         run.errors = 0 if problem is None else run.errors + 1
+        run.note_result(call.view, outcome.message["metadata"], ran=outcome.ran)
 
     def _tell_hooks(self, call: Pending, outcome: Outcome) -> Flow[None]:
         if outcome.message is None:

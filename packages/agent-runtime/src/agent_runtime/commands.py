@@ -56,6 +56,10 @@ class Command:
         """Also have a side effect."""
         return replace(self, effects=(*self.effects, Effect(name, payload)))
 
+    def go_on(self, message: str) -> Command:
+        """Also have the model read *message* and answer again; for hooks at a natural end."""
+        return self.schedule("go_on", message)
+
     def stop(self, code: str, detail: str = "") -> Command:
         """Also end the run after this step, with a reason of one's own."""
         return self.schedule("stop", {"code": code, "detail": detail})

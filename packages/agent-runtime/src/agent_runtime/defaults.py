@@ -6,6 +6,7 @@ Hooks steer the loop by scheduling actions:
 |---|---|---|
 | `stop` | `{"code", "detail"}` | ends the run after this step, or before the model is asked again |
 | `add_message` | `{"role", "content", "keep"}` | adds a message to the next request, `keep`: for good |
+| `go_on` | a text | has the model read it and answer again, where it would have ended the run |
 | `override` | settings | changes the configuration of the next request |
 | `exclude_tools` | names or patterns | hides tools from the next request |
 | `only_tools` | names or patterns | offers only these in the next request |
@@ -27,6 +28,7 @@ from agent_runtime.engine import DEFERRED, warn
 from agent_runtime.patterns import Glob
 from agent_runtime.phases import Phase
 from agent_runtime.policies import MaxRounds, StopCondition
+from agent_runtime.runs import TOOL_STATE
 from agent_runtime.state import StateKey
 
 if TYPE_CHECKING:
@@ -65,6 +67,19 @@ OFFERED_TOOLS: StateKey[list[list[str]]] = StateKey(
 )
 """Lists of patterns: the next request offers only tools that fit something of each list."""
 
+KEPT_BY_TOOLS: StateKey[dict[str, Any]] = StateKey(
+    TOOL_STATE, {}, scope="session", merge="commutative", reduce=lambda kept, more: {**kept, **more}
+)
+"""What tools left to be kept in the session, by name."""
+
+GO_ON: StateKey[bool] = StateKey(
+    name="runtime.go_on",
+    default=False,
+    merge="commutative",
+    reduce=lambda wanted, more: wanted or more,
+)
+"""Whether the model is asked again although it called nothing."""
+
 FOR_NEXT_REQUEST = (MESSAGES, OVERRIDES, HIDDEN_TOOLS, OFFERED_TOOLS)
 
 
@@ -76,10 +91,11 @@ class LoopActionHandlersPlugin:
 
     def register(self, registrar: PluginRegistrar) -> None:
         """Place the handlers, and the state keys by which the loop learns of them."""
-        for key in (DEFERRED, STOP, *FOR_NEXT_REQUEST):
+        for key in (DEFERRED, STOP, GO_ON, KEPT_BY_TOOLS, *FOR_NEXT_REQUEST):
             registrar.state_key(key)
         registrar.action_handler("stop", _stop)
         registrar.action_handler("add_message", _add_message)
+        registrar.action_handler("go_on", _go_on)
         registrar.action_handler("override", _override)
         registrar.action_handler("exclude_tools", _exclude_tools)
         registrar.action_handler("only_tools", _only_tools)
@@ -97,6 +113,13 @@ def _add_message(payload: object, _view: PhaseView) -> Command:
         raise ValueError(f"add_message needs role (one of {', '.join(_ROLES)}) and content, got {payload!r}")
     message = {"role": payload["role"], "content": str(payload.get("content", ""))}
     return Command().update(MESSAGES, {**message, "keep": payload.get("keep") is True})
+
+
+def _go_on(payload: object, _view: PhaseView) -> Command:
+    if not isinstance(payload, str) or not payload.strip():
+        raise ValueError(f"go_on needs a text for the model to read, got {payload!r}")
+    note = {"role": "user", "content": payload, "keep": True}
+    return Command().update(MESSAGES, note).update(GO_ON, True)  # noqa: FBT003 - the value of a state key
 
 
 def _override(payload: object, _view: PhaseView) -> Command:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from agent_core import AsyncEventStream, EventStream, Session, ToolSuspended
+from agent_core.functions.values import to_json
 from agent_runtime.errors import DelegateCycle
-from agent_runtime.results import RunResult, Usage
+from agent_runtime.results import AS_TEXT, GOOD_ENDS, RunResult, Usage
 from agent_runtime.runs import RunRequest, RunScope
 from agent_runtime.suspension import Decision, read_saved_run
 
@@ -31,7 +32,6 @@ MOST_DEPTH = 8
 
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1000
-_GOOD_ENDS = ("natural_end", "stop_on_tool", "content_match")
 
 RunChild = Callable[[RunRequest], "Flow[RunResult]"]
 
@@ -172,8 +172,8 @@ class _Call:
             self._scope.report(result.usage - self._before)
         if result.suspended:
             raise _suspended(result)
-        if result.reason.code in _GOOD_ENDS:
-            return {"success": True, "result": result.text}
+        if result.reason.code in GOOD_ENDS:
+            return {"success": True, "result": _answer(result)}
         said = f" It had said: {result.text}" if result.text else ""
         why = result.reason.detail or result.reason.code
         return {"success": False, "error": f"the agent ended early ({result.reason.code}): {why}.{said}"}
@@ -202,7 +202,14 @@ class _Call:
             token_budget=scope.tokens_left,
             cost_budget=scope.cost_left,
             granted=scope.granted,
+            limits=None if scope.limits is None else scope.limits.left(scope.usage),
+            deps=scope.deps,
         )
+
+
+def _answer(result: RunResult) -> object:
+    """Return what the model above reads: the agent's words, or its output as JSON."""
+    return result.text if result.produced is AS_TEXT or not result.has_output else to_json(result.output)
 
 
 def _suspended(result: RunResult) -> ToolSuspended:

@@ -113,6 +113,7 @@ class ExecutionEnv:
         effect_handlers: The handlers of effects, by name.
         request_transforms: What changes a request before it is sent, in order.
         result_transforms: What changes a tool's result before the session has it, in order.
+        end_hooks: What is asked when the model has called nothing and the run would end.
         key_registrations: The state keys.
         tools: The tools that plugins brought, by id.
         plugins: The plugins themselves, for `on_activate` and `on_deactivate`.
@@ -124,6 +125,7 @@ class ExecutionEnv:
     effect_handlers: Mapping[str, TaggedHandler]
     request_transforms: tuple[TaggedTransform, ...]
     result_transforms: tuple[TaggedTransform, ...] = ()
+    end_hooks: tuple[TaggedHook, ...] = ()
     key_registrations: tuple[KeyRegistration, ...]
     tools: Mapping[str, object]
     plugins: tuple[Any, ...]
@@ -150,6 +152,7 @@ class PluginRegistrar:
         self._actions: dict[str, TaggedHandler] = {}
         self._effects: dict[str, TaggedHandler] = {}
         self._transforms: list[TaggedTransform] = []
+        self._end_hooks: list[TaggedHook] = []
         self._result_transforms: list[TaggedTransform] = []
         self._keys: dict[str, KeyRegistration] = {}
         self._tools: dict[str, TaggedTool] = {}
@@ -199,6 +202,15 @@ class PluginRegistrar:
         self._check(transform, "a result transform")
         self._result_transforms.append(TaggedTransform(self.plugin, transform))
 
+    def end_hook(self, hook: Hook) -> None:
+        """Ask *hook* with a `PhaseView` when the run would end naturally; ``Command().go_on(text)`` goes on.
+
+        It is asked after the last step, when nothing has arrived in the inbox. The text becomes a message
+        that the model answers; the stop conditions of the agent still count.
+        """
+        self._check(hook, "an end hook")
+        self._end_hooks.append(TaggedHook(self.plugin, hook))
+
     def state_key(self, key: StateKey[Any]) -> None:
         """Install a state key; its name must be new."""
         if not isinstance(key, StateKey):
@@ -227,6 +239,7 @@ class PluginRegistrar:
             effect_handlers=self._effects,
             request_transforms=tuple(self._transforms),
             result_transforms=tuple(self._result_transforms),
+            end_hooks=tuple(self._end_hooks),
             key_registrations=tuple(self._keys.values()),
             tools={id: tagged.tool for id, tagged in self._tools.items()},
             plugins=plugins,

@@ -13,19 +13,22 @@ from agent_runtime.defaults import HIDDEN_TOOLS, MESSAGES, OFFERED_TOOLS, OVERRI
 from agent_runtime.engine import warn
 from agent_runtime.env import Prompt
 from agent_runtime.executor import Inference
+from agent_runtime.limits import OverLimit
 from agent_runtime.patterns import Glob
 from agent_runtime.phases import Phase
 from agent_runtime.results import Usage
 from agent_runtime.side_request import usage_of
+from agent_runtime.tokens import counter_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from agent_core import ToolDescriptor
     from agent_core.events import Event
     from agent_core.history import History
     from agent_core.pipeline.finish import TurnResult
     from agent_runtime.executor import Answer, Transform
+    from agent_runtime.limits import UsageLimits
     from agent_runtime.run import Run
 
 _ABSENT = object()
@@ -80,8 +83,14 @@ def _inference(run: Run) -> Inference:
     if run.agent.env.request_transforms:
         own = run.session.history
         prompt = _transformed(run, Prompt(frame(own), _offered(run), {**run.agent.config, **config}))
+        if run.request.limits is not None:
+            _check_limits(run, run.request.limits, lambda: prompt)
         config, transform = _config(run, prompt, config), _transform(prompt.messages, own)
     else:
+        if run.request.limits is not None:
+            _check_limits(
+                run, run.request.limits, lambda: Prompt(frame(run.session.history), _offered(run), config)
+            )
         config = _with_offer(run, config, _offered(run))
         transform = frame if frame.front or frame.back else None
     return Inference(
@@ -102,6 +111,17 @@ def _transform(chosen: Sequence[Message], own: History[Message]) -> Transform:
         if listed[front] is kept[0] and listed[front : front + len(kept)] == kept:
             return Frame(tuple(listed[:front]), tuple(listed[front + len(kept) :]))
     return partial(_chosen, listed, kept)
+
+
+def _check_limits(run: Run, limits: UsageLimits, prompt: Callable[[], Prompt]) -> None:
+    """Raise `OverLimit` if the request would go over one."""
+    reason = limits.reached(run.usage)
+    if reason is None and limits.counts_input:
+        counter, sent = counter_for(run.state, run.model.id), prompt()
+        estimate = counter.messages(sent.messages) + counter.tools(sent.tools)
+        reason = limits.before_request(run.usage, estimate)
+    if reason is not None:
+        raise OverLimit(reason)
 
 
 def _chosen(

@@ -15,10 +15,11 @@ from agent_core.frozen import freeze, thaw
 from agent_core.log import get_logger
 from agent_core.steps import ask, nothing, once, relay, run_blocking
 from agent_runtime.calls import Calls
-from agent_runtime.defaults import MESSAGES
+from agent_runtime.defaults import GO_ON, MESSAGES
 from agent_runtime.engine import finish_slowly
 from agent_runtime.errors import DecisionError, describe
 from agent_runtime.inference import infer
+from agent_runtime.limits import OverLimit
 from agent_runtime.phases import Phase
 from agent_runtime.recovery import known_answers, recover
 from agent_runtime.results import Reason, RunResult
@@ -107,6 +108,8 @@ def run_agent(agent: ResolvedAgent, request: RunRequest, clock: Clock, *, keeps:
         reason = yield from _go(run, decided)
     except RequestCancelled:
         reason = run.cause or CANCELLED
+    except OverLimit as over:
+        reason = over.reason
     except Exception as failure:  # noqa: BLE001 - whatever it is, what the run produced is kept
         reason, error = yield from _failed(run, failure)
     return (yield from _end(run, reason, error))
@@ -245,8 +248,10 @@ def _answered(run: Run, turn: TurnResult) -> Flow[None]:
         raise
     if calls is None:
         return
-    if (stop := run.stop()) is not None:
+    if (stop := run.stop() or run.too_many_calls(len(made))) is not None:
         calls.give_up(f"the run was stopped ({stop.code})")
+        if run.stop() is None:
+            raise OverLimit(stop)
         return
     yield from calls.run()
 
@@ -255,17 +260,36 @@ def _what_next(run: Run) -> Flow[Reason | None]:
     """Return why the run ends after this step, or None if there is more to do."""
     if run.waiting:
         return SUSPENDED
-    if (stop := run.stop()) is not None:
+    stop = run.stop()
+    # An answer that calls nothing is an end in itself, also in the last round that is allowed.
+    if stop is not None and (stop.code != "max_rounds" or run.answered):
         return stop
     if run.mistakes >= MOST_MISTAKES:
         return Reason(
             "consecutive_errors", f"in {run.mistakes} steps in a row no tool could run what the model called"
         )
-    came = yield from _take_inbox(run)
+    came = stop is None and (yield from _take_inbox(run))
     if run.answered or came:
         run.nudges = 0
         return None
-    return None if _is_nudged(run) else NATURAL_END
+    if stop is None and _is_nudged(run):
+        return None
+    return NATURAL_END if not run.agent.env.end_hooks else (yield from _at_natural_end(run, stop))
+
+
+def _at_natural_end(run: Run, stop: Reason | None) -> Flow[Reason | None]:
+    """Let plugins send the model back; *stop* is why it may not be asked again, if it may not."""
+    view = partial(run.view, Phase.STEP_END)
+    yield from run.settle_before(plugin for plugin, _ in run.agent.env.end_hooks)
+    for plugin, hook in run.agent.env.end_hooks:
+        command = yield from run.engine.call(plugin, "end_hook", hook, view(run.state))
+        yield from run.engine.do(Phase.STEP_END, view, command)
+        if stop is None and (wanted := run.stop()) is not None:
+            return wanted
+        if run.state.read(GO_ON):
+            run.engine.state = run.state.replaced(GO_ON.name, GO_ON.default)
+            return stop
+    return NATURAL_END
 
 
 def _take_inbox(run: Run) -> Flow[bool]:
@@ -384,6 +408,7 @@ def _result(run: Run, reason: Reason, error: Exception | None) -> RunResult:
         usage=run.usage,
         rounds=run.rounds,
         run_id=run.run_id,
+        agent=run.agent.spec.id,
         suspended=run.waiting,
         error=error,
     )

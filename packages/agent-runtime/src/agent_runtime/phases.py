@@ -15,6 +15,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from agent_core.frozen import EMPTY
+from agent_runtime.run_context import RunContext
+from agent_runtime.runs import TOOL_STATE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -94,3 +98,23 @@ class PhaseView:
     usage: Usage
     stats: RunStats
     reason: Reason | None = None
+
+    @property
+    def context(self) -> RunContext[Any]:
+        """The run as tools see it: dependencies, session, usage."""
+        run = self.run
+        scope = run.context["run"]
+        return RunContext(
+            deps=scope.deps,
+            session=self.session,
+            usage=self.usage,
+            run_id=run.run_id,
+            agent=run.agent_id,
+            model=run.model.id,
+            round=run.round,
+            retry=0 if self.call is None else scope.failures.get(self.call.name, 0),
+            tool_call_id=None if self.call is None else self.call.id,
+            state=self.state.get(TOOL_STATE) or EMPTY,
+            parents=run.parents,
+            cancellation=run.cancellation,
+        )

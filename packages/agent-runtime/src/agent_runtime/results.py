@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
+
+from agent_core import AgentError
+from agent_runtime.prices import list_price
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Self
+
+    from typing_extensions import TypeVar
 
     from agent_core import Message, Session
     from agent_runtime.specs import ModelSpec
     from agent_runtime.suspension import Suspension
+
+    OutputT_co = TypeVar("OutputT_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    OutputT_co = TypeVar("OutputT_co", covariant=True)
+
+GOOD_ENDS = frozenset({"natural_end", "stop_on_tool", "content_match"})
+"""The reasons of runs that came to their end and were not cut short."""
+
+LIMITS = frozenset(
+    {
+        "max_rounds",
+        "max_handoffs",
+        "timeout",
+        "token_budget",
+        "cost_budget",
+        "usage_limit",
+        "consecutive_errors",
+        "repeated_calls",
+        "tool_retries",
+        "output_retries",
+    }
+)
+"""The reasons of runs that had not come to their end."""
 
 _COUNTS = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens", "reasoning_tokens")
 _MILLION = 1_000_000
@@ -35,8 +66,11 @@ class Usage:
 
     Attributes:
         requests: How often a model was asked.
+        tool_calls: How many calls of tools were answered by their tools.
         input_tokens: Everything that was sent, cached or not.
         cost: In the currency of the models' prices; tokens of models without prices cost nothing here.
+        cost_is_estimate: Whether some of the cost comes from a public list of prices and not from the
+            prices that were declared with the model.
     """
 
     requests: int = 0
@@ -46,6 +80,8 @@ class Usage:
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     cost: float = 0.0
+    tool_calls: int = 0
+    cost_is_estimate: bool = False
 
     @property
     def total_tokens(self) -> int:
@@ -62,10 +98,13 @@ class Usage:
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             cost=self.cost + other.cost,
+            tool_calls=self.tool_calls + other.tool_calls,
+            cost_is_estimate=self.cost_is_estimate or other.cost_is_estimate,
         )
 
     def __sub__(self, other: Usage) -> Usage:
-        return Usage(**{name: getattr(self, name) - getattr(other, name) for name in Usage.__slots__})
+        counts: dict[str, Any] = {n: getattr(self, n) - getattr(other, n) for n in Usage.__slots__}
+        return Usage(**{**counts, "cost_is_estimate": self.cost_is_estimate})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts, with the total."""
@@ -77,6 +116,8 @@ class Usage:
             "cache_write_tokens": self.cache_write_tokens,
             "reasoning_tokens": self.reasoning_tokens,
             "cost": self.cost,
+            "tool_calls": self.tool_calls,
+            "cost_is_estimate": self.cost_is_estimate,
             "total_tokens": self.total_tokens,
         }
 
@@ -91,7 +132,10 @@ class Usage:
     def of_answer(cls, counts: Mapping[str, Any] | None, model: ModelSpec) -> Usage:
         """Return what one answer used, by the provider's own count and the model's prices."""
         known = {name: n for name in _COUNTS if isinstance(n := (counts or {}).get(name), int)}
-        usage = cls(requests=1, **known)
+        usage = cls(requests=1, **cast("Any", known))
+        if model.input_price is model.output_price is model.cached_input_price is None:
+            listed = list_price(model, known)
+            return usage if listed is None else replace(usage, cost=listed, cost_is_estimate=True)
         cost = _cost(usage, model)
         return replace(usage, cost=cost) if cost else usage
 
@@ -103,11 +147,24 @@ def _cost(usage: Usage, model: ModelSpec) -> float:
     return (fresh * sent + usage.cached_input_tokens * cached + usage.output_tokens * received) / _MILLION
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
+class _AsText:
+    """Stands for an output that is the model's last words."""
+
+
+class _Missing:
+    """Stands for an output that a run should have had, and has not."""
+
+
+AS_TEXT, MISSING = _AsText(), _Missing()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RunResult(Generic[OutputT_co]):
     """What a run came to.
 
     Attributes:
+        output: What the run was for: of an `Agent` with an `output_type` an object of that type, otherwise
+            the model's last words. Reading it raises `OutputNotProduced` if the run has none.
         text: The model's last words.
         added: The messages that the run added, the request's own included.
         messages: The same as dicts.
@@ -116,6 +173,7 @@ class RunResult:
         usage: What it used, delegates included.
         rounds: How often the model answered.
         run_id: The run's id; it stays the same when the run is resumed.
+        agent: The name of the agent that ended the run; after a handoff not the one that began it.
         suspended: What the run waits for, if it does.
         error: What went wrong, if `reason.code` is "error".
     """
@@ -127,16 +185,101 @@ class RunResult:
     usage: Usage
     rounds: int
     run_id: str = ""
+    agent: str = ""
     suspended: tuple[Suspension, ...] = ()
-    error: Exception | None = field(default=None, repr=False)
+    error: Exception | None = None
+    produced: object = AS_TEXT
 
     @property
     def messages(self) -> list[dict[str, Any]]:
         """The messages that the run added, as dicts."""
         return [message.to_dict() for message in self.added]
 
-    def raise_for_error(self) -> RunResult:
+    @property
+    def output(self) -> OutputT_co:
+        """What the run was for.
+
+        Raises:
+            OutputNotProduced: If the run ended without: at a limit, cancelled, waiting, or with no words.
+        """
+        if self.produced is AS_TEXT:
+            if not self.text or self.suspended or self.reason.code in LIMITS or self.error is not None:
+                raise OutputNotProduced(self)
+            return cast("OutputT_co", self.text)
+        if self.produced is MISSING:
+            raise OutputNotProduced(self)
+        return cast("OutputT_co", self.produced)
+
+    @property
+    def has_output(self) -> bool:
+        """Whether `output` can be read."""
+        try:
+            self.output  # noqa: B018 - reading it is the question
+        except OutputNotProduced:
+            return False
+        return True
+
+    def raise_for_error(self) -> Self:
         """Return the result itself, unless the run failed: then raise what it failed with."""
         if self.error is not None:
             raise self.error
         return self
+
+    def __repr__(self) -> str:
+        about = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"RunResult({about})"
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        """Yield what a person wants to see of it, for `repr` and for rich."""
+        if self.has_output:
+            yield "output", self.output
+        yield "reason", self.reason.code
+        if self.reason.detail:
+            yield "detail", self.reason.detail
+        if self.agent:
+            yield "agent", self.agent
+        if self.suspended:
+            yield "waits_for", [one.message for one in self.suspended]
+        yield "rounds", self.rounds
+        yield "messages", len(self.added)
+        yield "tokens", self.usage.total_tokens
+        if self.usage.cost:
+            yield "cost", round(self.usage.cost, 6)
+
+
+class OutputNotProduced(AgentError):
+    """A run has no output; `result` has everything that it came to.
+
+    Attributes:
+        result: The run's result: its session, messages and usage.
+    """
+
+    def __init__(self, result: RunResult[Any], problem: str = "") -> None:
+        self.result = result
+        super().__init__(problem or _why_no_output(result))
+
+
+class LimitReached(OutputNotProduced):
+    """A run ended at a limit before it was done; `result` has everything up to there."""
+
+
+def _why_no_output(result: RunResult[Any]) -> str:
+    code, detail = result.reason
+    if result.suspended:
+        asked = "; ".join(one.message for one in result.suspended)
+        return (
+            f"the run has no output yet, since it waits for a decision: {asked} "
+            "(run again with session=result.session and decisions=[...])"
+        )
+    if result.error is not None:
+        return f"the run has no output, since it failed: {result.error}"
+    if code in LIMITS:
+        why = detail or code
+        return (
+            f"the run reached a limit ({code}): {why}; `result` of this error has what was done up to there"
+        )
+    if code == "cancelled":
+        return f"the run has no output, since it was cancelled: {detail or 'the caller left'}"
+    if result.produced is AS_TEXT:
+        return "the run has no output: the model ended without a word"
+    return f"the run has no output ({code}{': ' + detail if detail else ''})"

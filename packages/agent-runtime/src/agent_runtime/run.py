@@ -17,11 +17,12 @@ from agent_core.errors import RequestCancelled
 from agent_core.steps import Emit, Flow, nothing
 from agent_runtime.defaults import FOR_NEXT_REQUEST, STOP
 from agent_runtime.engine import OWN_PLUGINS, Engine
-from agent_runtime.phases import Phase, PhaseView
+from agent_runtime.phases import CallView, Phase, PhaseView
 from agent_runtime.policies import RunStats, Timeout
 from agent_runtime.results import Reason, Usage
 from agent_runtime.runs import (
     DEFAULT_TIMEOUT,
+    TOOL_STATE,
     Checkpoint,
     CheckpointKind,
     Keep,
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from agent_runtime.clock import Clock
     from agent_runtime.env import ResolvedAgent
     from agent_runtime.permissions import Rule
+
+
+ONE_CALL = Usage(tool_calls=1)
 
 
 class Run:
@@ -167,6 +171,7 @@ class Run:
             cancellation=self.cancellation,
             ask=partial(self._ask, self),
             granted=self.request.granted,
+            context=self._context,
         )
 
     def stats(self) -> RunStats:
@@ -187,6 +192,22 @@ class Run:
         """Count how often in a row each call was made; once in a step, since every gate looks at it."""
         self.repeats = {call: self.repeats.get(call, 0) + 1 for call in made}
         self.most_repeated = max(self.repeats, key=lambda call: self.repeats[call], default="")
+
+    def note_result(self, call: CallView, metadata: Mapping[str, Any], *, ran: bool) -> None:
+        """Count a call, keep what its tool left, and end the run if the tool fails too often."""
+        if ran:
+            self.use(ONE_CALL)
+        if (left := metadata.get("state_update")) is not None:
+            self.engine.state = self.state.updated(TOOL_STATE, left)
+        failures = self.scope.failures
+        if "error" not in metadata:
+            failures.pop(call.name, None)
+            return
+        failures[call.name] = count = failures.get(call.name, 0) + 1
+        retries = getattr(call.tool, "retries", None)
+        if isinstance(retries, int) and count > retries:
+            detail = f"the tool {call.name!r} failed {count} times in a row, and has {retries} retries"
+            self.engine.state = self.state.updated(STOP.name, {"code": "tool_retries", "detail": detail})
 
     def check(self) -> None:
         """Leave if the run should stop."""
@@ -210,6 +231,13 @@ class Run:
         if wanted is not None:
             return Reason(wanted["code"], wanted["detail"])
         return self._over_budget()
+
+    def too_many_calls(self, count: int) -> Reason | None:
+        """Return why so many more calls may not run, or why there can be no request after them."""
+        limits = self.request.limits
+        return (
+            None if limits is None else limits.reached(self.usage) or limits.before_calls(self.usage, count)
+        )
 
     def append(self, messages: Sequence[Message]) -> None:
         """Add messages to the session."""
@@ -318,6 +346,8 @@ class Run:
             cost_left=cost,
             stream=self.request.stream,
             granted=None if self.request.granted is None else self._granted_below,
+            limits=self.request.limits,
+            deps=self.request.deps,
         )
 
     def _granted_below(self, _child: Session) -> Sequence[Rule]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from agent_core.frozen import EMPTY
 from agent_core.steps import Step
 from agent_runtime.results import Usage
+from agent_runtime.run_context import RunContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from agent_core import Cancellation, CancellationToken, Session, ToolDescriptor
     from agent_core.steps import Flow
     from agent_runtime.clock import Clock
+    from agent_runtime.limits import UsageLimits
     from agent_runtime.permissions import Rule
     from agent_runtime.specs import ModelSpec
     from agent_runtime.suspension import Decision
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT = 7200.0
 """Seconds for a run whose time nobody limited. It only has to end what hangs, so it is longer than the
 longest single thing that a run usually waits for: a command of an hour, and the work around it."""
+
+TOOL_STATE = "runtime.tool_state"
+"""The state key under which a session has what tools left to be kept."""
 
 Input = "str | Message | Mapping[str, Any]"
 
@@ -87,6 +92,8 @@ class RunRequest:
             there is none to `DEFAULT_TIMEOUT`, two hours. None sets no limit besides the agent's.
         token_budget: How many tokens it may use.
         cost_budget: How much it may cost.
+        limits: How much it may use; see `UsageLimits`.
+        deps: What tools, hooks and delegates get as `RunContext.deps`. It is passed on as it is, not kept.
         cancellation: A token with which the caller can cancel the run.
         context: What plugins and tools receive in addition to the platform's own context.
         checkpoint: Called whenever there is something new to keep, before the run goes on.
@@ -113,6 +120,8 @@ class RunRequest:
     timeout: float | Literal["default"] | None = "default"
     token_budget: int | None = None
     cost_budget: float | None = None
+    limits: UsageLimits | None = None
+    deps: Any = None
     cancellation: CancellationToken | None = None
     context: Mapping[str, Any] | None = None
     checkpoint: Callable[[Checkpoint], object] | None = None
@@ -139,6 +148,7 @@ class RunInfo:
         ask: Asks a model something outside the conversation: ``yield from run.ask(messages, model=None,
             config={})`` in a hook that is a generator returns the text of the answer.
         granted: Returns what people have granted; it may wait for a store. None if the request has no grants.
+        context: What tools receive in addition to the platform's own context, with the `RunScope` as "run".
     """
 
     run_id: str
@@ -151,6 +161,7 @@ class RunInfo:
     cancellation: Cancellation
     ask: Callable[..., Flow[str]]
     granted: Callable[[Session], Sequence[Rule]] | None = None
+    context: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
 
 
 class RunScope:
@@ -165,11 +176,18 @@ class RunScope:
         "cancellation",
         "cost_left",
         "deadline",
+        "deps",
+        "failures",
         "granted",
+        "limits",
+        "model",
         "parents",
+        "round",
         "run_id",
+        "session",
         "stream",
         "tokens_left",
+        "usage",
     )
 
     def __init__(
@@ -184,6 +202,8 @@ class RunScope:
         cost_left: float | None,
         stream: bool,
         granted: Callable[[Session], Sequence[Rule]] | None = None,
+        limits: UsageLimits | None = None,
+        deps: Any = None,
     ) -> None:
         self.run_id = run_id
         self.agent_id = agent_id
@@ -194,11 +214,36 @@ class RunScope:
         self.cost_left = cost_left
         self.stream = stream
         self.granted = granted
+        self.limits = limits
+        self.deps = deps
+        self.failures: dict[str, int] = {}
         self._used: list[Usage] = []
 
     def report(self, usage: Usage) -> None:
         """Say what was used on the run's behalf; it counts for the run's budgets."""
         self._used.append(usage)
+
+    def now(self, session: Session, usage: Usage, model: str, round: int) -> None:
+        """Note how far the run is; called before a tool runs."""
+        self.session, self.usage, self.model, self.round = session, usage, model, round
+
+    def run_context(self, context: Mapping[str, Any]) -> RunContext[Any]:
+        """Return what a tool may know of the run; *context* is that of its call."""
+        kept = (context.get("session_metadata") or EMPTY).get("agent_state") or EMPTY
+        return RunContext(
+            deps=self.deps,
+            session=self.session,
+            usage=self.usage,
+            run_id=self.run_id,
+            agent=self.agent_id,
+            model=self.model,
+            round=self.round,
+            retry=self.failures.get(context.get("tool_name", ""), 0),
+            tool_call_id=context.get("tool_call_id"),
+            state=kept.get(TOOL_STATE) or EMPTY,
+            parents=self.parents[:-1],
+            cancellation=self.cancellation,
+        )
 
     def take_reports(self) -> Usage | None:
         """Return the sum of what was reported since the last time; None if nothing was."""

@@ -9,6 +9,7 @@ from agent_testing.anthropic import ANTHROPIC_USAGE, anthropic_models, anthropic
 from agent_testing.chat import CHAT_USAGE, chat_chunk, chat_models, chat_reply
 from agent_testing.faults import ENDLESS, FAULTS, Fault, FaultTests
 from agent_testing.gemini import GEMINI_USAGE, gemini_models, gemini_reply
+from agent_testing.models import FunctionModel, ModelRequest, TestModel, example
 from agent_testing.recordings import Recorded, read_recording, read_recordings
 from agent_testing.replies import (
     Break,
@@ -23,6 +24,8 @@ from agent_testing.replies import (
 from agent_testing.responses import RESPONSES_USAGE, responses_reply
 from agent_testing.server import Line, ReceivedRequest, ScriptedServer
 from agent_testing.talk import DRIVERS, Drive, Talk
+from agent_testing.traffic import NotRecorded, RealProviderReached
+from agent_testing.users import Conversation, converse
 
 __all__ = [
     "ANTHROPIC_USAGE",
@@ -33,15 +36,21 @@ __all__ = [
     "GEMINI_USAGE",
     "RESPONSES_USAGE",
     "Break",
+    "Conversation",
     "Drive",
     "Fault",
     "FaultTests",
+    "FunctionModel",
     "Line",
+    "ModelRequest",
+    "NotRecorded",
+    "RealProviderReached",
     "ReceivedRequest",
     "Recorded",
     "ScriptedServer",
     "ServerReply",
     "Talk",
+    "TestModel",
     "ToolCall",
     "anthropic_models",
     "anthropic_reply",
@@ -49,7 +58,9 @@ __all__ = [
     "chat_chunk",
     "chat_models",
     "chat_reply",
+    "converse",
     "error_reply",
+    "example",
     "gemini_models",
     "gemini_reply",
     "json_reply",

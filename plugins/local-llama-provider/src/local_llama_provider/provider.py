@@ -77,7 +77,8 @@ class LocalLlamaProvider:
 
     def get_tags(self, config: JsonObject) -> list[str]:
         """Say what a local model can do; a demo model says so."""
-        return ["streaming", "tools", "local", *([] if config.get("model_path") else ["demo_model"])]
+        known = ["streaming", "tools", "structured_output", "local"]
+        return known if config.get("model_path") else [*known, "demo_model"]
 
     def init(self, config: JsonObject) -> State:
         return {

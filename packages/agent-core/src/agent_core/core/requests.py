@@ -255,13 +255,13 @@ class ToolCalls(CoreBase):
             host = self._tool_host(resolution, context, followed)
             return (yield from run_tool_calls(host, tool_calls))
 
-    def tool_host(self, config: JsonObject) -> Flow[ToolHost]:
+    def tool_host(self, config: JsonObject, context: JsonObject | None = None) -> Flow[ToolHost]:
         """Return, as a flow, what a batch of calls runs with, for layers that run calls one by one.
 
         See `agent_core.pipeline.tools.run_tool_call`. Tools get their state once for all calls of it.
         """
         resolution = yield from self._resolving(config, provider_optional=True)
-        return self._tool_host(resolution, None, None)
+        return self._tool_host(resolution, context, None)
 
     def format_tool_call_preview(self, tool_call: JsonObject, config: JsonObject) -> JsonObject:
         """Return the call's id and one line that tells a person what it will do."""
@@ -294,7 +294,7 @@ class ToolCalls(CoreBase):
 
         return ToolHost(
             resolution=resolution,
-            table=gather_tools(resolution),
+            table=gather_tools(resolution, context),
             core=self,
             cancellation=cancellation,
             extra=check_context(context),

@@ -29,6 +29,7 @@ from agent_core.functions.shapes import (
     UnsupportedAnnotationError,
     array,
     choice,
+    constrained,
     enum_member,
     fixed_tuple,
     formatted_text,
@@ -257,8 +258,9 @@ class Shapes:
             return self._of_name(kind)
         if issubclass(kind, Enum):
             return enum_member(kind)
-        if hasattr(kind, "model_json_schema"):
-            return self._shared(kind, lambda: self._model(kind))
+        if hasattr(kind, "model_json_schema") or hasattr(kind, "__struct_fields__"):
+            foreign = self._model if hasattr(kind, "model_json_schema") else self._struct
+            return self._shared(kind, lambda: foreign(kind))
         if is_record(kind):
             return self._shared(kind, lambda: record(kind, self.of))
         if text := formatted_text(kind):
@@ -312,13 +314,36 @@ class Shapes:
 
     def _model(self, kind: Any) -> Shape:
         """Take the schema of a class that makes its own, as pydantic's models do."""
-        schema = dict(kind.model_json_schema())
+        return Shape(self._adopted(kind.model_json_schema()), _validator(kind))
+
+    def _struct(self, kind: Any) -> Shape:
+        """Take the schema of a msgspec struct, and let msgspec read its values."""
+        import msgspec  # whoever made the struct has loaded it
+
+        schema = msgspec.json.schema(kind)
+        inner = schema["$defs"]
+        own = schema["$ref"].removeprefix(_DEFS)
+        if not any(_mentions(item, schema["$ref"]) for item in inner.values()):
+            schema = inner.pop(own)  # not every provider takes a schema that begins with a reference
+
+        def load(value: object) -> object:
+            try:
+                return msgspec.convert(value, kind)
+            except ValueError as error:  # its ValidationError is one
+                raise MismatchError(str(error)) from error
+
+        return Shape(self._adopted({**schema, "$defs": inner}), load)
+
+    def _adopted(self, made: Mapping[str, Any]) -> JsonObject:
+        """Return a schema that another library made, with its definitions among ours."""
+        schema = dict(made)
         inner = schema.pop("$defs", {})
         names = {name: self._free_name(name) for name in inner}
         references = {_DEFS + name: _DEFS + free for name, free in names.items()}
         for name, free in names.items():
             self.defs[free] = _renamed(inner[name], references)
-        return Shape(_renamed(schema, references), _validator(kind))
+        adopted: JsonObject = _renamed(schema, references)
+        return adopted
 
     def _annotated(self, base: object, *metadata: object) -> Shape:
         shape = self.of(base)
@@ -327,6 +352,8 @@ class Shapes:
                 shape = shape.extended({"description": item})
             elif isinstance(item, abc.Mapping):
                 shape = shape.extended(item)
+            else:
+                shape = constrained(shape, item)
         return shape
 
     def _item(self, arguments: tuple[object, ...]) -> Shape:
@@ -356,6 +383,14 @@ def _validator(kind: Any) -> Callable[[object], object]:
             raise MismatchError(str(error)) from error
 
     return load
+
+
+def _mentions(schema: object, reference: str) -> bool:
+    if isinstance(schema, abc.Mapping):
+        return any(_mentions(item, reference) for item in schema.values())
+    if isinstance(schema, list):
+        return any(_mentions(item, reference) for item in schema)
+    return schema == reference
 
 
 def _renamed(schema: object, names: Mapping[str, str]) -> Any:

@@ -7,8 +7,10 @@ asking each one in turn, and an invalid date passes every schema, since ``format
 
 from __future__ import annotations
 
+import re
 import reprlib
 from dataclasses import dataclass
+from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any, LiteralString
 
@@ -272,3 +274,67 @@ def _best(problems: list[MismatchError]) -> MismatchError:
     if deepest.path or len(problems) == 1:
         return deepest
     return MismatchError("; ".join(problem.problem for problem in problems))
+
+
+# What `Annotated` may say of a value, in the words of annotated-types, pydantic and msgspec, which are
+# known by their attributes: none of the three is needed.
+
+_BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool], str]] = {
+    "gt": ("exclusiveMinimum", lambda value, limit: value > limit, "above"),
+    "ge": ("minimum", lambda value, limit: value >= limit, "at least"),
+    "lt": ("exclusiveMaximum", lambda value, limit: value < limit, "below"),
+    "le": ("maximum", lambda value, limit: value <= limit, "at most"),
+    "multiple_of": ("multipleOf", lambda value, limit: value % limit == 0, "a multiple of"),
+}
+_LENGTHS: dict[str, tuple[str, Callable[[int, int], bool], str]] = {
+    "min_length": ("min", lambda length, limit: length >= limit, "at least"),
+    "max_length": ("max", lambda length, limit: length <= limit, "at most"),
+}
+_SIZED = {"string": "Length", "array": "Items", "object": "Properties"}
+
+
+def constrained(shape: Shape, item: object) -> Shape:
+    """Return the shape within the limits that *item* sets; what it says beyond that is not ours to read."""
+    for inner in getattr(item, "metadata", None) or ():  # pydantic's Field keeps its limits in a list
+        shape = constrained(shape, inner)
+    about = getattr(item, "description", None)
+    if isinstance(about, str):
+        shape = shape.extended({"description": about})
+    for name, (keyword, fits, words) in _BOUNDS.items():
+        if (limit := getattr(item, name, None)) is not None:
+            shape = _checked(shape, {keyword: limit}, partial(_bound, fits, limit), f"{words} {limit}")
+    for name, (end, fits, words) in _LENGTHS.items():
+        limit = getattr(item, name, None)
+        kind = _SIZED.get(str(shape.schema.get("type")))
+        if isinstance(limit, int) and kind is not None and not (end == "min" and limit == 0):
+            check = partial(_length, fits, limit)
+            shape = _checked(shape, {f"{end}{kind}": limit}, check, f"of a length of {words} {limit}")
+    pattern = getattr(item, "pattern", None)
+    if isinstance(pattern, str):
+        found = re.compile(pattern).search
+        shape = _checked(shape, {"pattern": pattern}, partial(_found, found), f"text that fits {pattern!r}")
+    return shape
+
+
+def _bound(fits: Callable[[Any, Any], bool], limit: object, value: object) -> bool:
+    return fits(value, limit)
+
+
+def _length(fits: Callable[[int, int], bool], limit: int, value: Any) -> bool:
+    return fits(len(value), limit)
+
+
+def _found(search: Callable[[str], object], value: object) -> bool:
+    return isinstance(value, str) and search(value) is not None
+
+
+def _checked(
+    shape: Shape, keywords: Mapping[str, object], fits: Callable[[object], bool], wanted: str
+) -> Shape:
+    def load(value: object) -> object:
+        read = shape.load(value)
+        if read is not None and not fits(read):  # None is there where the limit is around an optional value
+            raise refused(value, wanted)
+        return read
+
+    return Shape({**shape.schema, **keywords}, load)

@@ -38,6 +38,7 @@ class Slot:
     shape: Shape | None
     default: Any = Parameter.empty
     positional: bool = False
+    takes_run: bool = False
 
     @property
     def required(self) -> bool:
@@ -74,6 +75,8 @@ class Plan:
         return positional, named
 
     def _value(self, slot: Slot, arguments: Mapping[str, object], lent: Mapping[str, object]) -> object:
+        if slot.takes_run:
+            return self._run_context(slot, lent["context"])
         if slot.shape is None:
             return lent[slot.name]
         if slot.name in arguments:
@@ -81,6 +84,14 @@ class Plan:
         if slot.required:
             raise ToolError(self.tool, f"argument {slot.name!r} is missing")
         return slot.default
+
+    def _run_context(self, slot: Slot, context: Any) -> object:
+        """Return what the run of an agent tells its tools; the runtime makes it when it is wanted."""
+        run: Any = (context or {}).get("run")
+        if not hasattr(run, "run_context"):
+            raise ToolError(self.tool, f"{slot.name!r} is a RunContext, which only the run of an agent has")
+        made: object = run.run_context(context)
+        return made
 
     def _surplus(self, arguments: Mapping[str, object]) -> JsonObject:
         """Return what is left for ``**kwargs``; no model may set what the platform lends."""
@@ -150,6 +161,9 @@ class _Reader:
         return {**schema, "$defs": self._shapes.defs} if self._shapes.defs else schema
 
     def _slot(self, parameter: Parameter) -> Slot:
+        if self._is_run_context(parameter):
+            positional = parameter.kind is Parameter.POSITIONAL_ONLY
+            return Slot(name=parameter.name, shape=None, positional=positional, takes_run=True)
         shape = None if self._is_lent(parameter) else self._shape(parameter)
         if shape is not None and parameter.default is not Parameter.empty:
             shape = shape.defaulting_to(parameter.default)
@@ -163,6 +177,17 @@ class _Reader:
         except (UnsupportedAnnotationError, NameError) as error:  # a `type` statement is evaluated late
             raise self._problem(parameter, str(error)) from error
         return described(shape, annotation, self.doc.parameters.get(parameter.name))
+
+    def _is_run_context(self, parameter: Parameter) -> bool:
+        """Say whether the annotation is the runtime's `RunContext`, which the core knows only by name."""
+        if parameter.annotation is Parameter.empty:
+            return False
+        try:
+            annotation = self._resolved(parameter)
+        except RegistrationError:  # imported for type checkers only, most likely
+            return str(parameter.annotation).partition("[")[0].rpartition(".")[2] == "RunContext"
+        kind = typing.get_origin(annotation) or annotation
+        return getattr(kind, "is_run_context", False) is True
 
     def _is_lent(self, parameter: Parameter) -> bool:
         if parameter.name not in _LENT:

@@ -114,6 +114,8 @@ class FunctionTool(Generic[P, R]):
         timeout: Seconds after which the platform gives up on a call, or None.
         parallel: Whether calls may run at the same time as other calls of the same answer.
         idempotent: Whether a call that may have run already can safely be run again.
+        retries: How often in a row its calls may fail in one run before that ends the run; None: as often
+            as the agent's stop conditions allow.
         tags: Free labels.
     """
 
@@ -129,14 +131,16 @@ class FunctionTool(Generic[P, R]):
         timeout: float | None = None,
         parallel: bool = True,
         idempotent: bool = False,
+        retries: int | None = None,
         tags: Sequence[str] = (),
     ) -> None:
         own_name = name_of(function)
         self.name = own_name if name is None else name
-        _check(self.name, function, timeout)
+        _check(self.name, function, timeout, retries)
         self.timeout = timeout
         self.parallel = parallel
         self.idempotent = idempotent
+        self.retries = retries
         self.tags = tuple(tags)
         self._description = description
         self._plans: dict[str, Plan] = {}
@@ -246,6 +250,16 @@ class FunctionTool(Generic[P, R]):
             plan = self._plans.setdefault("plan", _plan_of(self.name, self.__wrapped__, self._description))
         return plan
 
+    def bind(
+        self, arguments: Mapping[str, object], lent: Mapping[str, object]
+    ) -> tuple[list[Any], JsonObject]:
+        """Return positional and keyword arguments for the function, from JSON and from what is *lent* to it.
+
+        Raises:
+            ToolError: If an argument is missing, unknown, or not what its annotation asks for.
+        """
+        return self._plan.bind(arguments, {"cancellation": None, "tool_call": None, **lent})
+
     def _run(
         self, arguments: Mapping[str, object], context: object, cancellation: object, tool_call: object
     ) -> object:
@@ -276,6 +290,7 @@ class FunctionTool(Generic[P, R]):
             "timeout": self.timeout,
             "parallel": self.parallel,
             "idempotent": self.idempotent,
+            "retries": self.retries,
             "tags": self.tags,
         }
 
@@ -290,6 +305,7 @@ def tool(
     timeout: float | None = None,
     parallel: bool = True,
     idempotent: bool = False,
+    retries: int | None = None,
     tags: Sequence[str] = (),
 ) -> FunctionTool[P, R]: ...
 
@@ -302,6 +318,7 @@ def tool(
     timeout: float | None = None,
     parallel: bool = True,
     idempotent: bool = False,
+    retries: int | None = None,
     tags: Sequence[str] = (),
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
@@ -313,7 +330,8 @@ def tool(function: Callable[..., object] | None = None, /, **options: Any) -> ob
         function: A function (async and generators too), a bound method, a `functools.partial` or
             an object that can be called. What is a tool already is returned as it is.
         options: What `FunctionTool` takes: ``name`` (the function's own unless given),
-            ``description`` (else the docstring's), ``timeout``, ``parallel``, ``idempotent``, ``tags``.
+            ``description`` (else the docstring's), ``timeout``, ``parallel``, ``idempotent``,
+            ``retries``, ``tags``.
 
     Raises:
         RegistrationError: If the name is not one that every provider accepts.
@@ -334,7 +352,7 @@ def _is_same(one: object, other: object) -> bool:
     return one is other or (isinstance(one, MethodType) and bool(one == other))
 
 
-def _check(name: object, function: object, timeout: float | None) -> None:
+def _check(name: object, function: object, timeout: float | None, retries: int | None) -> None:
     if isinstance(function, type) or not callable(function):
         raise RegistrationError(
             str(name), f"{function!r} is not a function: give a function, a method or an object with __call__"
@@ -343,6 +361,8 @@ def _check(name: object, function: object, timeout: float | None) -> None:
         raise RegistrationError(
             str(name), "a tool's name has 1 to 64 letters a-z, digits, '_' or '-': choose one with name=..."
         )
+    if retries is not None and (not isinstance(retries, int) or retries < 0):
+        raise RegistrationError(str(name), f"retries is {retries!r}: give a number from 0 on, or None")
     if timeout is not None and not timeout > 0:
         raise RegistrationError(str(name), f"timeout is {timeout!r}: give seconds above 0, or None")
 

@@ -9,19 +9,74 @@ from collections.abc import AsyncGenerator, Awaitable, Collection, Generator, Ma
 from contextlib import aclosing, closing
 from enum import Enum
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agent_core.encoding import canonical
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
+    from pathlib import Path
 
     from agent_core.frozen import JsonObject
 
     Event = JsonObject
 
 
+STATE_UPDATE = "state_update"
+"""Where a result has the values that its tool wants kept."""
+
 _BINARY = (bytes, bytearray, memoryview)
+R_co = TypeVar("R_co", covariant=True)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ToolReturn(Generic[R_co]):
+    """A tool's result that says more than what the model reads.
+
+    Attributes:
+        value: What the model reads.
+        display: What a person sees in its place, a display payload (see docs/reference/display.md).
+        state: Values to keep in the session, by name; a `RunContext` has them as `state`.
+    """
+
+    value: R_co
+    display: Mapping[str, object] | None = None
+    state: Mapping[str, object] | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class File:
+    """A file as a tool's result: the model sees an image, reads a text, and learns of anything else.
+
+    Attributes:
+        data: What is in it.
+        mime_type: What it is, such as "image/png"; `from_path` finds it by the name.
+        name: What it is called.
+    """
+
+    data: bytes
+    mime_type: str
+    name: str = "file"
+
+    @classmethod
+    def from_path(cls, path: str | Path) -> File:
+        """Read a file."""
+        import mimetypes
+        from pathlib import Path
+
+        found = Path(path)
+        kind = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
+        return cls(found.read_bytes(), kind, found.name)
+
+    def to_dict(self) -> JsonObject:
+        """Return the file as a part of a message."""
+        if self.mime_type.startswith("image/"):
+            return {"type": "image", "mime_type": self.mime_type, "data": b64encode(self.data).decode()}
+        try:
+            return {"type": "text", "text": self.data.decode()}
+        except UnicodeDecodeError:
+            about = f"{self.mime_type}, {len(self.data)} bytes"
+            return {"type": "text", "text": f"({self.name}: {about}; it can be neither shown nor read here)"}
 
 
 class NotJsonError(TypeError):
@@ -119,7 +174,7 @@ def finish(answer: object) -> Event | Awaitable[Event]:
         return _drained(answer)
     if isinstance(answer, Awaitable):
         return _awaited(answer)
-    return {"success": True, "result": to_json(answer)}
+    return _result(answer)
 
 
 def stream(answer: object) -> Iterator[Event] | AsyncIterator[Event]:
@@ -130,7 +185,34 @@ def stream(answer: object) -> Iterator[Event] | AsyncIterator[Event]:
         return _events_async(answer)
     if isinstance(answer, Awaitable):
         return _awaited_event(answer)
-    return iter([{"success": True, "result": to_json(answer)}])
+    return iter([_result(answer)])
+
+
+def _result(returned: object) -> Event:
+    """Return what a function returned as the result of its call."""
+    if not isinstance(returned, ToolReturn):
+        return {"success": True, "result": _content(returned)}
+    result: Event = {"success": True, "result": _content(returned.value)}
+    if returned.display is not None:
+        result["display"] = to_json(returned.display)
+    if returned.state is not None:
+        result[STATE_UPDATE] = encode(returned.state)
+    return result
+
+
+def _content(value: object) -> object:
+    """Return a value as JSON; files, alone or in a list with texts, as parts of a message."""
+    items = value if isinstance(value, (list, tuple)) else [value]
+    if not any(isinstance(item, File) for item in items):
+        return to_json(value)
+    return [_part(item) for item in items]
+
+
+def _part(item: object) -> object:
+    if isinstance(item, File):
+        return item.to_dict()
+    read = to_json(item)
+    return {"type": "text", "text": read if isinstance(read, str) else json.dumps(read, ensure_ascii=False)}
 
 
 class _Spoken:
@@ -149,7 +231,7 @@ class _Spoken:
 
     def conclude(self, returned: object) -> Iterator[Event]:
         if returned is not None:
-            yield {"success": True, "result": to_json(returned)}
+            yield _result(returned)
         elif not self._has_result:
             yield {"success": True, "result": "".join(self._texts)}
 
@@ -181,7 +263,7 @@ async def _drained(parts: AsyncGenerator[Any, Any]) -> Event:
 
 
 async def _awaited(answer: Awaitable[object]) -> Event:
-    return {"success": True, "result": to_json(await answer)}
+    return _result(await answer)
 
 
 async def _awaited_event(answer: Awaitable[object]) -> AsyncIterator[Event]:

@@ -16,15 +16,16 @@ from agent_core.interop.wire import has_type
 from agent_core.values import ToolResult
 
 _ANSWERS = ("result", "content", "output")
-_ENVELOPE = frozenset({*_ANSWERS, "success", "error", "is_error", "isError", "display"})
+_FOR_OTHERS = ("display", "state_update")
+_ENVELOPE = frozenset({*_ANSWERS, "success", "error", "is_error", "isError", "display", "state_update"})
 
 
 def read_anything(value: object) -> ToolResult:
     """Read a value that is in no format.
 
     Text is itself. A dict made only of ``success``, ``result``, ``content``, ``output``, ``error``,
-    ``is_error`` and ``display`` is opened: its text is the error and the answer. All else is JSON,
-    so that nothing a tool says is lost.
+    ``is_error``, ``display`` and ``state_update`` is opened: its text is the error and the answer. All
+    else is JSON, so that nothing a tool says is lost.
     """
     if isinstance(value, Mapping):
         return _read_mapping(value)
@@ -38,7 +39,7 @@ def read_outcome(outcome: Mapping[str, object]) -> tuple[str, tuple[Part, ...], 
     error = outcome.get("error")
     answers = [outcome[key] for key in _ANSWERS if outcome.get(key) is not None]
     if len(answers) > 1 or not outcome.keys() <= _ENVELOPE or not (answers or error):
-        return as_text({key: item for key, item in outcome.items() if key != "display"}), (), failed
+        return as_text({key: item for key, item in outcome.items() if key not in _FOR_OTHERS}), (), failed
     text, parts = _read_answer(answers[0]) if answers else ("", ())
     if not error:
         return text, parts, failed

@@ -87,7 +87,10 @@ def ready_call(host: ToolHost, call: object) -> ReadyCall:
         text = str(ToolError(inspected.tool_name, _no_such_tool(inspected.tool_name, host.table)))
         raise CallRefused(error_message(call_metadata(inspected), "unknown_tool", text))
     inspected = _as_the_tool_wants(host, inspected, binding)
-    problem = argument_problem(host.table.interop, inspected, binding.descriptor.schema)
+    problem = None
+    # A tool may check its arguments itself: where it can read more than its schema says, or explains better.
+    if getattr(binding.plugin.plugin, "checks_arguments", False) is not True or inspected.problem is not None:
+        problem = argument_problem(host.table.interop, inspected, binding.descriptor.schema)
     if problem is not None:
         metadata = ReadyCall(inspected, binding).metadata
         raise CallRefused(error_message(metadata, problem.kind, f"the call was not run, {problem.text}"))

@@ -136,6 +136,8 @@ def _formatted(host: ToolHost, ready: ReadyCall, metadata: JsonObject, result: J
     display = _display(ready, shown.text, result) or shown.display
     if display is not None:
         metadata["display"] = display
+    if isinstance(update := result.get("state_update"), dict):
+        metadata["state_update"] = update
     if failed:
         metadata["error"] = {"type": "tool_failed"}
     return {"role": "tool", "content": shown.text, "metadata": metadata, TOOL_RESULT_FIELD: structured}

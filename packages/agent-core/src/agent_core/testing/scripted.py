@@ -271,14 +271,17 @@ class ScriptedProvider(ChatFormat):
 
     def _next_reply(self, native_messages: Dicts, state: State, request_id: str | None) -> Reply:
         with self._lock:
-            self._asked += 1
-            if self._record:
-                self.requests.append(SeenRequest(list(native_messages), state["config"], request_id))
+            self._note(native_messages, state, request_id)
             line: Any = next(self._script, _END)
             number = self._asked
         if line is _END:
             raise ScriptEnded(f"request {number} came, but the script is at its end")
         return read_line(line, native_messages)
+
+    def _note(self, native_messages: Dicts, state: State, request_id: str | None) -> None:
+        self._asked += 1
+        if self._record:
+            self.requests.append(SeenRequest(list(native_messages), state["config"], request_id))
 
     def _wait(self, delay: float, token: Cancellation) -> None:
         if delay and self._sleep is not None:

@@ -337,7 +337,7 @@ class Answer:
         """Read counts of tokens; the protocol has no place for them, `usage` in the metadata is a habit."""
         usage = MessageToDict(metadata).get("usage")
         if isinstance(usage, dict):
-            known = {name: int(usage[name]) for name in _COUNTS if _is_count(usage.get(name))}
+            known: dict[str, Any] = {name: int(usage[name]) for name in _COUNTS if _is_count(usage.get(name))}
             self._usage = Usage(**known) if known else self._usage
 
 

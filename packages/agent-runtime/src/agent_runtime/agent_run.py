@@ -1,0 +1,47 @@
+"""What one run of an `Agent` carries with it: Python objects that neither session nor state can hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent_runtime.results import MISSING
+
+if TYPE_CHECKING:
+    from asyncio import Task
+    from collections.abc import Callable, Mapping, Sequence
+
+    from agent_core import FunctionTool, Message
+    from agent_runtime.guardrails import GuardrailTripped
+
+KEY = "agent_run"
+"""Where the context of a run has it."""
+
+
+@dataclass(slots=True)
+class AgentRun:
+    """One run of an `Agent`, handoffs included.
+
+    Attributes:
+        output: What the run produced, once it has.
+        refused: How often the output was sent back in a row.
+        tripped: The guardrail that ended the run, if one did.
+        looking: The guardrails that look at the input while the model answers.
+        sees: What the agent that a handoff led to sees of the conversation before.
+        before: How long the conversation was then.
+        toolbox: The tools of dynamic tool sets for the current step, by name.
+    """
+
+    output: object = MISSING
+    refused: int = 0
+    tripped: GuardrailTripped | None = None
+    looking: list[Task[GuardrailTripped | None]] = field(default_factory=list)
+    sees: Callable[[Sequence[Message]], Sequence[Message]] | None = None
+    before: int = 0
+    toolbox: dict[str, FunctionTool[..., Any]] = field(default_factory=dict)
+
+
+def agent_run(context: Mapping[str, Any] | None) -> AgentRun:
+    """Return what the run carries; of a run that no `Agent` began, something that is forgotten at once."""
+    found = (context or {}).get(KEY)
+    return found if isinstance(found, AgentRun) else AgentRun()

@@ -1,0 +1,253 @@
+"""From the parts of an `Agent` to a runtime that runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from agent_core import ArgumentError, ArgumentTypeError, FunctionTool
+from agent_core.errors import nearest
+from agent_core.plugin.discovery import find_installed
+from agent_core.plugin.provider import API_HOOKS
+from agent_runtime.agent_plugin import AgentParts, AgentPlugin
+from agent_runtime.builder import AgentRuntimeBuilder
+from agent_runtime.clock import SYSTEM_CLOCK, Clock
+from agent_runtime.foreign_tools import from_other_library
+from agent_runtime.handoffs import HandoffPlugin, HandoffTool, Sees, Station
+from agent_runtime.health import HealthRegistry
+from agent_runtime.options import check_config
+from agent_runtime.specs import AgentSpec, ModelSpec
+from agent_runtime.tool_sets import Condition, DynamicToolbox, DynamicTools, ToolSet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from agent_runtime.agent_plugin import Instructions, Validator
+    from agent_runtime.guardrails import Guardrail
+    from agent_runtime.outputs import OutputMode, OutputType
+    from agent_runtime.runtime import AgentRuntime
+
+_SHORT_NAMES = {"local": "local_llama", "openai": "openai_responses"}
+_OWN = ("config", "models", "plugins", "plugin_ids", "sections")
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """An agent that may take over, with what it sees and what the model reads about it.
+
+    Attributes:
+        agent: The `Agent` that takes over.
+        description: When to hand over to it; by default its own description.
+        sees: What it sees of the conversation so far: a function from messages to messages, such as
+            `without_tools`. By default it sees all.
+        tool_name: What the tool is called; by default "transfer_to_" and the agent's name.
+    """
+
+    agent: Any
+    description: str = ""
+    sees: Sees | None = None
+    tool_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What an `Agent` was given, by its arguments and by decorators."""
+
+    name: str
+    model: object
+    system_prompt: str
+    instructions: tuple[Instructions, ...] = ()
+    tools: tuple[object, ...] = ()
+    delegates: tuple[Any, ...] = ()
+    output: OutputType
+    output_mode: OutputMode
+    output_retries: int
+    validators: tuple[Validator, ...] = ()
+    input_guardrails: tuple[Guardrail, ...] = ()
+    output_guardrails: tuple[Guardrail, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """A runtime built of the parts of an agent, for one model.
+
+    Attributes:
+        runtime: Runs the agent under its name.
+        parts: What takes part in its runs.
+        spec: The agent's declaration.
+        handoffs: The agents that it may hand over to, each with what that agent sees.
+        tool_names: The tools that the model is offered.
+    """
+
+    runtime: AgentRuntime
+    parts: AgentParts
+    spec: AgentSpec
+    handoffs: Mapping[str, Sees | None]
+    tool_names: tuple[str, ...]
+    clock: Clock = SYSTEM_CLOCK
+
+    @property
+    def model_id(self) -> str:
+        return self.spec.model
+
+    def station(self, name: str, find: Callable[[str], Station]) -> Station:
+        """Return the agent as a part of a run of several."""
+        return Station(name=name, runtime=self.runtime, handoffs=self.handoffs, find=find)
+
+
+def assemble(parts: Parts, handoffs: tuple[Handoff, ...], *, filtered: bool) -> Assembly:
+    """Build a runtime.
+
+    Args:
+        filtered: Whether the agent takes over conversations of which it may see only a part.
+
+    Raises:
+        BuildError: With everything that is wrong.
+        ArgumentError: If no installed plugin provides the model.
+    """
+    settings = parts.settings
+    tools, conditions, dynamic = _tools(parts)
+    agent_parts = AgentParts(
+        instructions=parts.instructions,
+        output=parts.output,
+        validators=parts.validators,
+        output_retries=parts.output_retries,
+        input_guardrails=parts.input_guardrails,
+        output_guardrails=parts.output_guardrails,
+        conditions=conditions,
+        dynamic=dynamic,
+        filtered=filtered,
+    )
+    handoff_tools = [
+        HandoffTool(one.agent.name, one.description or one.agent.description, one.tool_name)
+        for one in handoffs
+    ]
+    builder, model = _with_models(parts)
+    own = AgentPlugin(agent_parts)
+    plugins: dict[str, object] = dict(settings.get("plugins") or {})
+    others = [*tools, *handoff_tools, *([DynamicToolbox()] if dynamic else [])]
+    own.parts = agent_parts = replace(agent_parts, mode=_mode(parts, model, alone=not others))
+    if agent_parts.does_something:
+        plugins["agent"] = own
+    if handoff_tools:
+        plugins["handoffs"] = HandoffPlugin(handoff_tools)
+    if agent_parts.mode == "tool":
+        others += own.output_tools()
+    sections = {"retry": {}, **(settings.get("sections") or {})}
+    spec = AgentSpec(
+        parts.name,
+        model,
+        system_prompt=parts.system_prompt,
+        plugin_ids=tuple(dict.fromkeys([*settings.get("plugin_ids", ()), *plugins])),
+        sections=sections,
+        **{key: value for key, value in settings.items() if key not in _OWN},
+    )
+    builder.with_agent_spec(spec)
+    for plugin_id, plugin in plugins.items():
+        builder.with_plugin(plugin_id, plugin)
+    for tool in others:
+        builder.with_tool(_name_of(tool), tool)
+    runtime = builder.build()
+    return Assembly(
+        runtime=runtime,
+        parts=agent_parts,
+        spec=spec,
+        handoffs={one.agent.name: one.sees for one in handoffs},
+        tool_names=tuple(tool.name for tool in runtime.resolve(spec.id).descriptors),
+    )
+
+
+def _tools(parts: Parts) -> tuple[list[object], dict[str, tuple[Condition, ...]], tuple[DynamicTools, ...]]:
+    """Return the tools, when each is offered, and the sets that are made for each step."""
+    tools: list[object] = []
+    conditions: dict[str, tuple[Condition, ...]] = {}
+    dynamic = []
+    for given in parts.tools:
+        if isinstance(given, ToolSet):
+            tools += given.tools
+            conditions |= given.conditions
+        elif isinstance(given, DynamicTools):
+            dynamic.append(given)
+        else:
+            tools.append(_own_or_foreign(given))
+    tools += [agent.as_tool(f"delegate_{agent.name}") for agent in parts.delegates]
+    return tools, conditions, tuple(dynamic)
+
+
+def _own_or_foreign(given: object) -> object:
+    if isinstance(given, FunctionTool) or hasattr(given, "get_tool_schemas"):
+        return given
+    return from_other_library(given) or given
+
+
+def _with_models(parts: Parts) -> tuple[AgentRuntimeBuilder, str]:
+    """Return a builder with the models and providers of an agent, and the id of the model that it asks."""
+    # Two agents may ask one model at two addresses, so each has its own record of which models are down.
+    builder = AgentRuntimeBuilder().with_health(HealthRegistry())
+    declared = {model.id: model for model in parts.settings.get("models") or ()}
+    config = parts.settings.get("config")
+    registered: set[str] = set()
+    if isinstance(parts.model, str) and parts.model in declared:
+        model_id = parts.model
+        own = declared[model_id].provider
+    else:
+        provider, name = find_provider(parts.model)
+        check_config(config, provider)
+        # Native history is kept by the provider's id: a session may go on with an agent of another provider.
+        own = _name_of(provider)
+        model_id = f"{own}:{name}" if name else own
+        builder.with_model(ModelSpec(model_id, own, name))
+        builder.with_provider(own, provider, config=config)
+        registered.add(own)
+    for model in declared.values():
+        builder.with_model(model)
+        if model.provider not in registered:
+            registered.add(model.provider)
+            found, _ = find_provider(model.provider)
+            check_config(config if model.provider == own else None, found)
+            builder.with_provider(model.provider, found, config=config if model.provider == own else None)
+    return builder, model_id
+
+
+def _mode(parts: Parts, model: str, *, alone: bool) -> OutputMode:
+    """Return by which way the model gives its output: what was asked for, or what it can do best."""
+    if parts.output_mode != "auto" or not parts.output.forms:
+        return parts.output_mode if parts.output_mode != "auto" else "tool"
+    probe = _with_models(parts)[0].with_agent_spec(AgentSpec(parts.name, model)).build_unchecked()
+    resolved = probe.resolve(parts.name)
+    tags = resolved.core.resolve(dict(resolved.config)).tags
+    if "structured_output" in tags and alone and parts.output.fits_a_schema:
+        return "native"
+    return "prompt" if tags and "tools" not in tags and parts.output.fits_a_schema else "tool"
+
+
+def find_provider(model: object) -> tuple[object, str]:
+    """Return the provider that *model* means, and what the provider calls the model.
+
+    Raises:
+        ArgumentError: If no installed plugin provides it.
+        ArgumentTypeError: If it is neither a name nor a provider.
+    """
+    if not isinstance(model, str):
+        if any(hasattr(model, hook) for hook in API_HOOKS):
+            return model, ""
+        raise ArgumentTypeError(f"model must be a name or a provider, not {type(model).__name__}")
+    prefix, _, name = model.partition(":")
+    provider = _SHORT_NAMES.get(prefix, prefix)
+    found = {plugin.name: plugin for plugin in find_installed(kinds=["providers"])}
+    chosen = found.get(provider)
+    if chosen is None:
+        known = nearest(provider, [*_SHORT_NAMES, *found])
+        raise ArgumentError(
+            f"no installed plugin provides the model {model!r}: {known}; "
+            'write "provider:model", for example "anthropic:claude-sonnet-5"'
+        )
+    if chosen.problem is not None:
+        raise ArgumentError(f"the plugin of {model!r} cannot be loaded: {chosen.problem}")
+    return chosen.plugin, name
+
+
+def _name_of(tool: object) -> str:
+    name = getattr(tool, "name", None) or getattr(tool, "__name__", None) or type(tool).__name__
+    return str(name)

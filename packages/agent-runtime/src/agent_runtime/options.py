@@ -1,0 +1,182 @@
+"""The options of `Agent` and of its runs, and what to write in place of those that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from agent_core import ArgumentTypeError, ConfigError, Session
+from agent_core.config import CORE_KEYS
+from agent_core.errors import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent_core import CancellationToken
+    from agent_runtime.limits import UsageLimits
+    from agent_runtime.permissions import Rule
+    from agent_runtime.policies import StopCondition
+    from agent_runtime.runs import Checkpoint
+    from agent_runtime.specs import ContextPolicy, ModelSpec
+    from agent_runtime.suspension import Decision
+
+OnLimit = Literal["raise", "return"]
+
+
+class AgentOptions(TypedDict, total=False):
+    """What `Agent` takes besides what its class documents.
+
+    Attributes:
+        name: Its name, for handoffs, delegates, traces and logs.
+        description: One sentence for agents that may hand over or delegate to this one.
+        system_prompt: The same as `instructions`, when that is a text.
+        plugins: Plugins of any kind, by the id that each gets.
+        config: Settings of the provider, such as its key or a temperature.
+        models: Other models by the ids that `model=` and fallbacks may name.
+        limits: How much each run may use.
+        on_limit: Whether a run that reaches a limit raises `LimitReached` or returns its result.
+        max_rounds: How often the model is asked in one run, at most.
+        plugin_ids: Plugins in `plugins` in another order.
+        allowed_tools: Only these tools, by name or pattern.
+        excluded_tools: Never these, even if allowed.
+        context_policy: How the conversation is kept within the window.
+        stop_conditions: When to end a run besides `max_rounds`.
+        sections: Settings for plugins and the runtime. Failed requests are repeated unless there is a
+            section "retry".
+    """
+
+    name: str
+    description: str
+    system_prompt: str
+    plugins: Mapping[str, object]
+    config: Mapping[str, Any]
+    models: Sequence[ModelSpec]
+    limits: UsageLimits | None
+    on_limit: OnLimit
+    max_rounds: int
+    plugin_ids: Sequence[str]
+    allowed_tools: Sequence[str] | None
+    excluded_tools: Sequence[str]
+    context_policy: ContextPolicy | Mapping[str, Any] | None
+    stop_conditions: Sequence[StopCondition | Mapping[str, Any]]
+    sections: Mapping[str, Any]
+
+
+class RunOptions(TypedDict, total=False):
+    """What a run of an `Agent` takes besides messages and dependencies; most are fields of `RunRequest`.
+
+    Attributes:
+        session: The conversation so far; `result.session` of the last run continues it.
+        model: Another model for this run: "provider:model", the id of a declared one, or a provider.
+        limits: How much this run may use.
+        on_limit: Whether reaching a limit raises `LimitReached` or returns the result.
+    """
+
+    session: Session | None
+    model: object
+    limits: UsageLimits | None
+    on_limit: OnLimit
+    config: Mapping[str, Any]
+    decisions: Sequence[Decision | Mapping[str, Any]]
+    run_id: str | None
+    timeout: float | Literal["default"] | None
+    token_budget: int | None
+    cost_budget: float | None
+    cancellation: CancellationToken | None
+    context: Mapping[str, Any] | None
+    checkpoint: Callable[[Checkpoint], object] | None
+    pauses: bool
+    resumable: bool
+    inbox: Callable[[], Any] | None
+    granted: Callable[[Session], Sequence[Rule]] | None
+    parents: tuple[str, ...]
+
+
+_INSTEAD = {
+    "system": "write instructions=... for what the model reads first",
+    "system_message": "write instructions=... for what the model reads first",
+    "prompt": "write instructions=... for what the model reads first",
+    "instruction": "write instructions=... for what the model reads first",
+    "api_key": 'write config={"api_key": ...}, or better set it in the environment',
+    "base_url": 'write config={"base_url": "https://..."}',
+    "temperature": 'write config={"temperature": ...}',
+    "max_tokens": 'write config={"max_tokens": ...}',
+    "model_settings": "write config={...} with the settings of the model",
+    "provider": 'write it before the model: Agent("provider:model")',
+    "result_type": "write output_type=...",
+    "response_format": "write output_type=...",
+    "response_model": "write output_type=...",
+    "output": "write output_type=...",
+    "deps": "write deps_type=... here, and deps=... when you run the agent",
+    "retries": "write output_retries=... for outputs; a tool has its own: @agent.tool(retries=2)",
+    "usage_limits": "write limits=UsageLimits(...)",
+    "max_turns": "write max_rounds=...",
+    "message_history": "write session=result.session of the run before",
+    "messages": "give them as the first argument",
+    "history": "write session=result.session of the run before",
+}
+
+
+def check_options(given: Mapping[str, object], known: Any, owner: str, also: Sequence[str] = ()) -> None:
+    """Refuse options that do not exist.
+
+    Raises:
+        ArgumentTypeError: With what to write in their place.
+    """
+    names = [*sorted(known.__optional_keys__), *also]
+    for name in given:
+        if name in names:
+            continue
+        close = closest(name, names)
+        hint = _INSTEAD.get(name) or (
+            f"did you mean {close!r}?" if close else f"known are {', '.join(names)}"
+        )
+        raise ArgumentTypeError(f"{owner} has no option {name!r}: {hint}")
+
+
+def check_session(session: object) -> None:
+    """Refuse what is no session.
+
+    Raises:
+        ArgumentTypeError: With where to get one.
+    """
+    if session is not None and not isinstance(session, Session):
+        raise ArgumentTypeError(
+            f"session must be a Session, not {type(session).__name__}: "
+            "give result.session of the run before, or nothing to begin a new one"
+        )
+
+
+def check_config(config: object, provider: object) -> None:
+    """Refuse settings that look like a mistake.
+
+    Raises:
+        ArgumentTypeError: If it is no mapping.
+        ConfigError: If a key is misspelt, or `base_url` is no address.
+    """
+    if config is None:
+        return
+    if not isinstance(config, Mapping):
+        raise ArgumentTypeError(f"config must be a dict of settings, not {type(config).__name__}")
+    address = config.get("base_url")
+    if isinstance(address, str) and not address.startswith(("http://", "https://")):
+        scheme = "http" if address.startswith(("localhost", "127.", "[::1]")) else "https"
+        raise ConfigError(
+            f"config['base_url'] must begin with http:// or https://: write {f'{scheme}://{address}'!r}",
+            field="base_url",
+        )
+    known = _known_settings(provider)
+    for key in config:
+        if known and key not in known and (close := closest(key, known, 0.8)) is not None:
+            raise ConfigError(f"config has no setting {key!r}: did you mean {close!r}?", field=str(key))
+
+
+def _known_settings(provider: Any) -> set[str]:
+    """Return the settings that a provider declares, with the core's own; nothing if it declares none."""
+    try:
+        made = provider() if isinstance(provider, type) else provider
+        declared = made.get_config_schema()
+    except Exception:  # noqa: BLE001 - one that cannot say what it takes is not asked
+        return set()
+    fields = declared.get("properties", declared) if isinstance(declared, Mapping) else {}
+    return {*fields, *CORE_KEYS} if fields else set()

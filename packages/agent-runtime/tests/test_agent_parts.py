@@ -1,0 +1,533 @@
+"""Dependencies, instructions, tools, tool sets, limits and guardrails of an `Agent`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from agent_core import ArgumentError, ArgumentTypeError, ConfigError, FunctionTool, ToolReturn
+from agent_core.testing import EchoProvider, Reply, ScriptedProvider, ToolCall
+from agent_runtime import (
+    Agent,
+    GuardrailTripped,
+    LimitReached,
+    ModelRetry,
+    ModelSpec,
+    RunContext,
+    ToolSet,
+    UsageLimits,
+    dynamic,
+)
+
+
+@dataclass
+class Shop:
+    orders: list[str]
+
+
+def calling(*names: str, **arguments: Any) -> Reply:
+    return Reply(tool_calls=[ToolCall(name, arguments) for name in names])
+
+
+def tools_of(provider: ScriptedProvider, request: int = 0) -> list[str]:
+    return [tool["function"]["name"] for tool in provider.requests[request].config.get("tools") or ()]
+
+
+# Dependencies
+
+
+def test_a_tool_gets_the_run_and_the_model_does_not_see_that() -> None:
+    provider = ScriptedProvider([calling("orders", status="open"), "One."])
+    agent = Agent(provider, deps_type=Shop, name="clerk")
+    seen: list[RunContext[Shop]] = []
+
+    @agent.tool
+    def orders(ctx: RunContext[Shop], status: str) -> list[str]:
+        """Return orders."""
+        seen.append(ctx)
+        return [f"{status} {order}" for order in ctx.deps.orders]
+
+    shop = Shop(["tea"])
+    result = agent.run("What is open?", deps=shop, run_id="r")
+
+    schema = provider.requests[0].config["tools"][0]["function"]["parameters"]
+    assert list(schema["properties"]) == ["status"]
+    assert json.loads(result.messages[2]["content"]) == ["open tea"]
+    [ctx] = seen
+    assert ctx.deps is shop
+    assert (ctx.run_id, ctx.agent, ctx.model, ctx.round, ctx.tool_call_id) == (
+        "r",
+        "clerk",
+        "scripted",
+        1,
+        "call_1",
+    )
+    assert ctx.usage.requests == 1
+    assert [message.role for message in ctx.session.messages] == ["user", "assistant"]
+
+
+def test_the_run_reaches_instructions_hooks_and_transforms() -> None:
+    seen: list[object] = []
+
+    class Watches:
+        name, version = "watches", "1"
+
+        def register(self, registrar: Any) -> None:
+            registrar.phase_hook("run_start", lambda view: seen.append(view.context.deps))
+            registrar.request_transform(self.note)
+
+        def note(self, prompt: Any, view: Any) -> Any:
+            seen.append(view.context.deps)
+            return prompt
+
+    provider = ScriptedProvider(["Hi.", "Hi."])
+    agent = Agent(
+        provider,
+        deps_type=str,
+        instructions=["You are kind.", lambda ctx: f"You serve {ctx.deps}."],
+        plugins={"watches": Watches()},
+    )
+
+    @agent.instructions
+    async def more() -> str:
+        return "Be brief."
+
+    agent.run("Hello.", deps="Ada")
+    asyncio.run(agent.run_async("Hello.", deps="Bo"))
+
+    systems = [request.native_messages[0]["content"] for request in provider.requests]
+    assert systems == [f"You are kind.\n\nYou serve {name}.\n\nBe brief." for name in ("Ada", "Bo")]
+    assert seen == ["Ada", "Ada", "Bo", "Bo"]
+
+
+def test_delegates_get_the_same_dependencies_and_limits() -> None:
+    seen: list[object] = []
+    helper = Agent(ScriptedProvider([calling("look"), "looked"]), name="helper", description="Looks.")
+
+    @helper.tool
+    def look(ctx: RunContext[Any]) -> str:
+        seen.append((ctx.deps, ctx.parents))
+        return "seen"
+
+    boss = Agent(
+        ScriptedProvider([calling("delegate_helper", prompt="Look."), "Done."]),
+        name="boss",
+        deps_type=str,
+        delegates=[helper],
+    )
+
+    result = boss.run("Go.", deps="Ada", limits=UsageLimits(requests=4))
+
+    assert seen == [("Ada", ("boss",))]
+    assert (result.output, result.usage.requests) == ("Done.", 4)
+
+
+def test_an_agent_as_a_tool_gives_its_output_as_json() -> None:
+    @dataclass
+    class Sum:
+        total: int
+
+    adder = Agent(ScriptedProvider([calling("final_result", total=3)]), name="adder", output_type=Sum)
+    boss = Agent(
+        ScriptedProvider([calling("add", prompt="1 and 2"), "It is 3."]),
+        tools=[adder.as_tool("add", "Adds.")],
+    )
+
+    result = boss.run("Go.")
+
+    assert json.loads(result.messages[2]["content"]) == {"total": 3}
+    assert boss.runtime.resolve("agent").descriptors[0].description.endswith("Adds.")
+
+
+def test_override_holds_in_its_block_only() -> None:
+    agent = Agent(ScriptedProvider(["real"]), deps_type=str, instructions=lambda ctx: f"for {ctx.deps}")
+    fake = ScriptedProvider([calling("stub"), "fake"])
+
+    def stub() -> str:
+        return "stubbed"
+
+    with agent.override(model=fake, deps="test", tools=[stub]):
+        result = agent.run("Hello.", deps="real")
+    assert (result.output, fake.requests[0].native_messages[0]["content"]) == ("fake", "for test")
+    assert agent.run("Hello.", deps="real").output == "real"
+
+
+# Tools
+
+
+def test_a_tool_sends_the_model_back_and_counts() -> None:
+    provider = ScriptedProvider([calling("pick"), calling("pick"), "Picked."])
+    agent = Agent(provider)
+    retries: list[int] = []
+
+    @agent.tool(retries=1)
+    def pick(ctx: RunContext) -> str:
+        retries.append(ctx.retry)
+        if not ctx.retry:
+            raise ModelRetry("say which one")
+        return "picked"
+
+    result = agent.run("Go.")
+
+    assert retries == [0, 1]
+    assert result.messages[2]["content"] == "Error: say which one"
+
+
+def test_a_tool_that_fails_too_often_ends_the_run() -> None:
+    agent = Agent(ScriptedProvider([calling("pick")] * 5))
+
+    @agent.tool(retries=1)
+    def pick() -> str:
+        raise ModelRetry("no")
+
+    with pytest.raises(LimitReached, match=r"tool_retries.*'pick' failed 2 times in a row"):
+        agent.run("Go.")
+
+
+def test_a_result_may_leave_state_for_later_runs() -> None:
+    agent = Agent(ScriptedProvider([calling("put", what="tea"), "ok", calling("show"), "ok"]))
+    seen: list[object] = []
+
+    @agent.tool
+    def put(what: str) -> ToolReturn[str]:
+        return ToolReturn(f"put {what}", state={"cart": [what]})
+
+    @agent.tool
+    def show(ctx: RunContext) -> str:
+        seen.append(ctx.state["cart"])
+        return "shown"
+
+    first = agent.run("Put tea.")
+    agent.run("Show.", session=first.session)
+
+    assert seen == [["tea"]]
+
+
+def test_tool_sets_are_prefixed_filtered_and_joined() -> None:
+    def read() -> str:
+        return "read"
+
+    def delete() -> str:
+        return "deleted"
+
+    files = ToolSet.of(read, delete).prefixed("file_")
+    safe = files.filtered(lambda ctx, tool: ctx.deps == "admin" or tool.name != "file_delete")
+    provider = ScriptedProvider(["Hi.", "Hi.", calling("file_delete"), "ok"])
+    agent = Agent(provider, deps_type=str, tools=[ToolSet.of(safe, delete)])
+
+    agent.run("Hello.", deps="admin")
+    agent.run("Hello.", deps="guest")
+    result = agent.run("Delete it.", deps="guest")
+
+    assert [tools_of(provider, number) for number in (0, 1)] == [
+        ["file_read", "file_delete", "delete"],
+        ["file_read", "delete"],
+    ]
+    assert "there is no such tool" in result.messages[2]["content"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_tools_may_be_decided_for_each_step(asynchronous: bool) -> None:
+    def unlock() -> str:
+        return "unlocked"
+
+    async def secret() -> str:
+        return "42"
+
+    def offered(ctx: RunContext[Any]) -> list[Any]:
+        return [unlock] if ctx.round < 2 else [secret]
+
+    provider = ScriptedProvider([calling("unlock"), calling("secret"), "done"])
+    agent = Agent(provider, tools=[dynamic(offered)])
+
+    result = asyncio.run(agent.run_async("Go.")) if asynchronous else agent.run("Go.")
+
+    assert [tools_of(provider, number) for number in range(3)] == [["unlock"], ["secret"], ["secret"]]
+    assert [message["content"] for message in result.messages if message["role"] == "tool"] == [
+        "unlocked",
+        "42",
+    ]
+
+
+def test_tools_of_other_libraries_are_taken_as_they_are() -> None:
+    """Stand-ins with what the tools of LangChain and of the OpenAI SDK have; both were tried as installed."""
+
+    class LangChainTool:
+        name, description = "search", "Searches."
+
+        def __init__(self) -> None:
+            self.args: dict[str, Any] = {}
+            self.tool_call_schema = {"type": "object", "properties": {"query": {"type": "string"}}}
+
+        def get_input_schema(self) -> None: ...
+
+        async def ainvoke(self, arguments: dict[str, Any]) -> str:
+            return f"found {arguments['query']}"
+
+    agent = Agent(ScriptedProvider([calling("search", query="tea"), "ok"]), tools=[LangChainTool()])
+
+    assert agent.run("Go.").messages[2]["content"] == "found tea"
+
+
+# Limits
+
+
+def look() -> str:
+    return "seen"
+
+
+@pytest.mark.parametrize(
+    ("limits", "told", "asked"),
+    [
+        (UsageLimits(requests=1), "requests is at 1, of 1", 1),
+        (UsageLimits(tool_calls=1), "1 ran and the model wants 1 more, of 1", 2),
+        (UsageLimits(output_tokens=5), "output_tokens is at 5, of 5", 1),
+        (UsageLimits(input_tokens=3), "the next request has an estimated", 0),
+        (UsageLimits(cost=0.5), "cost is at 1.0000, of 0.5", 1),
+    ],
+)
+def test_a_run_stays_within_its_limits(limits: UsageLimits, told: str, asked: int) -> None:
+    used = {"input_tokens": 1, "output_tokens": 5}
+    provider = ScriptedProvider([Reply(tool_calls=[ToolCall("look")], usage=used)] * 9, name="p")
+    priced = ModelSpec("m", "p", output_price=200_000.0)
+    agent = Agent(provider, tools=[look])
+    agent.runtime.registries.models.replace("p", priced)
+
+    with pytest.raises(LimitReached, match=r"usage_limit") as caught:
+        agent.run("Go.", limits=limits)
+
+    assert told in str(caught.value)
+    assert len(provider.requests) == asked
+    calls = [message for message in caught.value.result.session.messages if message.role == "tool"]
+    assert len(calls) == asked  # each call has an answer
+
+
+def test_a_limit_that_is_just_reached_is_not_broken() -> None:
+    agent = Agent(ScriptedProvider(["Hi."]), limits=UsageLimits(requests=1, tool_calls=0))
+
+    assert agent.run("Hello.").output == "Hi."
+
+
+def test_another_model_may_answer_a_run() -> None:
+    agent = Agent(ScriptedProvider(["one"], name="first"), instructions="You are kind.")
+    other = ScriptedProvider(["two"], name="second")
+
+    result = agent.run("Hello.", model=other)
+
+    assert (result.output, agent.run("Hello.").output) == ("two", "one")
+    assert other.requests[0].native_messages[0]["content"] == "You are kind."
+
+
+def test_a_price_from_the_public_list_is_marked_as_an_estimate() -> None:
+    pytest.importorskip("genai_prices")
+    from agent_runtime.results import Usage
+
+    counts = {"input_tokens": 1000, "output_tokens": 1000, "cached_input_tokens": 900}
+    model = ModelSpec("m", "anthropic", "claude-sonnet-4-5")
+
+    estimated = Usage.of_answer(counts, model)
+    without_cache = Usage.of_answer({**counts, "cached_input_tokens": 0}, model)
+    declared = Usage.of_answer(counts, ModelSpec("m", "anthropic", "claude-sonnet-4-5", output_price=1.0))
+
+    assert 0 < estimated.cost < without_cache.cost
+    assert estimated.cost_is_estimate and not declared.cost_is_estimate
+    assert (Usage() + estimated).cost_is_estimate
+    assert not Usage.of_answer(counts, ModelSpec("m", "p", "no-such-model")).cost_is_estimate
+
+
+# Guardrails
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_guardrail_ends_a_run_before_the_model_is_asked(asynchronous: bool) -> None:
+    provider = ScriptedProvider(["Hi."])
+    agent = Agent(provider)
+
+    @agent.input_guardrail
+    def polite(ctx: RunContext, text: str) -> str | None:
+        return "swearing" if "damn" in text else None
+
+    with pytest.raises(GuardrailTripped, match="the guardrail 'polite' ended the run: swearing") as caught:
+        asyncio.run(agent.run_async("damn")) if asynchronous else agent.run("damn")
+
+    assert provider.requests == []
+    assert (caught.value.guardrail, caught.value.why) == ("polite", "swearing")
+    assert caught.value.result is not None
+    assert caught.value.result.reason.code == "guardrail"
+    assert agent.run("Hello.").output == "Hi."
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_guardrail_may_look_while_the_model_answers_and_cancels_it(asynchronous: bool) -> None:
+    asked = threading.Event()
+
+    def slow(messages: Any) -> Reply:
+        asked.set()
+        return Reply(chunks=["a", "b"], delay=float("inf"))
+
+    agent = Agent(ScriptedProvider([slow]))
+
+    @agent.input_guardrail(parallel=True)
+    def later(ctx: RunContext, text: str) -> str | None:
+        assert asked.wait(60)
+        return "no"
+
+    with pytest.raises(GuardrailTripped, match="'later' ended the run: no"):
+        asyncio.run(agent.run_async("Hi.")) if asynchronous else agent.run("Hi.")
+
+
+def test_no_tool_runs_before_a_parallel_guardrail_has_spoken() -> None:
+    ran: list[int] = []
+    agent = Agent(ScriptedProvider([calling("act"), "done"]))
+
+    @agent.tool
+    def act() -> str:
+        ran.append(1)
+        return "acted"
+
+    @agent.input_guardrail(parallel=True)
+    async def checks(ctx: RunContext, text: str) -> str | None:
+        await asyncio.sleep(0)
+        return "no"
+
+    stream = agent.stream("Go.")
+    events = list(stream)
+
+    assert ran == []
+    assert events[-1]["type"] == "run_end"
+    assert events[-1]["reason"]["code"] == "guardrail"
+
+
+@pytest.mark.parametrize("kind", [str, int])
+def test_a_guardrail_looks_at_the_output(kind: Any) -> None:
+    reply: Any = "secret" if kind is str else calling("final_result", response=7)
+    agent = Agent(ScriptedProvider([reply]), output_type=kind)
+
+    @agent.output_guardrail
+    def leaks(ctx: RunContext, output: object) -> str | None:
+        return "it leaks" if output in ("secret", 7) else None
+
+    with pytest.raises(GuardrailTripped, match="it leaks"):
+        agent.run("Tell me.")
+
+
+def test_a_plugin_may_send_the_model_back_at_a_natural_end() -> None:
+    from agent_runtime import Command
+
+    class Twice:
+        name, version = "twice", "1"
+
+        def register(self, registrar: Any) -> None:
+            registrar.end_hook(lambda view: Command().go_on("Say it again.") if view.run.round < 2 else None)
+
+    provider = ScriptedProvider(["one", "two"])
+    result = Agent(provider, plugins={"twice": Twice()}).run("Hello.")
+
+    assert (result.output, result.rounds) == ("two", 2)
+    assert provider.requests[1].native_messages[-1]["content"] == "Say it again."
+
+
+# Everyday
+
+
+def test_a_run_can_be_stepped_through() -> None:
+    provider = ScriptedProvider([calling("look"), "done"])
+    steps = Agent(provider, tools=[look]).iter("Go.")
+
+    seen = [(step.round, step.calls, step.text, len(provider.requests)) for step in steps]
+
+    assert seen == [(1, (("look", {}),), "", 1), (2, (), "done", 2)]
+    assert steps.result is not None and steps.result.output == "done"
+
+    async def collect() -> list[str]:
+        agent = Agent(ScriptedProvider([calling("look"), "done"]), tools=[look])
+        return [step.text async for step in agent.iter_async("Go.")]
+
+    assert asyncio.run(collect()) == ["", "done"]
+
+
+def test_a_blocking_run_works_inside_a_running_loop() -> None:
+    async def fetch() -> str:
+        await asyncio.sleep(0)
+        return "fetched"
+
+    async def cell() -> str:
+        return Agent(ScriptedProvider([calling("fetch"), "done"]), tools=[fetch]).run("Go.").output
+
+    assert asyncio.run(cell()) == "done"
+
+
+def test_one_can_talk_with_an_agent(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    provider = ScriptedProvider([calling("look"), "Hi Ada.", "Ada."])
+    lines = iter(["I am Ada.", "Who am I?", ""])
+    monkeypatch.setattr("builtins.input", lambda _prompt: next(lines))
+
+    Agent(provider, tools=[look]).repl()
+
+    assert "[look()]" in capsys.readouterr().out
+    assert len(provider.requests[2].native_messages) == 5
+
+
+# The first ten mistakes
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        ({"system": "You add."}, ArgumentTypeError, "no option 'system': write instructions="),
+        ({"api_key": "secret"}, ArgumentTypeError, """no option 'api_key': write config={"api_key": ...}"""),
+        ({"max_round": 3}, ArgumentTypeError, "did you mean 'max_rounds'?"),
+        ({"tools": look}, ArgumentTypeError, r"tools must be a list: write tools=\[look\]"),
+        ({"config": {"base_url": "localhost:8080"}}, ConfigError, "write 'http://localhost:8080'"),
+        ({"config": "key"}, ArgumentTypeError, "config must be a dict of settings, not str"),
+        ({"handoffs": ["refunds"]}, ArgumentTypeError, "handoffs must be a list of agents, not of str"),
+        ({"instructions": [5]}, ArgumentTypeError, "instructions are texts and functions, not int"),
+    ],
+)
+def test_a_mistake_is_answered_with_what_to_write(options: Any, error: Any, told: str) -> None:
+    with pytest.raises(error, match=told.replace("(", r"\(").replace("{", r"\{").replace("?", r"\?")):
+        Agent(EchoProvider, **options)
+
+
+def test_a_misspelt_setting_of_a_provider_is_noticed() -> None:
+    pytest.importorskip("anthropic_provider")
+
+    with pytest.raises(ConfigError, match="no setting 'temprature': did you mean 'temperature'"):
+        Agent("anthropic:claude-sonnet-5", config={"api_key": "k", "temprature": 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"session": "abc"}, "session must be a Session, not str: give result.session"),
+        ({"time_out": 3}, "did you mean 'timeout'"),
+        ({"message_history": []}, "write session=result.session"),
+    ],
+)
+def test_a_mistake_in_a_run_is_answered_with_what_to_write(options: Any, told: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=told):
+        Agent(EchoProvider).run("Hello.", **options)
+
+
+def test_an_unknown_way_to_end_at_a_limit_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="on_limit"):
+        Agent(EchoProvider).run("Hello.", on_limit="ignore")  # type: ignore[call-overload]
+
+
+def test_a_decorated_tool_stays_a_function() -> None:
+    agent = Agent(EchoProvider)
+
+    @agent.tool
+    def double(number: int) -> int:
+        return 2 * number
+
+    assert isinstance(double, FunctionTool)
+    assert double(2) == 4
+    assert "double" in repr(agent)

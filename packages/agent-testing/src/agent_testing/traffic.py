@@ -1,0 +1,215 @@
+"""Real traffic with model servers: recorded once and replayed, or kept from happening in a test.
+
+A recording has one file per test. Requests are matched by what they ask (method, path, body), not by
+their order, so that parallel requests replay as well; the same question asked again gets the next answer
+that was recorded for it. Headers are never written. Keys that were sent in a header or in the address
+are blotted out wherever they occur, and so are fields of the body whose names say that they are secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from agent_core.encoding import canonical
+from agent_provider_kit.transport import real_transport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+    from pathlib import Path
+
+    from agent_provider_kit.transport import HttpRequest, HttpResponse, Transport
+
+BLOT = "***"
+_KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie")
+_SECRET_NAME = re.compile(r"api_?key|secret|password|access_?token|authorization", re.IGNORECASE)
+_LEAST_SECRET = 6
+
+
+class NotRecorded(AssertionError):
+    """A test asks a model something that its recording does not have."""
+
+
+class RealProviderReached(AssertionError):
+    """A test would have asked a real model."""
+
+
+class Guard:
+    """A transport that reaches servers on this machine and no others.
+
+    Attributes:
+        refused: What was not sent, and why.
+    """
+
+    def __init__(self) -> None:
+        self.refused: list[RealProviderReached] = []
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        host = urlsplit(request.url).hostname or ""
+        if not is_local(host):
+            self.refused.append(
+                RealProviderReached(
+                    f"the test would have asked a real model at {host}: use "
+                    "agent.override(model=TestModel()), a recording (the fixture agent_recording), or mark "
+                    "the test with agent_live"
+                )
+            )
+            raise self.refused[-1]
+        return await real_transport().send(request)
+
+
+class Recorder:
+    """A transport that writes down what passes through it.
+
+    Attributes:
+        interactions: What was asked and answered so far.
+    """
+
+    def __init__(self, inner: Transport) -> None:
+        self.interactions: list[dict[str, Any]] = []
+        self._inner = inner
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        response = await self._inner.send(request)
+        return _Recorded(self, request, response)
+
+    def add(self, request: HttpRequest, response: HttpResponse, body: bytes) -> None:
+        """Write down one question and its answer, without what nobody may read."""
+        secrets = _secrets_of(request)
+        kind = {name.lower(): value for name, value in response.headers.items()}.get("content-type", "")
+        interaction = {
+            "request": asked(request),
+            "response": {
+                "status": response.status,
+                "content_type": kind,
+                "body": body.decode(errors="replace"),
+            },
+        }
+        self.interactions.append(_blotted(interaction, secrets))
+
+    def save(self, file: Path) -> None:
+        """Write the recording."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(
+            orjson.dumps({"interactions": self.interactions}, option=orjson.OPT_INDENT_2) + b"\n"
+        )
+
+
+class Replayer:
+    """A transport that answers from a recording and reaches nobody."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._answers: dict[bytes, list[dict[str, Any]]] = defaultdict(list)
+        for one in orjson.loads(file.read_bytes())["interactions"] if file.exists() else ():
+            self._answers[canonical(one["request"])].append(one["response"])
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        found = self._answers.get(canonical(_blotted(asked(request), _secrets_of(request))))
+        if not found:
+            problem = "has no answer to this question" if self._file.exists() else "is not there"
+            raise NotRecorded(
+                f"the recording {self._file} {problem} ({request.method} {urlsplit(request.url).path}): "
+                "run pytest --agent-record to ask the real model once"
+            )
+        return _Replayed(found.pop(0) if len(found) > 1 else found[0])
+
+
+def asked(request: HttpRequest) -> dict[str, Any]:
+    """Return what a request asks, as a recording has it."""
+    body: object = None
+    if request.body:
+        try:
+            body = orjson.loads(request.body)
+        except ValueError:
+            body = request.body.decode(errors="replace")
+    return {"method": request.method, "path": urlsplit(request.url).path, "body": body}
+
+
+def is_local(host: str) -> bool:
+    """Say whether a host is this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _secrets_of(request: HttpRequest) -> list[str]:
+    found = [
+        value.removeprefix("Bearer ").removeprefix("bearer ")
+        for name, value in request.headers.items()
+        if name.lower() in _KEY_HEADERS
+    ]
+    found += re.findall(r"[?&](?:key|api_key|token)=([^&]+)", request.url)
+    return [secret for secret in found if len(secret) >= _LEAST_SECRET]
+
+
+def _blotted(value: Any, secrets: list[str]) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: BLOT if _SECRET_NAME.search(key) and isinstance(item, str) else _blotted(item, secrets)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_blotted(item, secrets) for item in value]
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, BLOT)
+    return value
+
+
+class _Recorded:
+    """A reply that is noted as it is read."""
+
+    def __init__(self, recorder: Recorder, request: HttpRequest, response: HttpResponse) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self._recorder = recorder
+        self._request = request
+        self._response = response
+
+    async def read(self) -> bytes:
+        body = await self._response.read()
+        self._recorder.add(self._request, self._response, body)
+        return body
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        pieces: list[bytes] = []
+        try:
+            async for piece in self._response.chunks():
+                pieces.append(piece)
+                yield piece
+        finally:  # a reader may stop at the mark that ends a stream, before the connection does
+            self._recorder.add(self._request, self._response, b"".join(pieces))
+
+    def moved_on(self) -> None:
+        self._response.moved_on()
+
+    def close(self) -> None:
+        self._response.close()
+
+
+class _Replayed:
+    """A reply out of a recording."""
+
+    def __init__(self, recorded: Mapping[str, Any]) -> None:
+        self.status: int = recorded["status"]
+        self.headers: Mapping[str, str] = {"content-type": recorded["content_type"]}
+        self._body: bytes = recorded["body"].encode()
+
+    async def read(self) -> bytes:
+        return self._body
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        yield self._body
+
+    def moved_on(self) -> None:
+        """Nothing waits for anything here."""
+
+    def close(self) -> None:
+        """Nothing is open here."""

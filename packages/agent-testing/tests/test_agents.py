@@ -1,0 +1,181 @@
+"""Tests of agents: models without a server, recordings, the guard, simulated users."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import jsonschema_rs
+import pytest
+
+from agent_core import tool
+from agent_core.testing import Reply, ScriptedProvider, ToolCall
+from agent_runtime import Agent, RunContext
+from agent_testing import (
+    FunctionModel,
+    ModelRequest,
+    ScriptedServer,
+    TestModel,
+    chat_reply,
+    converse,
+    example,
+)
+from agent_testing.users import GOODBYE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest_plugins = ["pytester"]
+
+
+@dataclass
+class Order:
+    name: str
+    size: Literal["small", "large"]
+    count: Annotated[int, {"minimum": 2}]
+
+
+def test_a_test_model_calls_every_tool_and_gives_a_fitting_output() -> None:
+    agent = Agent("local", output_type=Order)
+    called: list[Any] = []
+
+    @agent.tool
+    def book(ctx: RunContext, order: Order, days: list[int] | None = None) -> str:
+        called.append(order)
+        return "booked"
+
+    @agent.tool
+    def cancel(number: int) -> str:
+        called.append(number)
+        return "cancelled"
+
+    with agent.override(model=TestModel()):
+        result = agent.run("Go.")
+
+    assert called == [Order("a", "small", 2), 1]
+    assert result.output == Order("a", "small", 2)
+
+
+def test_a_test_model_talks_where_text_is_wanted() -> None:
+    assert Agent(TestModel(text="fine")).run("Go.").output == "fine"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "integer", "minimum": 3},
+        {"type": "integer", "exclusiveMinimum": 3},
+        {"type": "number", "maximum": -1},
+        {"type": "integer", "multipleOf": 5, "minimum": 7},
+        {"type": "string", "minLength": 4},
+        {"type": "string", "pattern": "^[A-Z]"},
+        {"type": "string", "format": "date"},
+        {"type": "array", "items": {"type": "boolean"}, "minItems": 2},
+        {"anyOf": [{"type": "null"}, {"type": "string"}]},
+        {"$ref": "#/$defs/N", "$defs": {"N": {"type": "object", "required": ["x"], "properties": {"x": {}}}}},
+        {"enum": ["b"]},
+        {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]},
+    ],
+)
+def test_examples_fit_their_schema(schema: dict[str, Any]) -> None:
+    assert jsonschema_rs.validator_for(schema).is_valid(example(schema))
+
+
+def test_a_function_may_be_a_model() -> None:
+    def answer(request: ModelRequest) -> Reply | str:
+        if request.results:
+            return f"It is {request.results[0]['content']}."
+        return Reply(tool_calls=[ToolCall(next(iter(request.tools)), {"number": 2})])
+
+    @tool
+    def double(number: int) -> int:
+        return number * 2
+
+    model = FunctionModel(answer)
+
+    assert Agent(model, tools=[double]).run("Two?").output == "It is 4."
+    assert len(model.requests) == 2
+
+
+def test_a_user_that_is_played_talks_until_it_says_goodbye() -> None:
+    @tool
+    def look() -> str:
+        return "seen"
+
+    agent = Agent(
+        ScriptedProvider(["Hello, who?", Reply(tool_calls=[ToolCall("look")]), "Done, Ada."]), tools=[look]
+    )
+    user = Agent(ScriptedProvider(["I want tea.", "Ada.", f"Thanks. {GOODBYE}"]))
+
+    conversation = converse(agent, user)
+
+    assert conversation.turns == [("I want tea.", "Hello, who?"), ("Ada.", "Done, Ada.")]
+    assert (conversation.last, conversation.called("look")) == ("Done, Ada.", 1)
+    assert "user: Ada." in str(conversation)
+
+
+def test_a_user_may_be_lines_or_a_function() -> None:
+    assert len(converse(Agent(TestModel()), ["one", "two"]).turns) == 2
+    assert len(converse(Agent(TestModel()), lambda answer: None if answer else "Hi.").turns) == 1
+    assert len(converse(Agent(TestModel()), lambda _answer: "again", turns=3).turns) == 3
+
+
+ASKING = """
+    from agent_runtime import Agent
+
+    def test_it(agent_recording):
+        agent = Agent(
+            "openai_compatible:m",
+            config={"base_url": "%s/v1", "api_key": "a-very-secret-key"},
+            sections={"retry": {"max_retries": 0}},
+        )
+        assert agent.run("What is the answer?").output == "It is 42."
+        assert agent.run("And my key?").output == "It is 43."
+"""
+
+
+def test_traffic_is_recorded_once_without_secrets_and_replayed(pytester: pytest.Pytester) -> None:
+    pytest.importorskip("openai_compatible_provider")
+    with ScriptedServer() as server:
+        server.play(chat_reply("It is 42."), chat_reply("It is 43."))
+        pytester.makepyfile(test_agent=ASKING % server.url)
+        nothing_yet = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+        nothing_yet.stdout.fnmatch_lines(["*is not there*run pytest --agent-record*"])
+        assert not server.requests
+
+        recorded = pytester.runpytest_subprocess("--agent-record", "-p", "no:cacheprovider")
+        assert recorded.ret == 0, recorded.stdout.str()
+        assert len(server.requests) == 2
+
+        replayed = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+        assert replayed.ret == 0, replayed.stdout.str()
+        assert len(server.requests) == 2
+    [file] = pytester.path.glob("recordings/test_agent/*.json")
+    text = file.read_text(encoding="utf-8")
+    assert "What is the answer?" in text
+    assert "a-very-secret-key" not in text
+    assert len(json.loads(text)["interactions"]) == 2
+
+
+def test_a_test_that_would_reach_a_real_model_fails_even_if_it_hides_the_error(
+    pytester: pytest.Pytester, tmp_path: Path
+) -> None:
+    pytest.importorskip("openai_compatible_provider")
+    pytester.makepyfile(
+        """
+        import contextlib
+        from agent_runtime import Agent
+
+        def test_it():
+            config = {"base_url": "https://api.example.invalid", "api_key": "k"}
+            agent = Agent("openai_compatible:m", config=config)
+            with contextlib.suppress(Exception):
+                agent.run("Hello.")
+        """
+    )
+
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*would have asked a real model at api.example.invalid*"])
