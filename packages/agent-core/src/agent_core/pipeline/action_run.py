@@ -7,15 +7,11 @@ its context (`cancellation`), by which it can notice and stop by itself.
 
 from __future__ import annotations
 
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
-from contextvars import copy_context
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from agent_core.cancellation import Cancellation
-from agent_core.errors import ActionCancelledError, ActionTimeoutError
-from agent_core.io.workers import run_in_worker
-from agent_core.steps import Flow, Run, Work, ask, run_blocking
+from agent_core.errors import ActionCancelledError, ActionTimeoutError, RequestCancelled
+from agent_core.steps import CloseStream, Flow, OpenStream, Read, Whole, Work, ask, run_blocking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,72 +45,33 @@ def run_action(
     """
     if token is None:
         return (yield from run_blocking(function))
-    running = _Running(action, function, token)
-    key = None if caller is None else caller.add_callback(running.cancel)
+    key = None if caller is None else caller.add_callback(token.cancel)
+    reader = yield from ask(OpenStream(Work(blocking=lambda: _outcome(function)), action.timeout, token))
     try:
-        return (yield from ask(Run(Work(blocking=running.wait, awaitable=running.wait_async))))
-    except BaseException:
-        token.cancel()  # also if the caller has left: nobody wants the rest
+        outcomes = yield from ask(Read(reader))
+    except TimeoutError:
+        token.cancel()
+        raise ActionTimeoutError(action.plugin, action.id, action.timeout or 0.0) from None
+    except RequestCancelled:
+        if token.cancelled:
+            raise ActionCancelledError(action.plugin, action.id) from None
+        token.cancel()  # the caller has left: nobody wants the rest
         raise
     finally:
         if caller is not None:
             caller.remove_callback(key)
+    yield CloseStream(reader)
+    assert outcomes is not None
+    result, error = outcomes[0]
+    if error is not None:
+        raise error
+    answer: R = result
+    return answer
 
 
-class _Running(Generic[R]):
-    """A function in a thread, and what it comes to: its result, its error, or the end of patience."""
-
-    def __init__(self, action: Action, function: Callable[[], R], token: Cancellation) -> None:
-        self._action = action
-        self._token = token
-        self._outcome: Future[R] = Future()
-        self._function = function
-
-    def cancel(self) -> None:
-        """Let whoever waits go on."""
-        self._end(ActionCancelledError(self._action.plugin, self._action.id))
-
-    def wait(self) -> R:
-        """Start it, and return its result."""
-        self._start()
-        try:
-            return self._outcome.result(self._action.timeout)
-        except TimeoutError:
-            self._time_is_over()
-            return self._outcome.result()
-
-    async def wait_async(self) -> R:
-        """Start it, and return its result, on an event loop."""
-        import asyncio
-
-        self._start()
-        outcome = asyncio.wrap_future(self._outcome)
-        try:
-            return await asyncio.wait_for(asyncio.shield(outcome), self._action.timeout)
-        except TimeoutError:
-            self._time_is_over()
-            return self._outcome.result()
-
-    def _start(self) -> None:
-        context = copy_context()
-
-        def work() -> None:
-            try:
-                result = context.run(self._function)
-            except BaseException as error:  # noqa: BLE001 - whoever waits gets it
-                self._end(error)
-            else:
-                with suppress(InvalidStateError):
-                    self._outcome.set_result(result)
-
-        run_in_worker(work)
-
-    def _time_is_over(self) -> None:
-        """Say that it took too long, unless it has ended by itself."""
-        if self._action.timeout is not None:
-            self._end(ActionTimeoutError(self._action.plugin, self._action.id, self._action.timeout))
-
-    def _end(self, error: BaseException) -> None:
-        with suppress(InvalidStateError):
-            self._outcome.set_exception(error)
-        self._token.cancel()
+def _outcome(function: Callable[[], R]) -> Whole:
+    """Call a function; what it raises is kept, since its own `TimeoutError` says nothing of our patience."""
+    try:
+        return Whole([(function(), None)])
+    except Exception as error:  # noqa: BLE001 - whoever waits gets it
+        return Whole([(None, error)])
