@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_app import AgentApplication, ApplicationPlugin, SessionBusy
-from agent_core import ActionInputError, Message, PluginError, Session, UnknownActionError
+from agent_core import ActionInputError, ArgumentError, Message, PluginError, Session, UnknownActionError
 from agent_core.testing import ScriptedProvider
 
 if TYPE_CHECKING:
@@ -488,3 +488,63 @@ def test_the_async_twins_do_the_same(make: Make) -> None:
     assert result == {"mutations": {"created": ["new"], "updated": [], "deleted": []}, "fine": 1}
     assert actions == app.get_actions()
     assert app.load_session("new").session_id == "new"
+
+
+class Chunky:
+    """A feature that has a helper of the name by which extensions are known."""
+
+    name = "chunky"
+
+    def process_chunk(self, *pieces: str) -> str:
+        return "".join(pieces)
+
+    def finalize(self, final_messages: Any, native_messages: Any, state: Any) -> Any:
+        self.process_chunk("a", "b")
+        return final_messages, native_messages, state
+
+
+def application(plugins: Any) -> AgentApplication:
+    config = {"agents": {"a": {"model": "m"}}, "models": {"m": {"provider": "scripted"}}}
+    return AgentApplication(config, plugins=plugins, installed=False)
+
+
+class SayingFeature(Chunky):
+    kind = "feature"
+
+
+@pytest.mark.parametrize(
+    "plugins",
+    [
+        [ScriptedProvider(["hi"]), SayingFeature],
+        {"providers": [ScriptedProvider(["hi"])], "features": [Chunky]},
+        {"agent_platform.providers": [ScriptedProvider(["hi"])], "agent_platform.features": [Chunky]},
+    ],
+    ids=["attribute", "group", "entry point group"],
+)
+def test_a_plugin_says_its_kind_by_an_attribute_or_by_its_group(plugins: Any) -> None:
+    with application(plugins) as app:
+        decisions = {one.plugin: one.kind for one in app.runtime.resolve("a").decisions}
+
+        assert decisions["chunky"] == "feature"
+        assert list(app.chat(app.create_session().session_id, "hello"))[-1]["type"] == "final"
+
+
+def test_a_group_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="the group 'feature': did you mean 'features'"):
+        application({"feature": [Chunky]})
+
+
+def test_an_installed_plugin_is_what_its_group_says(
+    install: Callable[[str, str, str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AGENT_LOAD_PLUGINS", "chunky")
+    code = "class Plugin:\n    def process_chunk(self, *pieces):\n        return pieces\n"
+    install("chunky", "chunky_module", code)
+    entry_points = tmp_path / "chunky_module-1.dist-info" / "entry_points.txt"
+    entry_points.write_text(entry_points.read_text().replace("applications", "features"))
+    config = {"agents": {"a": {"model": "m"}}, "models": {"m": {"provider": "scripted"}}}
+
+    with AgentApplication(config, plugins=[ScriptedProvider(["hi"])]) as app:
+        decisions = {one.plugin: one.kind for one in app.runtime.resolve("a").decisions}
+
+    assert decisions["chunky"] == "feature"

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from agent_core import (
     RegistrationError,
     find_installed,
 )
+from agent_core.plugin.discovery import KINDS, kind_of
 from agent_core.testing import EchoProvider
 
 PROVIDER = """
@@ -582,3 +584,50 @@ def test_registering_twice_reports_what_is_there_already(install: Install) -> No
         "Plugin 'One' cannot be registered: sample_one.One has the name of the feature sample_one.One"
     )
     assert registered(core) == ["One"]
+
+
+# The kind of a plugin that is given as an object
+
+
+class Ambiguous:
+    """Talks to a model, and calls one of its helpers like a tool's hooks."""
+
+    name = "ambiguous"
+
+    def call_api(self, native_messages: Any, state: Any) -> Any:
+        return [], [], native_messages, state
+
+    def get_tool_schemas(self) -> list[Any]:
+        return []
+
+    def execute_tool(self, tool_name: str, arguments: Any) -> None:
+        return None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_plugin_says_of_its_kind_counts_whatever_its_hooks_are(kind: str) -> None:
+    assert kind_of(type("Saying", (Ambiguous,), {"kind": kind})) == kind
+    assert kind_of(type("Saying", (Ambiguous,), {"kind": kind})()) == kind
+
+
+def test_a_plugin_whose_hooks_fit_several_kinds_has_to_say_which_it_is() -> None:
+    with pytest.raises(RegistrationError, match=r"'ambiguous'.*a provider and of a tool: say which"):
+        kind_of(Ambiguous)
+
+
+def test_a_kind_that_is_none_is_refused() -> None:
+    with pytest.raises(RegistrationError, match=r"its kind must be one of provider, .* not 'gadget'"):
+        kind_of(type("Gadget", (), {"kind": "gadget"}))
+
+
+@pytest.mark.parametrize(
+    ("hooks", "kind"),
+    [
+        ((), "feature"),
+        (("process_chunk",), "extension"),
+        (("stream_api", "process_chunk"), "provider"),
+        (("get_tool_schemas", "stream_tool"), "tool"),
+    ],
+)
+def test_a_plugin_that_says_nothing_is_known_by_its_hooks(hooks: tuple[str, ...], kind: str) -> None:
+    assert kind_of(type("Plugin", (), dict.fromkeys(hooks, lambda self: None))) == kind

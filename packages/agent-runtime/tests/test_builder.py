@@ -567,3 +567,29 @@ def test_an_agent_reports_all_its_mistakes_at_once() -> None:
     assert all(
         isinstance(one.error, (RegistrationError, DuplicateId, ResolveError)) for one in caught.value.errors
     )
+
+
+def test_a_plugin_may_be_registered_as_what_it_is_not_known_by() -> None:
+    class Chunky:
+        def process_chunk(self, *pieces: str) -> str:
+            return "".join(pieces)
+
+    class Saying(Chunky):
+        kind = "feature"
+
+    for make in (
+        lambda builder: builder.with_plugin("p", Chunky, kind="feature"),
+        lambda builder: builder.with_plugin("p", Saying),
+    ):
+        registries = make(AgentRuntimeBuilder()).build_unchecked().registries
+
+        entry = registries.plugins.get("p")
+        assert entry is not None and entry.wrapper.kind == "feature"
+
+
+@pytest.mark.parametrize(("kind", "says"), [("provider", "with_provider"), ("application", "an application")])
+def test_a_plugin_of_another_place_is_sent_there(kind: str, says: str) -> None:
+    plugin = type("Plugin", (), {"kind": kind})
+
+    with pytest.raises(BuildError, match=f"kind '{kind}': register it with {says}"):
+        AgentRuntimeBuilder().with_plugin("p", plugin).build_unchecked()

@@ -139,7 +139,7 @@ METHODS: dict[type, dict[str, str]] = {
         "with_clock": "(clock)",
         "with_health": "(health)",
         "with_model": "(model)",
-        "with_plugin": "(id, plugin)",
+        "with_plugin": "(id, plugin, *, kind=None)",
         "with_provider": "(id, provider, *, config=None, extensions=())",
         "with_remote_agents": "(name, url, token=None, *, allow_private=False)",
         "with_spec_file": "(path)",

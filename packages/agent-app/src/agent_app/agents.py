@@ -21,11 +21,17 @@ from agent_app.app_plugins import ApplicationPlugin
 from agent_app.restrictions import PROTECTED, check_not_configured, combined_permissions, plugin_paths
 from agent_core import ArgumentError, ConfigError
 from agent_core.errors import closest, nearest
-from agent_core.plugin.discovery import InstalledPlugin, find_installed
-from agent_core.plugin.provider import API_HOOKS
+from agent_core.plugin.discovery import (
+    ENTRY_POINT_GROUPS,
+    InstalledPlugin,
+    find_installed,
+    kind_of,
+)
 from agent_runtime import AgentRuntimeBuilder, AgentSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from agent_runtime import AgentRuntime
 
 MORE_PLUGINS = "more_plugins"
@@ -36,7 +42,6 @@ _FIELDS = tuple(field.name for field in fields(AgentSpec))
 _SECTIONS = ("config", "retry", "tools", "permissions", "results", "compaction")
 """Sections that belong to the runtime itself."""
 _MISTAKE = 0.8  # what looks so much like a field was meant to be it
-_KINDS = ("providers", "extensions", "features", "tools")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,32 +51,54 @@ class Plugins:
     Attributes:
         providers: By the id under which models name them.
         others: Extensions, features, tools and runtime plugins, by id.
+        kinds: What each of those is: extension, feature or tool.
         applications: Those that serve the application itself.
         problems: Installed ones that could not be loaded.
     """
 
     providers: Mapping[str, Any]
     others: Mapping[str, Any]
+    kinds: Mapping[str, str]
     applications: tuple[Any, ...]
     problems: tuple[InstalledPlugin, ...]
 
 
-def find_plugins(given: Sequence[Any], *, installed: bool) -> Plugins:
-    """Sort the given plugins, and those found by entry point, by what they can do."""
-    found = find_installed(kinds=[*_KINDS, "applications"]) if installed else []
-    usable = [plugin for plugin in found if plugin.problem is None]
-    applications = [plugin.plugin for plugin in usable if plugin.kind == "applications"]
-    providers = {plugin.name: plugin.plugin for plugin in usable if plugin.kind == "providers"}
-    others = {plugin.name: plugin.plugin for plugin in usable if plugin.kind in _KINDS[1:]}
-    for plugin in given:
-        name = _name_of(plugin)
-        if any(hasattr(plugin, hook) for hook in API_HOOKS):
+def find_plugins(given: Sequence[Any] | Mapping[str, Sequence[Any]], *, installed: bool) -> Plugins:
+    """Sort the given plugins, and those found by entry point, by kind.
+
+    Raises:
+        RegistrationError: If a plugin does not say its kind, and its hooks leave it open.
+        ArgumentError: If a group is none.
+    """
+    found = find_installed(kinds=ENTRY_POINT_GROUPS) if installed else []
+    usable = [(one.name, one.plugin, one.kind.removesuffix("s")) for one in found if one.problem is None]
+    providers, applications = dict[str, Any](), list[Any]()
+    others, kinds = dict[str, Any](), dict[str, str]()
+    for name, plugin, kind in (*usable, *_sorted(given)):
+        if kind == "provider":
             providers[name] = plugin
-        elif _serves_the_application(plugin):
+        elif kind == "application":
             applications.append(plugin)
         else:
-            others[name] = plugin
-    return Plugins(providers, others, tuple(applications), tuple(one for one in found if one.problem))
+            others[name], kinds[name] = plugin, kind
+    problems = tuple(one for one in found if one.problem)
+    return Plugins(providers, others, kinds, tuple(applications), problems)
+
+
+def _sorted(given: Sequence[Any] | Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, Any, str]]:
+    """Yield the plugins that were given, each with its name and kind."""
+    if not isinstance(given, Mapping):
+        for plugin in given:
+            serves = _serves_the_application(plugin)
+            yield _name_of(plugin), plugin, kind_of(plugin, serves_application=serves)
+        return
+    groups = {group: kind.removesuffix("s") for kind, group in ENTRY_POINT_GROUPS.items()}
+    groups |= {kind: kind.removesuffix("s") for kind in ENTRY_POINT_GROUPS}
+    for group, plugins in given.items():
+        if group not in groups:
+            raise ArgumentError(f"plugins has the group {group!r}: {nearest(group, ENTRY_POINT_GROUPS)}")
+        for plugin in plugins:
+            yield _name_of(plugin), plugin, groups[group]
 
 
 def unused_settings(config: Mapping[str, Any], plugins: Plugins) -> dict[str, str]:
@@ -153,7 +180,7 @@ def build_runtime(config: Mapping[str, Any], plugins: Plugins, protected: Sequen
     for name, provider in plugins.providers.items():
         builder.with_provider(name, provider, config=_with(settings.get(name), fixed))
     for name, plugin in plugins.others.items():
-        builder.with_plugin(name, plugin)
+        builder.with_plugin(name, plugin, kind=plugins.kinds[name])
     models, agents = _models_and_agents(config, plugins)
     for model_id, model in models.items():
         builder.with_model({**model, "id": model_id})

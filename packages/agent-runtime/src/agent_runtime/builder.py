@@ -99,12 +99,17 @@ class AgentRuntimeBuilder:
 
         return self._try(id, add)
 
-    def with_plugin(self, id: str, plugin: object) -> AgentRuntimeBuilder:
-        """Register a plugin of any kind but a provider, a class or an object; agents name it by its id."""
+    def with_plugin(self, id: str, plugin: object, *, kind: str | None = None) -> AgentRuntimeBuilder:
+        """Register a plugin of any kind but a provider, a class or an object; agents name it by its id.
+
+        Args:
+            kind: "feature", "extension" or "tool"; by default the plugin says it, by its attribute `kind` or
+                by its hooks.
+        """
 
         def add() -> None:
             self._check_free(id, "plugin")
-            entry = PluginEntry.of(id, plugin)
+            entry = PluginEntry.of(id, plugin, kind=kind)
             self._registries.plugins.add(id, entry)
 
         return self._try(id, add)

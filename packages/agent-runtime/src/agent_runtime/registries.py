@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 from agent_core import AgentError, ConfigError, FunctionTool, RegistrationError, tool
 from agent_core.frozen import EMPTY, FrozenDict, freeze
+from agent_core.plugin.discovery import kind_of
 from agent_core.plugin.feature import ExtensionWrapper, FeatureWrapper
-from agent_core.plugin.provider import API_HOOKS, ProviderWrapper
-from agent_core.plugin.tool import RUN_HOOKS, ToolWrapper
+from agent_core.plugin.provider import ProviderWrapper
+from agent_core.plugin.tool import ToolWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +113,13 @@ class ProviderEntry:
         return cls(id, wrapper, freeze(dict(config or EMPTY)))
 
 
+_WRAPPERS: dict[str, type[PluginWrapper]] = {
+    "extension": ExtensionWrapper,
+    "feature": FeatureWrapper,
+    "tool": ToolWrapper,
+}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PluginEntry:
     """A registered plugin of any kind: as the core sees it, under an id."""
@@ -125,23 +133,22 @@ class PluginEntry:
         return self.wrapper.plugin
 
     @classmethod
-    def of(cls, id: str, plugin: object, *, required: bool = False) -> PluginEntry:
-        """Wrap a plugin class or object; its methods show its kind.
+    def of(cls, id: str, plugin: object, *, kind: str | None = None, required: bool = False) -> PluginEntry:
+        """Wrap a plugin class or object.
 
         One with nothing but `register` is a feature without hooks to the core.
+
+        Args:
+            kind: What it is; by default it says so itself, by an attribute or by its hooks.
 
         Raises:
             RegistrationError: If it is a provider, or no plugin at all.
         """
-        if any(hasattr(plugin, hook) for hook in API_HOOKS):
-            raise RegistrationError(id, "it is a provider: register it with with_provider()")
-        wrapper: PluginWrapper
-        if hasattr(plugin, "get_tool_schemas") and any(hasattr(plugin, hook) for hook in RUN_HOOKS):
-            wrapper = ToolWrapper(plugin)
-        elif hasattr(plugin, "process_chunk"):
-            wrapper = ExtensionWrapper(plugin)
-        else:
-            wrapper = FeatureWrapper(plugin)
+        kind = kind or kind_of(plugin)
+        if kind not in _WRAPPERS:
+            hint = "with_provider()" if kind == "provider" else "an application, which runs it"
+            raise RegistrationError(id, f"it is a plugin of kind {kind!r}: register it with {hint}")
+        wrapper = _WRAPPERS[kind](plugin)
         wrapper.name = id
         return cls(id, wrapper, required)
 

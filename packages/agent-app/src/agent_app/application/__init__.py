@@ -47,7 +47,9 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
             ``postgresql://…`` URL of a database. By default they live with the sessions if these are in
             PostgreSQL, so that every machine has them; otherwise there are none.
         protected: Files and folders that no tool touches, besides those that the application keeps itself.
-        plugins: Plugins of any kind, classes or objects, besides the installed ones.
+        plugins: Plugins of any kind, classes or objects, besides the installed ones. A plugin says its kind
+            by its attribute `kind`, or by the group under which it stands, as for entry points:
+            ``{"features": [One], "tools": [Another]}``. Otherwise its hooks show it.
         installed: Whether plugins that are installed take part.
         clock: The time, in seconds since 1970.
 
@@ -69,7 +71,7 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
         store: SessionStore | str = IN_MEMORY,
         assets: AssetStore | Path | str | None = None,
         protected: Sequence[Path | str] = (),
-        plugins: Sequence[Any] = (),
+        plugins: Sequence[Any] | Mapping[str, Sequence[Any]] = (),
         installed: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:

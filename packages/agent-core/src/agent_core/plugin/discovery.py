@@ -1,7 +1,8 @@
 """Finding plugins: in modules that somebody lists, and among what is installed.
 
 A listed module is searched by duck typing: the methods of a class tell what it is. Installed plugins
-say it themselves, by the entry point group under which they are announced.
+say it themselves, by the entry point group under which they are announced; those that are given to a
+runtime or an application as objects may say it by an attribute.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from agent_core.errors import ArgumentError, ArgumentTypeError
+from agent_core.errors import ArgumentError, ArgumentTypeError, RegistrationError
 from agent_core.plugin.provider import API_HOOKS
 from agent_core.plugin.tool import RUN_HOOKS
 
@@ -30,6 +31,7 @@ ENTRY_POINT_GROUPS = {
     "tools": "agent_platform.tools",
     "applications": "agent_platform.applications",
 }
+KINDS = ("provider", "extension", "feature", "tool", "application")
 LOAD_PLUGINS = "AGENT_LOAD_PLUGINS"
 
 
@@ -52,6 +54,29 @@ class InstalledPlugin:
     distribution: str
     plugin: Any = None
     problem: str | None = None
+
+
+def kind_of(plugin: object, *, serves_application: bool = False) -> str:
+    """Return of which kind a plugin is: what its attribute `kind` says, or else what its hooks leave open.
+
+    Args:
+        serves_application: Whether its hooks are also those of an application plugin.
+
+    Raises:
+        RegistrationError: If it says something else than a kind, or if its hooks fit several.
+    """
+    name = str(getattr(plugin, "name", None) or getattr(plugin, "__name__", type(plugin).__name__))
+    said = getattr(plugin, "kind", None)
+    if said is not None:
+        if said not in KINDS:
+            raise RegistrationError(name, f"its kind must be one of {', '.join(KINDS)}, not {said!r:.80}")
+        return str(said)
+    fitting = [kind for kind, fits in (("provider", _is_provider), ("tool", _is_tool)) if fits(plugin)]
+    fitting += ["application"] * serves_application
+    if len(fitting) > 1:
+        kinds = " and of a ".join(fitting)
+        raise RegistrationError(name, f"its hooks are those of a {kinds}: say which with the attribute kind")
+    return fitting[0] if fitting else "extension" if hasattr(plugin, "process_chunk") else "feature"
 
 
 def find_in_modules(modules: Sequence[str]) -> FoundPlugins:
@@ -149,11 +174,19 @@ def _may_be_plugin(item: type) -> bool:
 
 
 def _list_for(found: FoundPlugins, item: type) -> list[Any]:
-    if any(hasattr(item, hook) for hook in API_HOOKS):
+    if _is_provider(item):
         return found.providers
-    if hasattr(item, "get_tool_schemas") and any(hasattr(item, hook) for hook in RUN_HOOKS):
+    if _is_tool(item):
         return found.tools
     return found.extensions if hasattr(item, "process_chunk") else found.features
+
+
+def _is_provider(plugin: object) -> bool:
+    return any(hasattr(plugin, hook) for hook in API_HOOKS)
+
+
+def _is_tool(plugin: object) -> bool:
+    return hasattr(plugin, "get_tool_schemas") and any(hasattr(plugin, hook) for hook in RUN_HOOKS)
 
 
 def _is_named_after(provider: type, path: str) -> bool:
