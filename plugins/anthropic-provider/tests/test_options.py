@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_core import tool
-from agent_testing import anthropic_reply
+from agent_testing import anthropic_reply, json_reply
 from anthropic_provider import AnthropicProvider
 
 if TYPE_CHECKING:
@@ -160,3 +160,44 @@ def test_every_setting_is_described() -> None:
         "server_tools",
     } <= schema.keys()
     assert all("type" in setting for setting in schema.values())
+
+
+def test_a_tool_that_the_api_knows_by_type_is_offered_once(talk: Talk) -> None:
+    @tool
+    def bash(command: str) -> str:
+        """Run a command."""
+        return command
+
+    talk.core.register_tool(bash)
+    talk.core.register_tool(look_up)
+    typed = {"type": "bash_20250124", "name": "bash"}
+    talk.add("user", "Hi").call(anthropic_reply("Hello"), server_tools=[typed])
+
+    assert [each["name"] for each in talk.sent["tools"]] == ["look_up", "bash"]
+    assert talk.sent["tools"][1] == typed
+
+
+@pytest.mark.parametrize(
+    ("block", "name", "arguments"),
+    [
+        ({"name": "bash", "input": {"command": "ls"}}, "bash", '{"command":"ls"}'),
+        ({"name": "memory", "input": {"command": "view", "path": "/memories"}}, "memory", None),
+        (
+            {"name": "double_click", "toolset_name": "computer", "input": {"coordinate": [1, 2]}},
+            "computer",
+            '{"action":"double_click","coordinate":[1,2]}',
+        ),
+    ],
+)
+def test_a_typed_call_reaches_our_tool_and_goes_back_as_it_came(
+    talk: Talk, block: dict[str, Any], name: str, arguments: str | None
+) -> None:
+    use = {"type": "tool_use", "id": "toolu_1", **block}
+    message = {"id": "msg_1", "role": "assistant", "content": [use], "stop_reason": "tool_use"}
+    talk.add("user", "Hi").call(json_reply(message))
+
+    function = talk.about["tool_calls"][0]["function"]
+    assert function["name"] == name and arguments in (None, function["arguments"])
+    talk.answer("done").call(anthropic_reply("Ok"))
+    assert talk.sent["messages"][1]["content"] == [use]
+    assert talk.sent["messages"][2]["content"][0]["tool_use_id"] == "toolu_1"

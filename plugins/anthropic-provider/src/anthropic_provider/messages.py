@@ -323,6 +323,11 @@ def _about(item: JsonObject, blocks: Blocks) -> JsonObject:
 
 
 def _readable_call(block: JsonObject) -> JsonObject:
+    if block.get(
+        "toolset_name"
+    ):  # the computer and the browser: the tool is the set, and what it does an input
+        given = block.get("input") or {}
+        block = {**block, "name": block["toolset_name"], "input": {"action": block.get("name"), **given}}
     return _interop.convert_tool_call(block, target=_TARGET, target_formats=[OPENAI_CHAT_FUNCTION_FORMAT_ID])
 
 

@@ -23,6 +23,7 @@ _ANSWER = 4096  # room for the answer behind a thinking budget
 _WITH_BUDGET = re.compile(
     r"claude-(?:v?[123]\b|instant|(?:opus|sonnet|haiku)-(?:3|4(?:-[015])?(?:$|[-@:](?!\d{1,2}\b))))"
 )
+_TOOLSET = re.compile(r"(\w+)_toolset_\d+")
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 24_576}
 _EFFORTS = {"minimal": "low"}
 # The API refuses these words in a schema. The model can still read them in the description.
@@ -87,11 +88,20 @@ def options(config: Config) -> JsonObject:
 
 def tool_options(config: Config, tools: list[Any]) -> JsonObject:
     """Return the fields about tools; without tools there must be none."""
-    offered = [*tools, *(config.get("server_tools") or ())]
+    typed = list(config.get("server_tools") or ())
+    # A tool of ours that the API knows by type (bash, memory, …) is offered under that type alone.
+    names = {name_of_typed(tool) for tool in typed}
+    offered = [*(tool for tool in tools if tool.get("name") not in names), *typed]
     if not offered:
         return {}
     choice = choose_tool(config)
     return {"tools": offered, **({} if choice is None else {"tool_choice": choice})}
+
+
+def name_of_typed(tool: Mapping[str, Any]) -> Any:
+    """Return the name by which the model calls a tool that the API knows by type; a set has its own."""
+    found = _TOOLSET.match(str(tool.get("type")))
+    return tool.get("name") or (found[1] if found else None)
 
 
 def read_thinking(setting: Any) -> JsonObject | None:

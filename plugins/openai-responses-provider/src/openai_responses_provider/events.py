@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from agent_provider_kit import Dicts, JsonObject, decode_object, failure_in_reply, make_usage
-from openai_responses_provider.items import is_client_call, is_message
+from openai_responses_provider.client_tools import waiting_calls
+from openai_responses_provider.items import is_message
 
 if TYPE_CHECKING:
     from agent_provider_kit import Ending, Exchange, ProviderFailure, SseEvent, Usage
@@ -97,7 +98,7 @@ def ending_of(response: JsonObject, items: Dicts) -> Ending | None:
         return _INCOMPLETE.get(str(finish_reason(response)), "length")
     if response.get("status") != "completed":
         return None
-    if any(map(is_client_call, items)):
+    if waiting_calls(items):
         return "tool_calls"
     return "refusal" if any(map(refusal_in, items)) else "complete"
 

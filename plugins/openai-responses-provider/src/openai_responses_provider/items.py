@@ -34,12 +34,16 @@ OUTPUT_OF = {
     "shell_call": "shell_call_output",
     "apply_patch_call": "apply_patch_call_output",
     "tool_search_call": "tool_search_output",
+    "mcp_approval_request": "mcp_approval_response",
 }
 """Calls that wait for an output from our side, each with the type of its output."""
 _OUTPUTS = frozenset(OUTPUT_OF.values())
 _ROLES = {"user": "user", "system": "system", "developer": "system", "tool": "tool"}
 INTERRUPTED = "The call was interrupted before it gave a result; it may have run."
+_NO_OUTPUT = {"stdout": "", "stderr": INTERRUPTED, "outcome": {"type": "exit", "exit_code": 1}}
 _MADE_UP: dict[str, JsonObject] = {
+    "shell_call": {"type": "shell_call_output", "output": [_NO_OUTPUT]},
+    "mcp_approval_request": {"type": "mcp_approval_response", "approve": False, "reason": INTERRUPTED},
     "local_shell_call": {"type": "local_shell_call_output", "output": INTERRUPTED},
     "apply_patch_call": {"type": "apply_patch_call_output", "status": "failed", "output": INTERRUPTED},
     "tool_search_call": {"type": "tool_search_output", "execution": "client", "tools": []},
@@ -75,12 +79,24 @@ def is_tool_call(item: Item) -> bool:
 
 def is_client_call(item: Item) -> bool:
     """Whether it is any call that waits for an output from our side."""
-    return kind_of(item) in OUTPUT_OF and bool(item.get("call_id"))
+    return kind_of(item) in OUTPUT_OF and bool(call_id_of(item))
 
 
 def is_output(item: Item) -> bool:
     """Whether it answers such a call."""
-    return kind_of(item) in _OUTPUTS and bool(item.get("call_id"))
+    return kind_of(item) in _OUTPUTS and bool(answered_id(item))
+
+
+def call_id_of(item: Item) -> Any:
+    """Return the id by which a call is answered."""
+    return item.get("id" if kind_of(item) == "mcp_approval_request" else "call_id")
+
+
+def answered_id(item: Item) -> Any:
+    """Return the id of the call that an output answers."""
+    if kind_of(item) not in _OUTPUTS:
+        return None
+    return item.get("approval_request_id" if kind_of(item) == "mcp_approval_response" else "call_id")
 
 
 def is_empty(item: Item) -> bool:
@@ -94,7 +110,7 @@ def role_of(item: Item) -> str:
         return "assistant"
     if "role" in item:
         return _ROLES.get(item["role"], "assistant")
-    return "tool" if is_output(item) or kind_of(item) == "mcp_approval_response" else "assistant"
+    return "tool" if is_output(item) else "assistant"
 
 
 def turns(items: Items) -> list[list[int]]:
@@ -136,7 +152,8 @@ def can_be_answered(call: Item) -> bool:
 def made_up_output(call: Item) -> Item:
     """Return an output which says that there is none."""
     about_it = {"synthesized": True, "interrupted": True}
-    return {"call_id": call["call_id"], **_MADE_UP[kind_of(call)], METADATA: about_it}
+    field = "approval_request_id" if kind_of(call) == "mcp_approval_request" else "call_id"
+    return {field: call_id_of(call), **_MADE_UP[kind_of(call)], METADATA: about_it}
 
 
 class Field(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any
 
 from agent_core.errors import AgentError, ToolError
 from agent_core.interop import (
+    OPENAI_CHAT_FUNCTION_FORMAT_ID,
     OPENAI_RESPONSES_CUSTOM_FORMAT_ID,
     OPENAI_RESPONSES_CUSTOM_OUTPUT_FORMAT_ID,
     OPENAI_RESPONSES_FUNCTION_FORMAT_ID,
@@ -19,6 +20,7 @@ from agent_core.interop.parts import as_text, read_part
 from agent_core.interop.wire import encode
 from agent_core.values import ToolCall
 from agent_provider_kit import JsonObject
+from openai_responses_provider import client_tools
 from openai_responses_provider.events import refusal_in
 from openai_responses_provider.items import (
     CUSTOM_CALL,
@@ -44,6 +46,7 @@ Part = JsonObject
 ITEM = "item"
 """Where a message's metadata keeps an item that is no message, so that it can be sent again."""
 _interop = ToolInteropRegistry.default()
+client_tools.register(_interop)
 _TARGET = ToolInteropTarget("openai responses")
 _CALLS = (OPENAI_RESPONSES_FUNCTION_FORMAT_ID, OPENAI_RESPONSES_CUSTOM_FORMAT_ID)
 _LONGEST_ID = 64
@@ -134,11 +137,12 @@ def _output(message: JsonObject) -> Item:
         return dict(structured)
     if is_output(structured):
         return {**structured, "call_id": call_id}
-    return _converted(structured, call_id, metadata) or {
+    item = _converted(structured, call_id, metadata) or {
         **_unstructured(message),
         "type": _output_type(metadata),
         "call_id": call_id,
     }
+    return {**item, METADATA: {client_tools.IS_ERROR: True}} if metadata.get("error") else item
 
 
 def _converted(structured: Any, call_id: str, metadata: JsonObject) -> Item | None:
@@ -178,7 +182,7 @@ def _text(message: JsonObject) -> str:
 
 
 def is_builtin(item: Item) -> bool:
-    """Whether an item of an answer is neither said, nor thought, nor a call of our tools."""
+    """Whether an item of an answer is neither said, nor thought, nor a call of a tool that only we know."""
     return not (is_message(item) or is_reasoning(item) or is_tool_call(item))
 
 
@@ -231,6 +235,10 @@ def reasoning_of(item: Item) -> str:
 
 def readable_call(item: Item) -> JsonObject:
     """Return a call of one of our tools in the platform's form."""
+    if kind_of(item) in client_tools.CLIENT_TOOLS:
+        return _interop.convert_tool_call(
+            item, target=_TARGET, target_formats=[OPENAI_CHAT_FUNCTION_FORMAT_ID]
+        )
     own = {"id": item.get("call_id") or item.get("id")}
     name = item.get("name") or ""
     if kind_of(item) == CUSTOM_CALL:
@@ -278,12 +286,13 @@ def _from_assistant(items: Items) -> JsonObject:
 
 
 def _about_turn(items: Items) -> JsonObject:
+    calls = client_tools.waiting_calls(items)
     found: JsonObject = {
-        "tool_calls": [readable_call(item) for item in items if is_tool_call(item)],
+        "tool_calls": [readable_call(item) for item in calls],
         "reasoning": "\n\n".join(filter(None, (reasoning_of(item) for item in items if is_reasoning(item)))),
         "refusal": "".join(map(refusal_in, items)),
         "annotations": [annotation for item in items for annotation in _annotations(item)],
-        "server_tools": [summary_of_tool(item) for item in items if is_builtin(item)],
+        "server_tools": [summary_of_tool(item) for item in items if is_builtin(item) and item not in calls],
     }
     return {key: value for key, value in found.items() if value}
 

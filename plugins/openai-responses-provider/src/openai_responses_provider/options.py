@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_provider_kit import read_effort, read_output_schema, read_tool_choice
+from openai_responses_provider.client_tools import without_doubles
 
 if TYPE_CHECKING:
     from agent_provider_kit import Config, JsonObject, ToolChoice
@@ -105,7 +106,8 @@ def wants_encrypted(config: Config) -> bool:
 
 def tool_options(config: Config, tools: list[Any]) -> JsonObject:
     """Return the fields about tools; without tools there must be none."""
-    offered = [*tools, *(config.get("builtin_tools") or ())]
+    builtin = list(config.get("builtin_tools") or ())
+    offered = [*without_doubles(tools, builtin), *builtin]
     if not offered:
         return {}
     fields: JsonObject = {"tools": offered}

@@ -11,7 +11,7 @@ reasoning of another model, which only the API can judge: see `openai_responses_
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from openai_responses_provider.items import (
     METADATA,
@@ -21,6 +21,8 @@ from openai_responses_provider.items import (
     Item,
     Items,
     about,
+    answered_id,
+    call_id_of,
     can_be_answered,
     is_client_call,
     is_empty,
@@ -30,6 +32,9 @@ from openai_responses_provider.items import (
     made_up_output,
     turns,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _ORPHAN = "it answers no call"
 _LONE = "the reasoning leads to nothing"
@@ -54,7 +59,7 @@ def repair_items(items: Items) -> tuple[Items, list[str]]:
 
 def _mended(place: int, item: Item, pairs: Pairs, report: list[str]) -> Item:
     if place in pairs.orphans:
-        return _set_aside(place, item, f"{_ORPHAN} ({item['call_id']!r})", report)
+        return _set_aside(place, item, f"{_ORPHAN} ({answered_id(item)!r})", report)
     if place in pairs.lone:
         return _set_aside(place, item, _LONE, report)
     if place in pairs.hopeless:
@@ -81,7 +86,7 @@ def _answered(items: Items, unanswered: set[int], report: list[str]) -> Items:
         repaired += [items[place] for place in turn]
         for place in turn:
             if place in unanswered:
-                report.append(f"call {items[place]['call_id']!r}: added an output, since there was none")
+                report.append(f"call {call_id_of(items[place])!r}: added an output, since there was none")
                 repaired.append(made_up_output(items[place]))
     return repaired
 
@@ -95,6 +100,7 @@ class Pairs(NamedTuple):
         orphans: Outputs for which there is no call.
         misnamed: Outputs of another type than their call's, with the right type.
         lone: Reasoning without the item that it led to, which the API refuses.
+        answers: Outputs, each with the call that it answers.
     """
 
     unanswered: set[int]
@@ -102,11 +108,12 @@ class Pairs(NamedTuple):
     orphans: set[int]
     misnamed: dict[int, str]
     lone: set[int]
+    answers: Mapping[int, int]
 
     @property
     def all_well(self) -> bool:
         """Whether the API would take every item where it stands."""
-        return not any(self)
+        return not any(self[:-1])
 
     @property
     def left_out(self) -> set[int]:
@@ -119,30 +126,33 @@ def pair(items: Items) -> Pairs:
     waiting: dict[str, list[int]] = {}
     orphans: set[int] = set()
     misnamed: dict[int, str] = {}
+    answers: dict[int, int] = {}
     for place, item in enumerate(items):
         if is_client_call(item):
-            waiting.setdefault(item["call_id"], []).append(place)
+            waiting.setdefault(call_id_of(item), []).append(place)
         elif is_output(item):
-            call = _take_call(items, waiting.get(item["call_id"]) or [], kind_of(item))
+            call = _take_call(items, waiting.get(answered_id(item)) or [], kind_of(item))
+            if call is not None:
+                answers[place] = call
             if call is None:
                 orphans.add(place)
-            elif OUTPUT_OF[kind_of(items[call])] != kind_of(item):
+            elif kind_of(items[call]) in TOOL_OUTPUTS and TOOL_OUTPUTS[kind_of(items[call])] != kind_of(item):
                 misnamed[place] = OUTPUT_OF[kind_of(items[call])]
     open_calls = {place for calls in waiting.values() for place in calls}
     unanswered = {place for place in open_calls if can_be_answered(items[place])}
     hopeless = open_calls - unanswered
-    return Pairs(unanswered, hopeless, orphans, misnamed, _lone_reasoning(items, hopeless))
+    return Pairs(unanswered, hopeless, orphans, misnamed, _lone_reasoning(items, hopeless), answers)
 
 
 def _take_call(items: Items, waiting: list[int], output: str) -> int | None:
     """Take the call that an output answers from those of its id.
 
     The latest one, since servers that count calls in each answer anew use ids again; one of its own
-    kind, or else, between functions and custom tools, of the other.
+    kind or, for what one of our tools answers, of any other.
     """
     own = [call for call in waiting if OUTPUT_OF[kind_of(items[call])] == output]
     if not own and output in TOOL_OUTPUTS.values():
-        own = [call for call in waiting if kind_of(items[call]) in TOOL_OUTPUTS]
+        own = list(waiting)
     if not own:
         return None
     waiting.remove(own[-1])

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from openai_responses_provider.client_tools import CLIENT_TOOLS, typed_output
 from openai_responses_provider.items import (
     CUSTOM_CALL,
     FUNCTION_CALL,
     METADATA,
     REFUSED_BY,
+    TOOL_OUTPUTS,
     Item,
     Items,
     about,
@@ -28,7 +30,7 @@ from openai_responses_provider.messages import text_of
 from openai_responses_provider.repair import pair, repair_items
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from agent_provider_kit import Config, JsonObject
 
@@ -46,8 +48,11 @@ def compose(
         refused: Places of reasoning that the API has refused just now.
         omit_ids: Whether to leave out the items' ids, whatever the settings say.
     """
-    unreadable = {place for place, item in enumerate(items) if _is_refused(place, item, config, refused)}
     pairs = pair(items)
+    if any(kind_of(items[call]) in CLIENT_TOOLS for call in pairs.answers.values()):
+        items = _with_typed_outputs(items, pairs.answers)
+        pairs = pair(items)
+    unreadable = {place for place, item in enumerate(items) if _is_refused(place, item, config, refused)}
     everywhere = omit_ids or config.get("item_ids") == "omit"
     bare = range(len(items)) if everywhere else _beside(items, unreadable | pairs.lone)
     readable = [
@@ -61,6 +66,15 @@ def compose(
     if config.get("system_role") == "instructions":
         return _with_instructions(sent, outgoing, config)
     return {"input": outgoing}
+
+
+def _with_typed_outputs(items: Items, answers: Mapping[int, int]) -> Items:
+    """Return items in which what our tools answered has the type that the call wants; all in their places."""
+    made = list(items)
+    for place, call in answers.items():
+        if kind_of(items[call]) in CLIENT_TOOLS and kind_of(items[place]) in TOOL_OUTPUTS.values():
+            made[place] = typed_output(items[call], items[place])
+    return made
 
 
 def _is_refused(place: int, item: Item, config: Config, refused: Collection[int]) -> bool:
