@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_c
 
 from agent_core import AgentError, UnknownActionError
 from agent_core.actions import Action, check_inputs
+from agent_core.display import validate_element
 from agent_core.frozen import freeze
 from agent_core.log import get_logger
 from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
@@ -92,6 +93,18 @@ class Member:
     state: dict[str, Any]
 
 
+def usable_elements(elements: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the elements that front ends can show; what is wrong with others is logged."""
+    usable = []
+    for given in elements:
+        report = validate_element(given)
+        for warning in report.warnings:
+            _log.warning("ui_element_changed", plugin=given.get("plugin"), what=warning)
+        if report.element is not None:
+            usable.append(report.element)
+    return usable
+
+
 class ApplicationPlugins:
     """All application plugins, in the order of registration; one that fails leaves the others working.
 
@@ -151,7 +164,7 @@ class ApplicationPlugins:
                 _log.warning("application_plugin_failed", plugin=member.wrapper.name, error=str(error))
                 continue
             shown += [{**element, "plugin": member.wrapper.name} for element in elements]
-        return shown
+        return usable_elements(shown)
 
     def _add(self, plugin: Any, app_config: Mapping[str, Any]) -> None:
         name = str(getattr(plugin, "name", None) or getattr(plugin, "__name__", plugin))
