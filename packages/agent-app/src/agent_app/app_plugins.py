@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_c
 
 from agent_core import AgentError, PluginError, UnknownActionError
 from agent_core.actions import Action, check_inputs
+from agent_core.display import validate_element
 from agent_core.frozen import freeze
 from agent_core.log import get_logger
 from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
@@ -98,6 +99,18 @@ class Member:
     state: dict[str, Any]
 
 
+def usable_elements(elements: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the elements that front ends can show; what is wrong with others is logged."""
+    usable = []
+    for given in elements:
+        report = validate_element(given)
+        for warning in report.warnings:
+            _log.warning("ui_element_changed", plugin=given.get("plugin"), what=warning)
+        if report.element is not None:
+            usable.append(report.element)
+    return usable
+
+
 class ApplicationPlugins:
     """All application plugins, in the order of registration; one that fails leaves the others working.
 
@@ -153,7 +166,7 @@ class ApplicationPlugins:
             elements = member.wrapper.get_ui_elements(freeze(dict(config)), (), (), None, problems)
             shown += [{**element, "plugin": member.wrapper.name} for element in elements]
             self._note(member, problems)
-        return shown
+        return usable_elements(shown)
 
     def _note(self, member: Member, problems: Problems) -> None:
         """Add what a plugin did wrong to the problems, once."""

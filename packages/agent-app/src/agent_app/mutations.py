@@ -8,7 +8,6 @@ removed behind it, as `delete_session` does.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -32,6 +31,7 @@ from agent_app.session_writer import new_title, with_writers
 from agent_app.store.base import Changes
 from agent_app.store.sql import check_name
 from agent_core import ArgumentError, PluginError, Session, SessionFormatError
+from agent_core.display import validate_effects
 from agent_core.log import get_logger
 from agent_core.native import OWNED_METADATA
 from agent_core.steps import Flow, run_blocking
@@ -273,8 +273,8 @@ def public_result(plugins: ApplicationPlugins, plugin: str, result: Mapping[str,
         public["mutations"] = Mutations.read(plugin, result).ids()
     if "display" in result and (display := _display(plugins, plugin, result["display"])) is not None:
         public["display"] = display
-    if "ui_effects" in result and _are_effects(plugin, result["ui_effects"]):
-        public["ui_effects"] = result["ui_effects"]
+    if "ui_effects" in result and (effects := _effects(plugin, result["ui_effects"])):
+        public["ui_effects"] = effects
     return public
 
 
@@ -285,16 +285,11 @@ def _display(plugins: ApplicationPlugins, plugin: str, given: Any) -> dict[str, 
     return report.display
 
 
-def _are_effects(plugin: str, given: Any) -> bool:
-    """Say whether a front end can read these effects: a list of objects that JSON can carry."""
-    good = isinstance(given, list) and all(isinstance(one, Mapping) for one in given)
-    try:
-        json.dumps(given)
-    except (TypeError, ValueError, RecursionError):
-        good = False
-    if not good:
-        _log.warning("ui_effects_dropped", plugin=plugin, hint="they must be a list of dicts of plain data")
-    return good
+def _effects(plugin: str, given: Any) -> list[dict[str, Any]]:
+    report = validate_effects(given)
+    for warning in report.warnings:
+        _log.warning("ui_effects_changed", plugin=plugin, what=warning)
+    return report.effects
 
 
 def _sessions(plugin: str, key: str, given: Any) -> tuple[Session, ...]:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_app import journal
+from agent_app.app_plugins import usable_elements
 from agent_app.services import core_of
 from agent_core import ArgumentError
 from agent_core.steps import Flow, run_blocking
@@ -158,10 +159,8 @@ def ui_schema(services: Services, session_id: str | None) -> Flow[list[dict[str,
     own = yield from run_blocking(partial(services.plugins.ui_elements, services.config))
     if session_id is None:
         return own
-    return [
-        *own,
-        *(yield from _of_core(services, session_id, lambda core, config: core.get_ui_schema(config))),
-    ]
+    elements = yield from _of_core(services, session_id, lambda core, config: core.get_ui_schema(config))
+    return [*own, *usable_elements(elements)]
 
 
 def completions(services: Services, session_id: str, text: str) -> Flow[list[dict[str, Any]]]:

@@ -1,7 +1,17 @@
-"""The one door through which a plugin's `display` payload reaches a front end."""
+"""The one door through which what a plugin wants shown reaches a front end."""
 
 from __future__ import annotations
 
+from agent_core.display.elements import EffectsReport, ElementReport, validate_effects, validate_element
 from agent_core.display.payload import TOOL_DISPLAY_TYPES, DisplayReport, clean_tool_display, validate_display
 
-__all__ = ["TOOL_DISPLAY_TYPES", "DisplayReport", "clean_tool_display", "validate_display"]
+__all__ = [
+    "TOOL_DISPLAY_TYPES",
+    "DisplayReport",
+    "EffectsReport",
+    "ElementReport",
+    "clean_tool_display",
+    "validate_display",
+    "validate_effects",
+    "validate_element",
+]

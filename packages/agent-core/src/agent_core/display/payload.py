@@ -278,13 +278,13 @@ def _own_fields(
 ) -> JsonObject:
     """Return the fields that only this kind has; None marks one that cannot be used."""
     if kind == "open_url":
-        return {"url": _url(given.get("url"), f"{where}.url", warn)}
+        return {"url": read_url(given.get("url"), f"{where}.url", warn)}
     if kind == "copy_text":
         return {"text": _copy_text(given.get("text"), f"{where}.text", warn)}
     return _run_action(given, where, runnable, warn)
 
 
-def _url(value: object, field: str, warn: Warn) -> str | None:
+def read_url(value: object, field: str, warn: Warn) -> str | None:
     if type(value) is not str:
         warn(field, f"dropped: it must be a string, not {kind_of(value)}")
         return None
@@ -326,7 +326,7 @@ MAX_TITLE: Final = 200
 _HINTS = ("title", "variant", "presentation", "dismissible", "display_id")
 _KEYS = ("format", "body", *_HINTS, "actions")
 _FORMATS = ("text", "markdown")
-_VARIANTS = ("info", "success", "warning", "error")
+VARIANTS = ("info", "success", "warning", "error")
 _PRESENTATIONS = ("modal", "inline", "banner")
 
 
@@ -375,7 +375,7 @@ def _hint(key: str, value: object, warn: Warn) -> str | bool | None:
         case "title":
             return line(value, key, MAX_TITLE, warn)
         case "variant":
-            return choice(value, key, _VARIANTS, warn)
+            return choice(value, key, VARIANTS, warn)
         case "presentation":
             return choice(value, key, _PRESENTATIONS, warn)
         case "dismissible":
