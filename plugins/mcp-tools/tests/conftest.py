@@ -41,6 +41,7 @@ class World:
         self.folder = folder
         self.plugin = McpTools(Pace(first=0.01, longest=0.05))
         self.servers: dict[str, dict[str, Any]] = {}
+        self.sandbox = "off"
         self._processes: list[subprocess.Popen[bytes]] = []
 
     @staticmethod
@@ -59,7 +60,7 @@ class World:
 
     @property
     def config(self) -> dict[str, Any]:
-        return {"servers": self.servers, "pins": str(self.folder / "pins.json")}
+        return {"servers": self.servers, "pins": str(self.folder / "pins.json"), "sandbox": self.sandbox}
 
     @property
     def settings(self) -> Settings:

@@ -54,6 +54,12 @@ def test_a_person_approves_and_the_model_calls(world: World) -> None:
         [offer] = shown["display"]["actions"]
         _, question = app.execute_session_action(session_id, "mcp_tools", offer["action_id"], offer["params"])
         [confirm] = question["display"]["actions"]
+        _, tools = app.execute_session_action(
+            session_id, "mcp_tools", confirm["action_id"], confirm["params"]
+        )
+        assert tools["status"] == "confirm"
+        assert "talk" in tools["display"]["body"]
+        [confirm] = tools["display"]["actions"]
         _, done = app.execute_session_action(session_id, "mcp_tools", confirm["action_id"], confirm["params"])
         assert done["status"] == "ok"
 

@@ -23,6 +23,7 @@ def test_a_local_server_has_its_launch() -> None:
         "args": ["-y", "x"],
         "env": {"A": "env:SECRET", "B": "1"},
         "cwd": str(Path.home()),
+        "sandbox": {"mode": "workspace", "hosts": [], "write": [], "show": []},
     }
     assert (server.timeout, server.start_timeout, server.parallel, server.tools) == (60, 30, False, ("*",))
 

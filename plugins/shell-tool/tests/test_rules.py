@@ -11,6 +11,7 @@ from agent_runtime import Agent
 from agent_runtime.permissions import CallPattern, Permissions
 from agent_runtime.phases import CallView
 from shell_tool import ShellTool
+from shell_tool.syntax import suggest
 
 
 def effect(line: str, tool: str = "shell", **rules: Any) -> str:
@@ -423,3 +424,39 @@ def test_a_person_is_offered_what_would_let_the_call_run() -> None:
         "content": "wc -l notes.txt",
     }
     assert question.parameters["preview"] == "$ wc -l notes.txt"
+
+
+PUSHES = (
+    "git push", "git -C d push", "git -c alias.x=push x", "git-push", "/usr/lib/git-core/git-push origin",
+    "git send-pack origin", "git http-push x", "git remote-https origin x", "git subtree push -P a b",
+    "git lfs push origin", "git svn dcommit", "git p4 submit", "git submodule foreach git push",
+    "git rebase -x 'git push' main", "git bisect run git push", "git for-each-repo --config=x push",
+    "git difftool -x 'git push'", "git fetch --upload-pack='git push' .", "git clone -u 'git push' . x",
+    "git some-alias", "git config alias.x push && git x", "GIT_SSH_COMMAND='git push' git fetch",
+    "GIT_EDITOR='git push' git commit", "git filter-branch --tree-filter 'git push'", "git shell -c push",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", PUSHES)
+def test_a_push_is_asked_about_in_every_way_that_a_line_can_write_it(line: str) -> None:
+    assert effect(line, default="allow", always_ask=["shell(git push*)"]) == "ask"
+
+
+@pytest.mark.parametrize(
+    "line", ["git stash push", "git log push", "git commit -m push", "git remote update"]
+)
+def test_what_only_has_the_word_in_it_is_no_push(line: str) -> None:
+    assert effect(line, default="allow", always_ask=["shell(git push*)"]) == "allow"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "awk 1 f", "sed -n p f", "perl -e 1", "python x.py", "vim x", "tar cf a b", "split a", "make test",
+        "npm test", "gdb x", "GIT_DIR=x git log", "LESSOPEN=x less f", "PATH=. ls", "less f", "git log",
+        "node x",
+    ],
+)  # fmt: skip
+def test_no_family_is_offered_of_what_runs_other_programs(line: str) -> None:
+    """Nobody can say by their text what they do: only the very line can be granted."""
+    assert [glob for glob in suggest(line) if "*" in glob.replace("\\*", "")] == []

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from shell_tool.syntax import read_line
+from shell_tool.syntax.git import other_spellings
 from shell_tool.syntax.line import MAX_LENGTH
 from shell_tool.syntax.line_reader import MAX_DEPTH
 from shell_tool.syntax.words import quote
-from shell_tool.syntax.wrappers import without_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -385,7 +385,7 @@ def test_a_word_that_is_not_known_has_a_shape(line: str, shapes: tuple[list[str]
 def test_git_is_seen_without_the_options_before_its_subcommand(line: str, uses: list[list[str]]) -> None:
     [command] = read_line(line).commands
 
-    found = without_options(command)
+    found = other_spellings(command)
     assert [list(use.possibly) or [use.shown] for use in found] == uses
     assert set(found) <= set(read_line(line).watched)
 

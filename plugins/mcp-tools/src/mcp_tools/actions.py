@@ -152,9 +152,7 @@ def approve(fleet: Fleet, settings: Settings, server: Server, confirm: str | Non
     """Show what there is to approve of a server or, if that is confirmed, approve it."""
     report = fleet.report(settings, server)
     if not report.judgement.launch:
-        if confirm == server.launch_digest:
-            return _approve_launch(fleet, settings, report)
-        return _ask_launch(report, outdated=confirm is not None)
+        return _launch(fleet, settings, report, confirm)
     if shown := report.judgement.to_show(_ROOM):
         if confirm == digest_of(shown):
             return _approve_offers(fleet, settings, report, [change.after for change in shown])
@@ -185,16 +183,30 @@ def failed(kind: str, message: str) -> Answer:
     return {"status": "error", "error": {"type": kind, "message": message}}
 
 
+def _launch(fleet: Fleet, settings: Settings, report: Report, confirm: str | None) -> Answer:
+    server = report.server
+    if len(describe_launch(server, report.approval)) > _ROOM:
+        return failed("too_large", f"the start of {server.name} is too long to be shown: shorten it")
+    if confirm == server.launch_digest:
+        return _approve_launch(fleet, settings, report)
+    return _ask_launch(report, outdated=confirm is not None)
+
+
 def _approve_launch(fleet: Fleet, settings: Settings, report: Report) -> Answer:
-    """Start a server, and pin what it offers; one that had pins before keeps those."""
+    """Start a server, and ask about what it offers; one that had pins before keeps those.
+
+    What a tool is described as goes to the model, so nobody approves that without having seen it.
+    """
     server, approval = report.server, _of_launch(report)
     fleet.pins(settings).approve(server.name, approval)
     fleet.wait(settings)
     now = fleet.report(settings, server)
-    if approval.tools is None and now.snapshot.listing is not None:
-        return _approve_offers(fleet, settings, now, _all(now.snapshot.listing))
     if now.snapshot.listing is None:
         return _not_ready(now)
+    if approval.tools is None:
+        if shown := now.judgement.to_show(_ROOM):
+            return _ask_offers(now, shown, outdated=False)
+        return _approve_offers(fleet, settings, now, ())
     return {"status": "ok", "message": f"{server.name} is approved.", "display": _ask_text(now)}
 
 

@@ -14,10 +14,12 @@ import random
 import threading
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio
 
+from agent_plugin_kit.sandbox import NoSandbox, Sandbox
 from mcp_tools.calls import MAYBE, Call, Failed
 from mcp_tools.settings import Lost, filled_in, server_environment
 from mcp_tools.sieve import Sieve, sieved
@@ -25,10 +27,11 @@ from mcp_tools.tool_list import read_listing
 from mcp_tools.transports import Diary, stdio_transport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 
     from mcp import Client, ClientSession
 
+    from agent_plugin_kit.sandbox import Confined
     from mcp_tools.settings import Server
     from mcp_tools.tool_list import Listing
 
@@ -62,9 +65,14 @@ _PATIENCE: Final = 5.0
 
 
 class Background:
-    """A loop that begins with the first use and ends with `close`."""
+    """A loop that begins with the first use and ends with `close`.
+
+    Attributes:
+        sandbox: Confines the servers that are started on it.
+    """
 
     def __init__(self) -> None:
+        self.sandbox = Sandbox()
         self._lock = threading.Lock()
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -95,6 +103,7 @@ class Background:
         if loop is not None and thread is not None and thread.is_alive():
             loop.call_soon_threadsafe(self._finish)
             thread.join(2 * _PATIENCE)
+        self.sandbox.close()
 
     def _finish(self) -> None:
         self._last = asyncio.get_running_loop().create_task(self._ended())
@@ -293,7 +302,28 @@ class Connection:
             headers = filled_in(os.environ, declared.get("headers", {}))
             return http_transport(declared["url"], headers, self.server.timeout)
         env = server_environment(os.environ, declared.get("env", {}))
-        return stdio_transport(self.server.launch, env, self._diary, self._lost)
+        return stdio_transport(self.server.launch, env, self._diary, self._lost, confine=self._confine)
+
+    def _confine(self, line: Sequence[str], env: Mapping[str, str]) -> Confined | None:
+        """Put a server into the sandbox, if the machine has one.
+
+        Raises:
+            Lost: If it must be in one and cannot be.
+        """
+        server, box = self.server, self._background.sandbox
+        folder = Path(server.declared["cwd"])
+        try:
+            if not box.confines(server.sandbox):
+                return None
+            if not folder.is_dir():
+                raise Lost(f"it cannot be started: its cwd {folder} is no folder")
+            # What its command line names was approved with it, wherever it is.
+            named = [Path(one) for one in line if one.startswith("/")]
+            return box.confine(
+                line, server.sandbox, roots=(), folder=folder, env=env, owner=server.name, visible=named
+            )
+        except (NoSandbox, ValueError) as problem:
+            raise Lost(str(problem)) from problem
 
     def _lost(self, reason: str) -> None:
         self._reason = self._reason or reason

@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core import ConfigError
+from agent_plugin_kit.sandbox import SANDBOX_SCHEMA
 from mcp_tools.actions import ACTIONS, STATUS, WAIT, approve_unseen, failed, run_action
 from mcp_tools.connection import Pace
 from mcp_tools.fleet import Fleet
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from agent_core import Session
     from agent_runtime.env import PluginRegistrar
+    from agent_runtime.specs import AgentSpec
 
 
 BEGIN: Final = "mcp:"
@@ -92,7 +94,7 @@ class McpTools:
 
         Where an event loop runs, nobody waits for servers: the action before each request has done so.
         """
-        settings = self._seen = Settings.read(registrar.spec.section(SECTION))
+        settings = self._seen = Settings.read(_section(registrar.spec))
         if not _on_a_loop():
             self._fleet.wait(settings)
         registrar.tool(SECTION, self.toolbox(settings))
@@ -153,6 +155,17 @@ class McpTools:
         if settings is None or found is None:
             raise ValueError(f"there is no server {server!r} among those that are declared and on")
         return approve_unseen(self._fleet, settings, found)
+
+
+def _section(spec: AgentSpec) -> dict[str, Any]:
+    """Return the settings of an agent, with what it says about the sandbox, as a request has them."""
+    sandbox = {
+        key: value
+        for name in (*(name for name in spec.sections if name != "config"), "config")
+        for key, value in spec.section(name).items()
+        if key in SANDBOX_SCHEMA
+    }
+    return {**spec.section(SECTION), **sandbox}
 
 
 def _on_a_loop() -> bool:

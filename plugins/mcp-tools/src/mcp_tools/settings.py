@@ -20,6 +20,7 @@ from typing import Any, Final
 from agent_core import ConfigError
 from agent_core.encoding import canonical
 from agent_core.frozen import thaw
+from agent_plugin_kit.sandbox import SANDBOX_SCHEMA, SandboxSettings
 from agent_plugin_kit.secrets import begins_like_key
 
 
@@ -123,12 +124,20 @@ _SECONDS: Final = {"type": "number", "exclusiveMinimum": 0, "maximum": 86_400}
 # A server's name ends at the first two underscores of a tool's name, so it has none of its own.
 SERVER_NAME: Final = "^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$"
 
+_OF_SERVER: Final = {
+    key: {name: value for name, value in SANDBOX_SCHEMA[key].items() if name != "default"}
+    for key in ("sandbox", "sandbox_hosts", "sandbox_write", "sandbox_show")
+}
+"""What a server may say about its own sandbox; what it does not say, the settings for all say."""
+
 _SERVER: Final[dict[str, Any]] = {
     "type": "object",
     "additionalProperties": False,
     "oneOf": [{"required": ["command"]}, {"required": ["url"]}],
     "dependentSchemas": {
-        "url": {"properties": {"args": False, "env": False, "cwd": False}},
+        "url": {
+            "properties": {"args": False, "env": False, "cwd": False, **dict.fromkeys(_OF_SERVER, False)}
+        },
         "command": {"properties": {"headers": False}},
     },
     "properties": {
@@ -143,6 +152,7 @@ _SERVER: Final[dict[str, Any]] = {
         "start_timeout": {**_SECONDS, "default": START_TIMEOUT, "description": "Seconds to get ready in."},
         "tools": {**_TEXTS, "description": "Patterns of the tools that count, by the server's names."},
         "parallel": {"type": "boolean", "default": False, "description": "Whether calls run side by side."},
+        **_OF_SERVER,
     },
 }
 
@@ -160,6 +170,7 @@ SCHEMA: Final[dict[str, Any]] = {
         "description": "The file that keeps what was approved; by default agent/mcp-pins.json in the user's "
         "state directory.",
     },
+    **SANDBOX_SCHEMA,
 }
 SECTION_SCHEMA: Final = {"type": "object", "additionalProperties": False, "properties": SCHEMA}
 
@@ -176,8 +187,15 @@ class Server:
     declared: Mapping[str, Any]
 
     @classmethod
-    def read(cls, name: str, given: Mapping[str, Any]) -> Server:
-        """Return a server from its declaration, which fits the schema."""
+    def read(cls, name: str, given: Mapping[str, Any], of_all: Mapping[str, Any] | None = None) -> Server:
+        """Return a server from its declaration, which fits the schema.
+
+        Args:
+            of_all: The settings of the sandbox for all servers.
+
+        Raises:
+            ConfigError: If a setting cannot be used.
+        """
         usual = {key: one["default"] for key, one in _SERVER["properties"].items() if "default" in one}
         declared = {**usual, **thaw(given)}
         if "command" in declared:
@@ -185,7 +203,15 @@ class Server:
             if not folder.is_absolute():
                 raise ConfigError(f"the cwd of MCP server {name!r} must be an absolute path", field=SERVERS)
             declared["cwd"] = str(folder)
+            own = {key: declared[key] for key in _OF_SERVER if key in declared}
+            declared["confined"] = {**(of_all or {}), **own}
+            SandboxSettings.read(declared["confined"])
         return cls(name, declared)
+
+    @property
+    def sandbox(self) -> SandboxSettings:
+        """What confines it."""
+        return SandboxSettings.read(self.declared["confined"])
 
     def __hash__(self) -> int:
         return hash(self.identity)
@@ -209,7 +235,16 @@ class Server:
             "args": list(self.declared.get("args", ())),
             "env": approved_values(self.declared.get("env", {})),
             "cwd": self.declared["cwd"],
+            "sandbox": self._shown_sandbox(),
         }
+
+    def _shown_sandbox(self) -> dict[str, Any]:
+        """Return what a person approves of the sandbox: all that makes it looser than it could be."""
+        settings = self.sandbox
+        if settings.mode == "off":
+            return {"mode": "off"}
+        looser = {"hosts": settings.hosts, "write": map(str, settings.write), "show": settings.show}
+        return {"mode": settings.mode, **{name: list(values) for name, values in looser.items()}}
 
     @property
     def launch_digest(self) -> str:
@@ -254,7 +289,8 @@ class Settings:
         given = {key: thaw(config[key]) for key in SCHEMA if config.get(key) is not None}
         _check(given)
         pins = Path(given[PINS]).expanduser() if PINS in given else state_folder() / "mcp-pins.json"
-        servers = [Server.read(name, one) for name, one in given.get(SERVERS, {}).items()]
+        sandbox = {key: given[key] for key in SANDBOX_SCHEMA if key in given}
+        servers = [Server.read(name, one, sandbox) for name, one in given.get(SERVERS, {}).items()]
         on = tuple(server for server in servers if server.declared["enabled"])
         return cls(on, Path(os.path.abspath(pins)))  # noqa: PTH100 - without following links
 

@@ -20,12 +20,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from agent_plugin_kit.sandbox import explain
 from mcp_tools.settings import Lost
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from anyio.abc import ByteReceiveStream, Process
+
+    from agent_plugin_kit.sandbox import Confined
 
 
 _KEPT: Final = 512
@@ -99,6 +102,7 @@ class Diary:
     stderr: str = ""
     junk: int = 0
     last_junk: str = ""
+    confined: Confined | None = None
 
     def hear(self, text: str) -> None:
         """Remember the end of what the server writes to stderr."""
@@ -116,12 +120,19 @@ class Diary:
             notes.append(f"{self.junk} lines on stdout were no messages, the last: {self.last_junk!r}")
         if self.stderr.strip():
             notes.append(f"stderr: {self.stderr.strip()[-500:]}")
+        if self.confined is not None:
+            notes += explain(self.confined, self.stderr)
         return notes
 
 
 @asynccontextmanager
 async def stdio_transport(
-    launch: Mapping[str, Any], env: Mapping[str, str], diary: Diary, lost: Callable[[str], None]
+    launch: Mapping[str, Any],
+    env: Mapping[str, str],
+    diary: Diary,
+    lost: Callable[[str], None],
+    *,
+    confine: Callable[[Sequence[str], Mapping[str, str]], Confined | None] = lambda _line, _env: None,
 ) -> AsyncIterator[Any]:
     """Start a server and yield the streams on which the SDK talks to it; end it afterwards.
 
@@ -130,11 +141,19 @@ async def stdio_transport(
         env: All of its environment.
         diary: Where to note what happens outside the protocol.
         lost: Called with the reason when it ends by itself.
+        confine: Puts a command line with its environment into the sandbox; returns None where there is none.
 
     Raises:
         Lost: If it cannot be started.
     """
-    process = await _start(launch, env)
+    confined = confine([launch["command"], *launch["args"]], env)
+    diary.confined = confined
+    try:
+        process = await _start(launch, env, confined)
+    except BaseException:
+        if confined is not None:
+            confined.ended()
+        raise
     from_server, incoming = anyio.create_memory_object_stream[Any](0)
     outgoing, to_server = anyio.create_memory_object_stream[Any](0)
     async with anyio.create_task_group() as tasks:
@@ -146,16 +165,26 @@ async def stdio_transport(
         finally:
             with anyio.CancelScope(shield=True):
                 await _end(process)
+            if confined is not None:
+                confined.ended()
             tasks.cancel_scope.cancel()
             for stream in (from_server, incoming, outgoing, to_server):
                 stream.close()
 
 
-async def _start(launch: Mapping[str, Any], env: Mapping[str, str]) -> Process:
-    line = [launch["command"], *launch["args"]]
+async def _start(launch: Mapping[str, Any], env: Mapping[str, str], confined: Confined | None) -> Process:
+    line = [launch["command"], *launch["args"]] if confined is None else confined.command
     # In a session of its own, so that Ctrl-C in our terminal is ours, and so that all of it can be ended.
-    opening = anyio.open_process(line, env=dict(env), cwd=launch["cwd"], start_new_session=True)
+    opening = anyio.open_process(
+        line,
+        env=dict(env if confined is None else confined.env),
+        cwd=launch["cwd"],
+        start_new_session=True,
+        pass_fds=() if confined is None else confined.descriptors,
+    )
     starting = asyncio.ensure_future(opening)
+    if confined is not None:
+        starting.add_done_callback(lambda _done: confined.started())
     try:
         return await asyncio.shield(starting)
     except (OSError, ValueError) as error:

@@ -60,7 +60,7 @@ class Bubblewrap:
         return "bubblewrap"
 
     def arguments(
-        self, profile: Profile, command: Sequence[str], folder: Path, nothing: Path, shared: Path | None
+        self, profile: Profile, command: Sequence[str], folder: Path, nothing: Path, visible: Sequence[Path]
     ) -> tuple[list[str], list[int]]:
         """Return the command in the sandbox, and the descriptors that it must inherit and the caller close.
 
@@ -69,14 +69,15 @@ class Bubblewrap:
             command: The program and its arguments.
             folder: Where it runs.
             nothing: A folder of ours with `file` and `folder`, which nobody may open.
-            shared: A folder to show at its own path, though it is in a place that is covered.
+            visible: What to show, read-only, though it is in a place that is covered.
         """
         opened: list[int] = []
         try:
             mounts = [
                 *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
                 *("--ro-bind", "/proc/sys", "/proc/sys"),
-                *_system_mounts(profile, nothing, shared, sized="--size" in self.options),
+                *_system_mounts(profile, nothing, sized="--size" in self.options),
+                *_visible_mounts(profile, (folder, *visible)),
                 *_workspace_mounts(profile, opened),
                 *_hidden_mounts(profile, nothing),
             ]
@@ -92,7 +93,7 @@ class Bubblewrap:
         return counted(profile.settings, made), opened
 
 
-def _system_mounts(profile: Profile, nothing: Path, shared: Path | None, *, sized: bool) -> Iterator[str]:
+def _system_mounts(profile: Profile, nothing: Path, *, sized: bool) -> Iterator[str]:
     for place in _TEMPORARY:
         if Path(place).is_dir() and not Path(place).is_symlink():
             yield from ("--bind", str(profile.temporary), place)
@@ -107,14 +108,20 @@ def _system_mounts(profile: Profile, nothing: Path, shared: Path | None, *, size
         if home != "/":
             yield from ("--tmpfs", home)
         yield from _other_homes(home)
-    if shared is not None:
-        yield from ("--ro-bind", str(shared), str(shared))
 
 
 def _other_homes(home: str) -> Iterator[str]:
     for place in ("/home", "/root"):
         if Path(place).is_dir() and home != place and not home.startswith(f"{place}/"):
             yield from ("--tmpfs", place)
+
+
+def _visible_mounts(profile: Profile, paths: Sequence[Path]) -> Iterator[str]:
+    """Show what a command needs of places that are covered."""
+    for path in paths:
+        covered = any(path.is_relative_to(place) for place in (*_TEMPORARY, *_EMPTY))
+        if covered and path.exists() and not any(path.is_relative_to(root) for root in profile.roots):
+            yield from ("--ro-bind", str(path), str(path))
 
 
 def _workspace_mounts(profile: Profile, opened: list[int]) -> Iterator[str]:

@@ -153,6 +153,7 @@ class Sandbox:
         env: Mapping[str, str],
         owner: str = "",
         hosts: Sequence[str] = (),
+        visible: Sequence[Path] = (),
     ) -> Confined:
         """Return a command that runs in the sandbox.
 
@@ -164,6 +165,7 @@ class Sandbox:
             env: Its variables; those that lead out of the sandbox are left out.
             owner: Who shares a temporary folder: the id of a session.
             hosts: What it may reach besides the hosts of the settings.
+            visible: Files to show it although they are in a place that it has for itself, such as `/tmp`.
 
         Raises:
             NoSandbox: If it cannot be confined.
@@ -181,7 +183,7 @@ class Sandbox:
         variables |= _writable_places(profile, isinstance(way, Bubblewrap))
         match way:
             case Bubblewrap():
-                return self._in_bubblewrap(way, command, profile, folder, variables)
+                return self._in_bubblewrap(way, command, profile, folder, variables, visible)
             case Landlock():
                 if profile.hosts:
                     raise NoSandbox(
@@ -197,12 +199,19 @@ class Sandbox:
                 return Confined(made, variables, (), profile, proxy, is_tree=False)
 
     def _in_bubblewrap(
-        self, way: Bubblewrap, command: Sequence[str], profile: Profile, folder: Path, env: dict[str, str]
+        self,
+        way: Bubblewrap,
+        command: Sequence[str],
+        profile: Profile,
+        folder: Path,
+        env: dict[str, str],
+        visible: Sequence[Path],
     ) -> Confined:
         proxy, shared = None, None
         if profile.hosts:
             shared = self._own() / f"net-{token_hex(8)}"
             shared.mkdir(mode=0o700)
+            visible = (*visible, shared)
             proxy = Proxy(shared / "proxy", profile.hosts)
             env = {**env, **proxy_variables(PORT)}
             script = Path(bridge.__file__).read_text(encoding="utf-8")
@@ -217,7 +226,7 @@ class Sandbox:
                 *command,
             ]
         try:
-            made, opened = way.arguments(profile, command, folder, self._nothing(), shared)
+            made, opened = way.arguments(profile, command, folder, self._nothing(), visible)
         except BaseException:
             if proxy is not None:
                 proxy.close()

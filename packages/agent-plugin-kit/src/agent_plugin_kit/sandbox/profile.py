@@ -48,6 +48,8 @@ STARTED_LATER: Final = (".git/hooks", ".git/config", ".git/config.worktree", ".g
                         ".devcontainer", ".agent", ".mcp.json", ".husky", ".githooks",
                         ".gitmodules")  # fmt: skip
 """What other programs run or obey later, outside the sandbox: it can be read, and not changed."""
+_OWN_FOLDERS: Final = {"XDG_CONFIG_HOME": "/.config", "XDG_DATA_HOME": "/.local/share",
+                       "XDG_STATE_HOME": "/.local/state", "XDG_CACHE_HOME": "/.cache"}  # fmt: skip
 _SKIPPED: Final = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", ".tox", "target"})
 _DEPTH, _MOST_FOLDERS = 4, 300
 
@@ -207,7 +209,8 @@ def _real(path: Path) -> Path:
 
 def _secret_places(settings: SandboxSettings, roots: Sequence[Path]) -> Iterator[Path]:
     home = os.path.realpath(Path.home())
-    places = [*(f"{home}/{name}" for name in SECRET_PLACES), *SYSTEM_SECRETS]
+    own = (f"{os.environ.get(name) or home + usual}/agent" for name, usual in _OWN_FOLDERS.items())
+    places = [*(f"{home}/{name}" for name in SECRET_PLACES), *SYSTEM_SECRETS, *own]
     for place in (_real(Path(text)) for text in places if os.path.lexists(text)):  # most are not there
         # A folder that somebody opens as a workspace, or one around it, cannot be hidden from the workspace.
         if not _shown(place, settings.show) and not any(root.is_relative_to(place) for root in roots):

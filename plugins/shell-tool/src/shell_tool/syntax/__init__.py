@@ -21,7 +21,8 @@ reader with bash itself instead.
     word_reader       quotes, escapes, expansions
     redirections      `> file`, here documents
     line_reader       lists, pipelines, loops: everything that holds commands
-    wrappers          commands that run their arguments (sudo, xargs, sh -c), and git with its options
+    wrappers          commands that run their arguments (sudo, xargs, sh -c)
+    git               what a call of git comes to
     builtins          builtins of bash that evaluate their arguments
     line              read_line: what must be allowed and what must be watched for; suggest: what to offer
 """

@@ -8,11 +8,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from shell_tool.syntax.builtins import check_assignments, check_builtin
+from shell_tool.syntax.git import other_spellings
 from shell_tool.syntax.line_reader import MAX_DEPTH, LineReader
 from shell_tool.syntax.redirections import also_done
 from shell_tool.syntax.word_reader import check_characters
 from shell_tool.syntax.words import Command, NotUnderstood, Spelling, escape
-from shell_tool.syntax.wrappers import Text, run_by, without_options
+from shell_tool.syntax.wrappers import Text, run_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -93,7 +94,7 @@ class _Findings:
     def line(self, text: str) -> Line:
         """Return what *text* is about."""
         subjects, commands = self._subjects, tuple(self._commands)
-        watched = [other for command in commands for other in (*command.bare(), *without_options(command))]
+        watched = [other for command in commands for other in (*command.bare(), *other_spellings(command))]
         watched += [subject for subject in subjects if self.problem or not subject.is_known]
         watched += [other for subject in subjects for other in also_done(subject)]
         watched = [one for one in watched if not one.is_open]  # then the line is not understood
