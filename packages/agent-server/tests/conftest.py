@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,5 +28,5 @@ def serve_it(tmp_path: Path) -> Iterator[Serving]:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server for all tests of a module that leave it as it is."""
     serving = Serving(tmp_path_factory.mktemp("shared"))
-    yield serving()
+    yield serving(itertools.repeat("hello"))
     serving.close()

@@ -21,6 +21,7 @@ from agent_server.limits import Bounded, Compressed, Limits
 from agent_server.problem import REQUEST_ID, Problem, problem_of
 from agent_server.routes import assets, catalogue, decisions, events, health, page, plugins, runs, sessions
 from agent_server.runs import Runs
+from agent_server.schemas import ProblemDetails
 from agent_server.services import Services
 
 if TYPE_CHECKING:
@@ -95,15 +96,35 @@ class Server:
         await self.services.feeds.close()
 
 
+_PROBLEM: dict[str, Any] = {
+    "description": "What is wrong with the request, as RFC 9457 has it.",
+    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
+}
+
+
+class _Api(FastAPI):
+    """FastAPI, whose description also has how requests prove who they are, and what problems look like."""
+
+    def openapi(self) -> dict[str, Any]:
+        described = super().openapi()
+        components = described.setdefault("components", {})
+        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        components["schemas"]["ProblemDetails"] = ProblemDetails.model_json_schema()
+        described["security"] = [{"token": []}]
+        return described
+
+
 def describe_api() -> FastAPI:
     """Return the routes, which can be described without an application."""
-    api = FastAPI(
+    api = _Api(
         title="Keelwork",
         version=version("keelwork-server"),
         description="Sessions and agents over HTTP.",
         docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json",
+        generate_unique_id_function=lambda route: route.name,
+        responses={"4XX": _PROBLEM, "5XX": _PROBLEM},
     )
     for module in (health, sessions, runs, events, decisions, plugins, assets, catalogue, page):
         api.include_router(module.router)

@@ -71,5 +71,5 @@ class NoHost:
 
 def _not_here(what: str) -> Problem:
     return Problem(
-        501, "not-here", f"This server keeps no {what}", "Change them where the application is made."
+        409, "not-here", f"This server keeps no {what}", "Change them where the application is made."
     )
