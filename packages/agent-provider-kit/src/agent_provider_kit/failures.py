@@ -22,22 +22,29 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from agent_core import ProviderError
-from agent_provider_kit.keys import redact
+from agent_provider_kit.keys import redact, secrets_in
 
 if TYPE_CHECKING:
     from agent_provider_kit.keys import ApiKey
+    from agent_provider_kit.wire import Config
 
 _LONGEST_QUOTE = 2000
 
 
 class Exchange(NamedTuple):
-    """With whom we were talking, for error messages."""
+    """With whom we were talking, for error messages.
+
+    Attributes:
+        other_secrets: What must not be shown, besides the key and what the settings hide.
+        config: The request's settings, which are looked through for secrets only if something is shown.
+    """
 
     plugin: str
     hook: str
     url: str
     key: ApiKey
     other_secrets: tuple[str, ...] = ()
+    config: Config | None = None
 
     def __repr__(self) -> str:
         return f"Exchange({self.plugin} at {self.host}, {self.hook}, {self.key!r})"
@@ -54,7 +61,7 @@ class Exchange(NamedTuple):
 
     def redact(self, text: str) -> str:
         """Return *text* with everything masked that is secret in this exchange."""
-        return redact(text, [self.key.value, *self.other_secrets])
+        return redact(text, [self.key.value, *self.other_secrets, *secrets_in(self.config or {})])
 
 
 class ProviderFailure(ProviderError):

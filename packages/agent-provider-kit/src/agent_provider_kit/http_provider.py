@@ -27,7 +27,7 @@ from agent_provider_kit.failures import (
     StreamMalformed,
     Unreachable,
 )
-from agent_provider_kit.keys import ApiKey, brings_its_own_key, find_key, secrets_in
+from agent_provider_kit.keys import ApiKey, brings_its_own_key, find_key
 from agent_provider_kit.settings import COMMON_SETTINGS, timeouts
 from agent_provider_kit.sse import SseDecoder, SseError, SseEvent
 from agent_provider_kit.transport import HttpRequest, HttpResponse, Transport, default_transport
@@ -296,7 +296,7 @@ class HttpProvider:
     def _exchange(self, config: Config, hook: str) -> Exchange:
         cloud = self._cloud(config)
         key = find_key(config, *(self.key_variables if cloud is None else cloud.key_variables))
-        return Exchange(self.name, hook, self._base_url(config), key, secrets_in(config))
+        return Exchange(self.name, hook, self._base_url(config), key, config=config)
 
     def _base_url(self, config: Config) -> str:
         cloud = self._cloud(config)
