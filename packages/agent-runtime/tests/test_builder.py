@@ -593,3 +593,65 @@ def test_a_plugin_of_another_place_is_sent_there(kind: str, says: str) -> None:
 
     with pytest.raises(BuildError, match=f"kind '{kind}': register it with {says}"):
         AgentRuntimeBuilder().with_plugin("p", plugin).build_unchecked()
+
+
+class Counting:
+    """A plugin of any kind that keeps something in itself."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        return [{"type": "function", "function": {"name": "count", "parameters": {"type": "object"}}}]
+
+    def execute_tool(self, tool_name: str, arguments: Any) -> int:
+        self.seen.append(tool_name)
+        return len(self.seen)
+
+
+class CountingFeature:
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+
+def test_two_runtimes_of_one_builder_share_nothing_that_changes() -> None:
+    builder = (
+        AgentRuntimeBuilder()
+        .with_provider("p", EchoProvider, config={"depth": 1})
+        .with_model(ModelSpec("m", "p"))
+        .with_plugin("feature", CountingFeature)
+        .with_tool("counting", Counting)
+        .with_agent_spec(AgentSpec("a", "m", plugin_ids=("feature",)))
+    )
+    first, second = builder.build(), builder.build()
+    third = builder.build_unchecked()
+
+    first.registries.agents.add("b", AgentSpec("b", "m"))
+    builder.with_agent_spec(AgentSpec("c", "m"))
+
+    assert [list(one.registries.agents) for one in (first, second, third)] == [["a", "b"], ["a"], ["a"]]
+    for registry, name in (("plugins", "feature"), ("tools", "counting"), ("providers", "p")):
+        entries = [getattr(one.registries, registry).get(name) for one in (first, second, third)]
+        assert len({id(entry.wrapper) for entry in entries}) == 3, registry
+        assert len({id(entry.wrapper.plugin) for entry in entries}) == 3, registry
+    assert second.registries.providers.get("p").config == {"depth": 1}  # type: ignore[union-attr]  # it is there
+    assert second.resolve("a").core is not first.resolve("a").core
+
+
+def test_an_object_that_was_registered_is_the_same_in_all_runtimes_and_its_class_is_made_once() -> None:
+    made: list[int] = []
+
+    class Made(CountingFeature):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(1)
+
+    own = CountingFeature()
+    builder = AgentRuntimeBuilder().with_plugin("own", own).with_plugin("made", Made)
+
+    runtimes = [builder.build_unchecked() for _ in range(2)]
+
+    assert all(one.registries.plugins.get("own").plugin is own for one in runtimes)  # type: ignore[union-attr]  # there
+    assert len(made) == 2

@@ -951,3 +951,15 @@ def test_an_action_that_fails_at_the_end_of_a_turn_is_a_warning(
         assert warning["plugin"] == "failing"
         assert "action 'adjust' failed" in warning["message"] and "no idea" in warning["message"]
     assert not events or "warning" in types(events)
+
+
+def test_an_unclaimed_section_is_an_event_once_in_a_conversation(make_runtime: MakeRuntime) -> None:
+    runtime = make_runtime(["Hello.", "Again."], sections={"memroy": {"size": 3}})
+
+    first = runtime.run(RunRequest("a", "Hi."))
+    seen = [event["message"] for event in first if event["type"] == "warning"]
+    assert first.result is not None
+    again = list(runtime.run(RunRequest("a", "More.", first.result.session)))
+
+    assert len(seen) == 1 and "section 'memroy'" in seen[0]
+    assert "warning" not in types(again)

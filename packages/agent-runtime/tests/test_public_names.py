@@ -168,7 +168,7 @@ FIELDS = {
     "limits deps cancellation context checkpoint pauses resumable inbox granted parents",
     "RunResult": "text added session reason usage rounds run_id agent suspended error produced",
     "ResolvedAgent": "spec model provider config env tools decisions warnings core models descriptors "
-    "tool_settings",
+    "tool_settings unclaimed",
     "ExecutionEnv": "phase_hooks tool_gates scheduled_action_handlers effect_handlers request_transforms "
     "result_transforms end_hooks key_registrations tools plugins",
     "ContextPolicy": "max_tokens reserve_tokens keep_recent compact_at truncate prompt_cache",

@@ -274,7 +274,7 @@ def test_a_model_without_a_name_leaves_the_choice_to_the_provider() -> None:
         ({"retry": {"max_retries": 0, "stream_retries": 0}}, False),
         ({"retry": {}}, True),
         ({"retry": {"max_retries": 1, "stream_retries": 0}}, True),
-        ({"retry": {"max_retries": 0, "stream_retries": 1}}, True),
+        ({"retry": {"max_retries": 0, "stream_retries": 1}}, False),
         ({"retry": {"max_retries": 0, "stream_retries": 0, "fallback_models": ["m"]}}, True),
     ],
 )
@@ -1161,3 +1161,34 @@ def test_a_model_that_the_provider_does_not_list_is_not_found() -> None:
 
     with pytest.raises(ModelNotFound, match=r"'gpt-4p'.*did you mean 'gpt-4o'"):
         made.with_agent_spec(spec()).build_unchecked().resolve("a")
+
+
+def test_a_schema_that_a_plugin_changed_is_checked_again() -> None:
+    schemas: dict[str, Any] = {"memory": {"type": "object", "properties": {"size": {"type": "integer"}}}}
+    plugin = placing(config_schemas=lambda _self: list(schemas.items()))
+    runtime = (
+        builder(plugins={"m": plugin})
+        .with_agent_spec(spec(plugin_ids=["m"], sections={"memory": {"size": 3}}))
+        .build()
+    )
+    before = runtime.resolve("a")
+    assert runtime.resolve("a").core is before.core  # while nothing changes, nothing is made anew
+
+    schemas["memory"]["properties"]["size"]["type"] = "string"  # in place, as a plugin may do it
+    with pytest.raises(InvalidPluginConfig, match=r"memory\.size"):
+        runtime.resolve("a")
+
+    schemas["memory"] = {"type": "object"}
+    assert runtime.resolve("a").warnings == ()
+    del schemas["memory"]
+    assert "belongs to no plugin" in runtime.resolve("a").warnings[0]
+
+
+def test_an_unclaimed_section_is_logged_when_the_agent_is_resolved(caplog: pytest.LogCaptureFixture) -> None:
+    runtime = builder().with_agent_spec(spec(sections={"memroy": {}})).build()
+    for _ in range(3):
+        runtime.resolve("a")
+
+    lines = [text for text in caplog.messages if text.startswith("agent_resolved")]
+    assert len(lines) == 1
+    assert "agent_id='a'" in lines[0] and "'memroy'" in lines[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import os
 import threading
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,8 @@ from itertools import repeat
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import aiohttp
+import httpx
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
@@ -477,8 +480,13 @@ class StrangeError(ProviderError):
         (StrangeError(category="busy"), False, "none"),
         (StrangeError(category="transient", retryable=False), False, "any"),
         (StrangeError(category="auth", retryable=True), False, "any"),
-        (StrangeError(category=None, retryable=True), False, "none"),
-        (StrangeError(retryable=True), False, "none"),
+        (StrangeError(category=None, retryable=True), True, "any"),
+        (StrangeError(retryable=True), True, "any"),
+        (StrangeError(retryable=True, category=5), True, "any"),
+        (StrangeError(retryable=False), False, "none"),
+        (StrangeError(retry_after=3), True, "any"),
+        (StrangeError(retry_after=3, retryable=False), False, "none"),
+        (StrangeError(retry_after="soon"), False, "none"),
     ],
 )
 def test_fields_of_strangers_are_read_with_care(error: StrangeError, again: bool, onward: str) -> None:
@@ -1064,3 +1072,110 @@ def test_a_model_of_another_provider_goes_on_with_the_same_conversation() -> Non
     assert answer.model.id == "other"
     said = [message.content for message in answer.turn.session.messages]
     assert said == ["What is tea?", "Hello.", "And tea?", "A drink."]
+
+
+# Errors of others
+
+
+class BusyError(Exception):
+    """What the library of a provider may raise: it has the documented fields, and is no class of ours."""
+
+    category = "transient"
+    retry_after = 2.0
+
+
+class RetryableError(Exception):
+    retryable = True
+
+
+class HalfAnswerError(Exception):
+    category = "stream_broken"
+
+
+@pytest.mark.parametrize("error", [BusyError("busy"), RetryableError("later"), HalfAnswerError("cut")])
+def test_what_an_error_of_others_says_counts(run: Callable[[Asking], Outcome], error: Exception) -> None:
+    subject = asking(error, "Tea.")
+
+    outcome = run(subject)
+
+    assert outcome.text == "Tea."
+    assert subject.asked() == {"first": 2}
+    if isinstance(error, BusyError):
+        assert subject.clock.slept == [2.0]
+
+
+def test_an_error_of_others_that_says_nothing_is_not_asked_for_twice(
+    run: Callable[[Asking], Outcome],
+) -> None:
+    subject = asking(ValueError("a bug"), "never")
+
+    assert isinstance(run(subject).error, ProviderError)
+    assert subject.asked() == {"first": 1}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TimeoutError("read"),
+        ConnectionResetError("reset"),
+        httpx.ConnectTimeout("connect"),
+        httpx.ReadTimeout("read"),
+        httpx.ConnectError("refused"),
+        httpx.RemoteProtocolError("gone"),
+        aiohttp.ServerTimeoutError("read"),
+        aiohttp.ServerDisconnectedError("gone"),
+        aiohttp.ClientPayloadError("cut"),
+        http.client.IncompleteRead(b""),
+        http.client.RemoteDisconnected("gone"),
+    ],
+    ids=lambda error: f"{type(error).__module__}.{type(error).__name__}",
+)
+def test_a_connection_that_fails_or_takes_too_long_is_tried_again_whoever_says_so(
+    run: Callable[[Asking], Outcome], error: Exception
+) -> None:
+    subject = asking(error, "Tea.")
+
+    assert run(subject).text == "Tea."
+    assert subject.asked() == {"first": 2}
+
+
+def test_a_connection_that_failed_beneath_another_error_is_tried_again(
+    run: Callable[[Asking], Outcome],
+) -> None:
+    wrapped = RuntimeError("the SDK's own words")
+    wrapped.__cause__ = httpx.ReadTimeout("read")
+
+    assert run(asking(wrapped, "Tea.")).text == "Tea."
+
+
+@pytest.mark.parametrize("error", [httpx.UnsupportedProtocol("ftp"), httpx.InvalidURL("x"), KeyError("x")])
+def test_an_error_that_no_second_try_can_mend_is_not_tried_again(
+    run: Callable[[Asking], Outcome], error: Exception
+) -> None:
+    subject = asking(error, "never")
+
+    assert run(subject).error is not None
+    assert subject.asked() == {"first": 1}
+
+
+# No retries
+
+
+@pytest.mark.parametrize(
+    "script",
+    [failure(Overloaded), failure(StreamCutOff), late(failure(StreamCutOff)), late(failure(Overloaded))],
+    ids=["early", "broken", "in the middle", "overloaded in the middle"],
+)
+def test_without_retries_a_model_is_asked_once(run: Callable[[Asking], Outcome], script: Any) -> None:
+    subject = asking(script, "never", policy=RetryPolicy(max_retries=0))
+
+    assert run(subject).error is not None
+    assert subject.asked() == {"first": 1}
+
+
+def test_without_retries_a_fallback_is_asked_once_as_well(run: Callable[[Asking], Outcome]) -> None:
+    policy = RetryPolicy(max_retries=0, fallback_models=("second",))
+    subject = Asking({"first": [failure(Overloaded)], "second": [failure(StreamCutOff)]}, policy)
+
+    assert run(subject).error is not None
+    assert subject.asked() == {"first": 1, "second": 1}

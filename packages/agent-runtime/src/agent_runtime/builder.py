@@ -34,6 +34,9 @@ class AgentRuntimeBuilder:
 
     No `with_*` method raises: what is wrong is remembered, and `build` reports all of it in one
     `BuildError`. Each returns the builder itself, so that they can be chained.
+
+    A builder can build several runtimes. They share nothing that changes, except for plugins that were
+    registered as objects: a class is instantiated for each of them.
     """
 
     def __init__(self) -> None:
@@ -42,6 +45,7 @@ class AgentRuntimeBuilder:
         self._sources: list[RemoteSource] = []
         self._clock: Clock = SYSTEM_CLOCK
         self._health: HealthRegistry = HEALTH
+        self._has_built = False
 
     def with_agent_spec(self, spec: AgentSpec | Mapping[str, Any]) -> AgentRuntimeBuilder:
         """Declare an agent, as a spec or as the dict of one."""
@@ -159,7 +163,7 @@ class AgentRuntimeBuilder:
         Raises:
             BuildError: With everything that is wrong.
         """
-        return self._checked(self._runtime())
+        return self._checked(self._runtime(self._fresh_registries()))
 
     def build_unchecked(self) -> AgentRuntime:
         """Return the runtime without resolving any agent, for agents that are added later.
@@ -169,7 +173,7 @@ class AgentRuntimeBuilder:
         """
         if self._problems:
             raise BuildError(self._problems)
-        return self._runtime()
+        return self._runtime(self._fresh_registries())
 
     def build_and_discover(self) -> AgentRuntime:
         """Ask all sources for their remote agents, then do what `build` does.
@@ -183,22 +187,18 @@ class AgentRuntimeBuilder:
         """Do what `build_and_discover` does, on the running event loop."""
         from asyncio import gather
 
-        problems = await gather(*(self._discover(source) for source in self._sources))
-        return self._checked(self._runtime(tuple(problem for problem in problems if problem is not None)))
+        registries = self._fresh_registries()
+        problems = await gather(*(_discover(source, registries) for source in self._sources))
+        found = tuple(problem for problem in problems if problem is not None)
+        return self._checked(self._runtime(registries, found))
 
-    async def _discover(self, source: RemoteSource) -> BuildProblem | None:
-        try:
-            found = await discover(
-                source.name, source.url, token=source.token, allow_private=source.allow_private
-            )
-            for spec in found:
-                self._registries.agents.add(spec.id, spec)
-        except AgentError as error:
-            return BuildProblem("discovery_failed", source.name, error)
-        return None
+    def _fresh_registries(self) -> RegistrySet:
+        """Return registries for a runtime of its own; the first has the plugins that were made already."""
+        again, self._has_built = self._has_built, True
+        return self._registries.remade() if again else self._registries.copy()
 
-    def _runtime(self, found: tuple[BuildProblem, ...] = ()) -> AgentRuntime:
-        return AgentRuntime(self._registries, clock=self._clock, health=self._health, problems=found)
+    def _runtime(self, registries: RegistrySet, found: tuple[BuildProblem, ...] = ()) -> AgentRuntime:
+        return AgentRuntime(registries, clock=self._clock, health=self._health, problems=found)
 
     def _checked(self, runtime: AgentRuntime) -> AgentRuntime:
         problems, absent = [*self._problems], {problem.id for problem in runtime.problems}
@@ -227,6 +227,19 @@ class AgentRuntimeBuilder:
             kind = "invalid_spec" if hasattr(error, "field") else "invalid_plugin"
             self._problems.append(BuildProblem(kind, id, error))
         return self
+
+
+async def _discover(source: RemoteSource, registries: RegistrySet) -> BuildProblem | None:
+    """Add the remote agents of a source, or return why that cannot be."""
+    try:
+        found = await discover(
+            source.name, source.url, token=source.token, allow_private=source.allow_private
+        )
+        for spec in found:
+            registries.agents.add(spec.id, spec)
+    except AgentError as error:
+        return BuildProblem("discovery_failed", source.name, error)
+    return None
 
 
 def _dry_run(runtime: AgentRuntime) -> list[BuildProblem]:

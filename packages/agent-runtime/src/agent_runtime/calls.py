@@ -280,6 +280,7 @@ class Calls:
             self._mistaken += 1
         elif outcome.ran:
             run.called = (*run.called, call.view.name)
+            run.succeeded = (*run.succeeded, *([call.view.name] if problem is None else ()))
         run.errors = 0 if problem is None else run.errors + 1
         run.note_result(call.view, outcome.message["metadata"], ran=outcome.ran)
 

@@ -16,6 +16,7 @@ from uuid import uuid4
 from agent_core import AsyncEventStream, EventStream, Session, ToolSuspended
 from agent_core.functions.values import to_json
 from agent_runtime.errors import DelegateCycle
+from agent_runtime.policies import StopOnTool
 from agent_runtime.results import AS_TEXT, GOOD_ENDS, RunResult, Usage
 from agent_runtime.runs import RunRequest, RunScope
 from agent_runtime.suspension import Decision, read_saved_run
@@ -118,7 +119,7 @@ class DelegateTool:
         context: Mapping[str, Any] | None = None,
     ) -> Iterator[dict[str, object]]:
         """Run the agent and yield its events as parts, and last its answer."""
-        call = _Call(self.spec.id, arguments, context or {}, cancellation, self._clock)
+        call = _Call(self.spec, arguments, context or {}, cancellation, self._clock)
         with EventStream(self._run_child(call.request)) as stream:
             for event in stream:
                 yield {"part": _shown(event)}
@@ -134,7 +135,7 @@ class DelegateTool:
         context: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[dict[str, object]]:
         """Do what `stream_tool` does, on the running event loop."""
-        call = _Call(self.spec.id, arguments, context or {}, cancellation, self._clock)
+        call = _Call(self.spec, arguments, context or {}, cancellation, self._clock)
         async with AsyncEventStream(self._run_child(call.request)) as stream:
             async for event in stream:
                 yield {"part": _shown(event)}
@@ -146,12 +147,13 @@ class _Call:
 
     def __init__(
         self,
-        agent_id: str,
+        spec: AgentSpec,
         arguments: Mapping[str, Any],
         context: Mapping[str, Any],
         token: Cancellation | None,
         clock: Clock,
     ) -> None:
+        self._spec, agent_id = spec, spec.id
         self._scope: RunScope | None = context.get("run")
         self._before = Usage()
         decision, data = context.get("decision"), context.get("suspended") or {}
@@ -173,7 +175,7 @@ class _Call:
         if result.suspended:
             raise _suspended(result)
         if result.reason.code in GOOD_ENDS:
-            return {"success": True, "result": _answer(result)}
+            return {"success": True, "result": _answer(self._spec, result)}
         said = f" It had said: {result.text}" if result.text else ""
         why = result.reason.detail or result.reason.code
         return {"success": False, "error": f"the agent ended early ({result.reason.code}): {why}.{said}"}
@@ -204,12 +206,21 @@ class _Call:
             granted=scope.granted,
             limits=None if scope.limits is None else scope.limits.left(scope.usage),
             deps=scope.deps,
+            context=scope.context,
         )
 
 
-def _answer(result: RunResult) -> object:
-    """Return what the model above reads: the agent's words, or its output as JSON."""
-    return result.text if result.produced is AS_TEXT or not result.has_output else to_json(result.output)
+def _answer(spec: AgentSpec, result: RunResult) -> object:
+    """Return what the model above reads: output as JSON, the result of the tool that ended it, or words."""
+    if result.produced is not AS_TEXT and result.has_output:
+        return to_json(result.output)
+    ends = [one for one in spec.stop_conditions if isinstance(one, StopOnTool)]
+    for message in reversed(result.added) if result.reason.code == StopOnTool.type else ():
+        about, content = message.metadata, message.content
+        is_result = message.role == "tool" and "error" not in about and isinstance(content, str)
+        if is_result and any(end.names(str(about.get("tool_name"))) for end in ends):
+            return content
+    return result.text
 
 
 def _suspended(result: RunResult) -> ToolSuspended:

@@ -276,6 +276,7 @@ class ResolvedAgent:
         models: Executors for other declared models, for questions outside the conversation.
         descriptors: What the model sees of the tools.
         tool_settings: How its tools run.
+        unclaimed: The warnings about sections of the declaration that belong to no plugin.
     """
 
     spec: AgentSpec
@@ -290,3 +291,4 @@ class ResolvedAgent:
     models: Mapping[str, ProviderExecutor]
     descriptors: tuple[ToolDescriptor, ...]
     tool_settings: ToolSettings
+    unclaimed: tuple[str, ...] = ()

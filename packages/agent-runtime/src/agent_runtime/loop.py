@@ -169,6 +169,9 @@ def _begin(run: Run, *, brings: bool) -> Flow[None]:
     if brings:
         yield from _bring(run)
     yield from run.tell(_run_start(run))
+    if run.agent.unclaimed and not any(message.role == "assistant" for message in run.session.messages):
+        for warning in run.agent.unclaimed:  # once in a conversation
+            yield from run.tell({"type": "warning", "message": warning})
     yield from _activate(run)
     yield from run.phase(Phase.RUN_START)
 
@@ -213,7 +216,8 @@ def _step(run: Run) -> Flow[Reason | None]:
     if run.round >= HARD_CAP:
         return Reason("max_rounds", f"no run asks a model more than {HARD_CAP} times")
     run.check()
-    run.round, run.answer, run.called, run.answered = run.round + 1, (), (), 0
+    run.round, run.answer, run.answered = run.round + 1, (), 0
+    run.called = run.succeeded = ()
     before = len(run.session.messages)
     yield from run.tell({"type": "step_start", "round": run.round})
     yield from run.phase(Phase.STEP_START)

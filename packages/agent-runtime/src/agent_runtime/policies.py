@@ -35,6 +35,7 @@ class RunStats:
         errors: How many tool results in a row, up to now, were errors.
         text: What the model said in this step.
         called: The names of the tools that ran in this step.
+        succeeded: Those among them whose result is no error.
         repeats: How often in a row the model made the same call with the same arguments; the most
             of all calls of this step.
         repeated: Which tool that was.
@@ -47,6 +48,7 @@ class RunStats:
     errors: int = 0
     text: str = ""
     called: tuple[str, ...] = ()
+    succeeded: tuple[str, ...] = ()
     repeats: int = 0
     repeated: str = ""
 
@@ -167,7 +169,7 @@ class ConsecutiveErrors(StopCondition):
 
 @dataclass(frozen=True, slots=True)
 class StopOnTool(StopCondition):
-    """Stop when one of these tools has run; patterns are allowed."""
+    """Stop when one of these tools has run and its result is no error; patterns are allowed."""
 
     type: ClassVar[str] = "stop_on_tool"
     tools: tuple[str, ...]
@@ -177,9 +179,12 @@ class StopOnTool(StopCondition):
         object.__setattr__(self, "tools", tool_patterns("tools", listed))
 
     def after_step(self, stats: RunStats) -> Stop | None:
-        globs = [Glob.parse(pattern) for pattern in self.tools]
-        hit = next((name for name in stats.called if any(glob.matches(name) for glob in globs)), None)
+        hit = next(filter(self.names, stats.succeeded), None)
         return None if hit is None else Stop(self.type, f"the tool {hit!r} has run")
+
+    def names(self, tool: str) -> bool:
+        """Say whether *tool* is one of these."""
+        return any(Glob.parse(pattern).matches(tool) for pattern in self.tools)
 
 
 @dataclass(frozen=True, slots=True)

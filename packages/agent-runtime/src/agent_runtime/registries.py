@@ -60,6 +60,14 @@ class Registry(Generic[T]):
             self._items = {**self._items, id: item}
             self.version += 1
 
+    def copy(self, change: Callable[[T], T] = lambda item: item) -> Registry[T]:
+        """Return another registry with the same things, or with what *change* makes of them."""
+        copied: Registry[T] = Registry(self.kind)
+        with self._lock:
+            copied._items = {id: change(item) for id, item in self._items.items()}
+            copied.version = self.version
+        return copied
+
     def remove(self, id: str) -> None:
         """Remove something; an id that nothing has is ignored."""
         with self._lock:
@@ -112,6 +120,11 @@ class ProviderEntry:
         wrapper.name = id
         return cls(id, wrapper, freeze(dict(config or EMPTY)))
 
+    def remade(self) -> ProviderEntry:
+        """Return the same provider as an object of its own, where a class was registered."""
+        extensions = [extension.registered for extension in self.wrapper.extensions]
+        return ProviderEntry.of(self.id, self.wrapper.registered, self.config, extensions)
+
 
 _WRAPPERS: dict[str, type[PluginWrapper]] = {
     "extension": ExtensionWrapper,
@@ -152,6 +165,11 @@ class PluginEntry:
         wrapper.name = id
         return cls(id, wrapper, required)
 
+    def remade(self) -> PluginEntry:
+        """Return the same plugin as an object of its own, where a class was registered."""
+        registered, kind = self.wrapper.registered, self.wrapper.kind
+        return PluginEntry.of(self.id, registered, kind=kind, required=self.required)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToolEntry:
@@ -176,6 +194,10 @@ class ToolEntry:
         wrapper = ToolWrapper(_as_tool(id, given))
         wrapper.name = name or id
         return cls(id, wrapper, owner)
+
+    def remade(self) -> ToolEntry:
+        """Return the same tool as an object of its own, where a class was registered."""
+        return ToolEntry.of(self.id, self.wrapper.registered, self.owner, name=self.wrapper.name)
 
 
 def _as_tool(id: str, given: object) -> object:
@@ -205,4 +227,24 @@ class RegistrySet:
             self.models.version,
             self.providers.version,
             self.plugins.version,
+        )
+
+    def copy(self) -> RegistrySet:
+        """Return a set that can be changed without this one; what is registered is the same."""
+        return RegistrySet(
+            self.agents.copy(),
+            self.tools.copy(),
+            self.models.copy(),
+            self.providers.copy(),
+            self.plugins.copy(),
+        )
+
+    def remade(self) -> RegistrySet:
+        """Return a set that shares nothing with this one but objects that were registered as such."""
+        return RegistrySet(
+            self.agents.copy(),
+            self.tools.copy(ToolEntry.remade),
+            self.models.copy(),
+            self.providers.copy(ProviderEntry.remade),
+            self.plugins.copy(PluginEntry.remade),
         )

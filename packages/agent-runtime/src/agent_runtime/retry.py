@@ -17,8 +17,9 @@ rejected          no            none                         no
 ================  ============  ===========================  ===============
 
 Categories are read from the exception (`category`, `retryable`, `retry_after`, `partial`), whoever made its
-class. An exception that says nothing of this kind is a bug of a plugin and is not asked for twice, except
-when a connection failed beneath it.
+class: from what the provider's own code raised as well as from an error of the platform. One that says only
+that it is `retryable`, or when to come back, counts as *transient*. An exception that says nothing of this
+kind is a bug of a plugin and is not asked for twice, except when a connection failed or timed out beneath it.
 
 A failure after the answer began counts as *stream_broken*, whatever it is called. What had arrived is
 dropped, the question is asked anew with the session as it was, and the event says that what was shown is
@@ -32,7 +33,7 @@ from math import isnan
 from random import random
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from agent_core import ProviderError
+from agent_core import PluginError, ProviderError
 from agent_core.errors import ArgumentError, RequestCancelled
 from agent_core.events import Fallback, Retry
 from agent_core.steps import Emit, Flow, Read, Relay, relay
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from agent_runtime.specs import ModelSpec, RetryPolicy
 
 R = TypeVar("R")
+_DEEPEST_CAUSE = 8
 
 
 class _Fate(NamedTuple):
@@ -101,10 +103,9 @@ def judge(error: Exception, *, shown: bool = False) -> Failure:
     Args:
         shown: Whether a piece of the answer has reached the caller.
     """
-    category, retryable = _category(error), getattr(error, "retryable", True)
-    begun = shown or getattr(error, "partial", None) is not None or category == "stream_broken"
-    unknown = "transient" if category and getattr(error, "retryable", False) is True else "rejected"
-    fate = _FATES.get(category) or _FATES[unknown]
+    category, retryable = _category(error), _said(error, "retryable")
+    begun = shown or _said(error, "partial") is not None or category == "stream_broken"
+    fate = _FATES.get(category) or _FATES["transient" if retryable is True else "rejected"]
     return Failure(
         error=error,
         category="stream_broken" if begun and fate.again else category,
@@ -112,16 +113,55 @@ def judge(error: Exception, *, shown: bool = False) -> Failure:
         again=fate.again and retryable is not False,
         onward=fate.onward,
         counts=fate.counts,
-        retry_after=_seconds(getattr(error, "retry_after", None)),
+        retry_after=_seconds(_said(error, "retry_after")),
     )
 
 
+def _said(error: Exception, name: str) -> Any:
+    """Return what an error, or what a provider raised beneath it, says in one of the documented fields."""
+    beneath = error.__cause__ if isinstance(error, PluginError) else None
+    own = getattr(error, name, None)
+    return getattr(beneath, name, None) if own is None else own
+
+
 def _category(error: Exception) -> str:
-    category = getattr(error, "category", None)
+    category = _said(error, "category")
     if isinstance(category, str):
         return category
-    connection_failed = isinstance(error, ProviderError) and isinstance(error.__cause__, OSError)
-    return "transport" if connection_failed else ""
+    if isinstance(error, ProviderError) and _is_broken_connection(error.__cause__):
+        return "transport"
+    if _said(error, "retryable") is None and _seconds(_said(error, "retry_after")) is not None:
+        return "transient"
+    return ""
+
+
+# What common clients raise when a connection fails or takes too long, by the package that they come from:
+# these are no `OSError`, and none of the packages is needed here.
+_BROKEN_CONNECTIONS = {
+    "httpx": {"TimeoutException", "NetworkError", "RemoteProtocolError"},
+    "httpcore": {"TimeoutException", "NetworkError", "RemoteProtocolError"},
+    "aiohttp": {"ClientConnectionError", "ClientPayloadError", "ServerTimeoutError"},
+    "urllib3": {"TimeoutError", "ProtocolError", "NewConnectionError", "MaxRetryError"},
+    "http": {"RemoteDisconnected", "IncompleteRead"},
+    "openai": {"APIConnectionError"},
+    "anthropic": {"APIConnectionError"},
+    "botocore": {"ConnectionError", "HTTPClientError"},
+    "websockets": {"ConnectionClosedError"},
+}
+
+
+def _is_broken_connection(error: BaseException | None) -> bool:
+    """Say whether an exception, or one that led to it, is that of a connection which failed or timed out."""
+    seen = 0
+    while error is not None and seen < _DEEPEST_CAUSE:
+        if isinstance(error, OSError):  # time-outs of sockets and of asyncio among them
+            return True
+        for base in type(error).__mro__:
+            package = base.__module__.partition(".")[0]
+            if base.__name__ in _BROKEN_CONNECTIONS.get(package, ()):
+                return True
+        error, seen = error.__cause__, seen + 1
+    return False
 
 
 def _seconds(value: Any) -> float | None:
@@ -176,7 +216,7 @@ class Retries:
         return made + 1, of, seconds
 
     def _count(self, failure: Failure) -> tuple[int, int]:
-        if failure.begun:
+        if failure.begun and self._policy.max_retries:
             return self._begun, self._policy.stream_retries
         return self._early, self._policy.max_retries
 

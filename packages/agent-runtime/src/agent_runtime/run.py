@@ -56,6 +56,7 @@ class Run:
         usage: What was used up to now, delegates included.
         offered: The tools that the model was offered in this step, if not all of the agent's.
         called: The tools that ran in this step.
+        succeeded: Those among them whose result is no error.
         answered: How many calls of this step have their answer, from a tool or not.
         waiting: The calls that wait for a decision.
         given: What was said and is not in the session yet.
@@ -101,6 +102,7 @@ class Run:
         self.offered: list[str] | None = None
         self.answer: tuple[Message, ...] = ()
         self.called: tuple[str, ...] = ()
+        self.succeeded: tuple[str, ...] = ()
         self.answered = 0
         self.errors = 0
         self.mistakes = 0
@@ -184,6 +186,7 @@ class Run:
             errors=self.errors,
             text="".join(str(message.content) for message in self.answer),
             called=self.called,
+            succeeded=self.succeeded,
             repeats=self.repeats.get(self.most_repeated, 0),
             repeated=self.most_repeated.partition("\0")[0],
         )
@@ -348,6 +351,7 @@ class Run:
             granted=None if self.request.granted is None else self._granted_below,
             limits=self.request.limits,
             deps=self.request.deps,
+            context=self.request.context,
         )
 
     def _granted_below(self, _child: Session) -> Sequence[Rule]:

@@ -95,7 +95,8 @@ class RunRequest:
         limits: How much it may use; see `UsageLimits`.
         deps: What tools, hooks and delegates get as `RunContext.deps`. It is passed on as it is, not kept.
         cancellation: A token with which the caller can cancel the run.
-        context: What plugins and tools receive in addition to the platform's own context.
+        context: What plugins and tools receive in addition to the platform's own context, also those of
+            delegates.
         checkpoint: Called whenever there is something new to keep, before the run goes on.
         pauses: Whether an event `kept` follows each checkpoint, so that whoever reads the events can stop
             there and nothing more is begun.
@@ -167,13 +168,15 @@ class RunInfo:
 class RunScope:
     """What a tool finds in its context under "run": the run that it works for.
 
-    Delegates hand it on: cancellation, time, budgets and what was granted go down, usage comes up.
+    Delegates hand it on: cancellation, time, budgets, what was granted and the caller's context go down,
+    usage comes up.
     """
 
     __slots__ = (
         "_used",
         "agent_id",
         "cancellation",
+        "context",
         "cost_left",
         "deadline",
         "deps",
@@ -204,6 +207,7 @@ class RunScope:
         granted: Callable[[Session], Sequence[Rule]] | None = None,
         limits: UsageLimits | None = None,
         deps: Any = None,
+        context: Mapping[str, Any] | None = None,
     ) -> None:
         self.run_id = run_id
         self.agent_id = agent_id
@@ -217,6 +221,7 @@ class RunScope:
         self.limits = limits
         self.deps = deps
         self.failures: dict[str, int] = {}
+        self.context = context
         self._used: list[Usage] = []
 
     def report(self, usage: Usage) -> None:

@@ -15,7 +15,7 @@ from agent_core import ConfigError
 from agent_core.config import read_config
 from agent_core.encoding import canonical, parse
 from agent_core.errors import nearest
-from agent_core.frozen import thaw
+from agent_core.frozen import freeze, thaw
 from agent_runtime import fields
 from agent_runtime.errors import EnvBuildError, InvalidPluginConfig, SpecError
 from agent_runtime.specs import AgentSpec, RetryPolicy, ToolSettings
@@ -73,16 +73,22 @@ def _config(data: object) -> dict[str, Any]:
     return settings
 
 
-def check_sections(spec: AgentSpec, plugins: Sequence[PluginEntry]) -> list[str]:
+def read_claims(spec: AgentSpec, plugins: Sequence[PluginEntry]) -> tuple[Claim, ...]:
+    """Return the sections that plugins declare a schema for; of no interest if there are no sections.
+
+    Raises:
+        EnvBuildError: If a plugin cannot say.
+    """
+    return tuple(claim for entry in plugins for claim in _claims(spec.id, entry)) if spec.sections else ()
+
+
+def check_sections(spec: AgentSpec, plugins: Sequence[PluginEntry], claims: Sequence[Claim]) -> list[str]:
     """Check every section that a plugin declares a schema for, and return warnings for unclaimed ones.
 
     Raises:
         InvalidPluginConfig: If a section does not fit.
         EnvBuildError: If a plugin's schema is no schema.
     """
-    if not spec.sections:
-        return []
-    claims = [claim for entry in plugins for claim in _claims(spec.id, entry)]
     for claim in claims:
         if claim.section in spec.sections:
             _check(spec, claim)
@@ -103,7 +109,8 @@ def _claims(agent_id: str, entry: PluginEntry) -> list[Claim]:
         pairs = [(str(section), schema) for section, schema in declare()]
     except Exception as error:
         raise EnvBuildError(agent_id, entry.id, f"config_schemas failed: {error}") from error
-    return [Claim(entry.id, section, schema) for section, schema in pairs]
+    # A copy: a plugin may keep the schema and change it, and then it is to be checked again.
+    return [Claim(entry.id, section, freeze(schema)) for section, schema in pairs]
 
 
 def _check(spec: AgentSpec, claim: Claim) -> None:

@@ -71,8 +71,10 @@ class RetryPolicy:
     """How often, and how long apart, a failing model is asked again.
 
     Attributes:
-        max_retries: How often a request is repeated that failed before an answer began.
-        stream_retries: How often one is repeated whose answer broke off in the middle.
+        max_retries: How often a request is repeated that failed before an answer began; with 0 every model is
+            asked once.
+        stream_retries: How often one is repeated whose answer broke off in the middle; not at all if
+            `max_retries` is 0.
         base_delay: The longest first pause in seconds; each next one may be twice as long.
         max_delay: The longest pause of all.
         max_retry_after: The longest pause that a server may ask for; above it the failure is reported.
@@ -95,7 +97,7 @@ class RetryPolicy:
     @property
     def does_something(self) -> bool:
         """True if a request can be made more than once."""
-        return bool(self.max_retries or self.stream_retries or self.fallback_models)
+        return bool(self.max_retries or self.fallback_models)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data, without what is as it is by default."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from agent_core import FunctionTool, ModelDiscoveryCache
 from agent_core.frozen import FrozenDict, JsonObject, freeze
+from agent_core.log import get_logger
 from agent_runtime.clock import SYSTEM_CLOCK, Clock
 from agent_runtime.env import ResolvedAgent
 from agent_runtime.executor import Executor, ProviderExecutor
@@ -37,7 +38,7 @@ from agent_runtime.resolve.tools import (
     table_of,
 )
 from agent_runtime.retry import RetryingExecutor
-from agent_runtime.sections import tool_settings
+from agent_runtime.sections import read_claims, tool_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from agent_runtime.results import RunResult
     from agent_runtime.runs import RunRequest
     from agent_runtime.specs import AgentSpec
+
+
+_log = get_logger("runtime")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +129,7 @@ class Resolver:
             models=equipment.models,
             descriptors=equipment.descriptors,
             tool_settings=tool_settings(plan.found.spec),
+            unclaimed=plan.chain.unclaimed,
         )
 
     def knows(self, agent_id: str) -> bool:
@@ -134,7 +139,7 @@ class Resolver:
 
     def _plan(self, agent_id: str) -> _Plan:
         known, version = self._plans.get(agent_id), self._registries.version
-        if known is not None and known.version == version:
+        if known is not None and known.version == version and _has_same_claims(known):
             return known
         found = look_up(self._registries, agent_id)
         chain = build_chain(self._registries, found)
@@ -152,6 +157,8 @@ class Resolver:
         if known is not None and known.plan is plan and _same(known.placed, placed):
             return known
         equipment = self._equipment[agent_id] = self._equipped(plan, placed)
+        for warning in plan.chain.warnings:
+            _log.warning("agent_resolved", agent_id=agent_id, warning=warning)
         return equipment
 
     def _equipped(self, plan: _Plan, placed: Mapping[str, TaggedTool]) -> _Equipment:
@@ -204,6 +211,11 @@ class Resolver:
     def _run_child(self, request: RunRequest) -> Flow[RunResult]:
         """Run a delegate, resolved when it is called."""
         return run_request(self.resolve(request.agent_id), request, self._clock)
+
+
+def _has_same_claims(plan: _Plan) -> bool:
+    """Say whether plugins still declare the schemas by which the agent's sections were checked."""
+    return read_claims(plan.found.spec, plan.chain.entries) == plan.chain.claims
 
 
 def _asking(core: AgentCore, plan: _Plan, target: Target, only: JsonObject) -> ProviderExecutor:

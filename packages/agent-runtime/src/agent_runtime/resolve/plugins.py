@@ -19,7 +19,7 @@ from agent_runtime.errors import (
 )
 from agent_runtime.registries import PluginEntry
 from agent_runtime.resolve.lookup import find_target
-from agent_runtime.sections import check_sections, core_settings, tool_settings
+from agent_runtime.sections import check_sections, core_settings, read_claims, tool_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agent_runtime.env import RuntimePlugin
     from agent_runtime.registries import RegistrySet, ToolEntry
     from agent_runtime.resolve.lookup import Found, Target
+    from agent_runtime.sections import Claim
     from agent_runtime.specs import AgentSpec
 
 
@@ -40,11 +41,15 @@ class Chain:
         entries: Declared ones in their order, then the defaults, then those that a setting implies.
         settings: What the sections hold for the core.
         warnings: What the declaration's author should know.
+        unclaimed: Those of them that are about sections of no plugin.
+        claims: The schemas by which the sections were checked.
     """
 
     entries: tuple[PluginEntry, ...]
     settings: Mapping[str, Any]
     warnings: tuple[str, ...]
+    unclaimed: tuple[str, ...]
+    claims: tuple[Claim, ...]
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -63,15 +68,18 @@ def build_chain(registries: RegistrySet, found: Found) -> Chain:
     declared = [_declared(registries, spec, plugin) for plugin in dict.fromkeys(spec.plugin_ids)]
     entries = (*declared, *_defaults(spec), *_conditional(found, declared))
     _check_unique(spec, entries)
-    warnings = check_sections(spec, entries)
+    claims = read_claims(spec, entries)
+    unclaimed = check_sections(spec, entries, claims)
     settings = core_settings(spec, entries)
     required = {entry.id for entry in entries if entry.required}
     settings, more = _without_disabled(settings, required)
     idle = [entry for entry in declared if not _has_a_place(registries, entry)]
     enabled = [entry.id for entry in declared if entry not in idle]
     settings["enabled_plugins"] = [*(settings.get("enabled_plugins") or ()), *enabled]
-    warnings += [*more, *_ignored(found), *(_goes_with_none(entry) for entry in idle)]
-    return Chain(entries=entries, settings=settings, warnings=tuple(warnings))
+    warnings = (*unclaimed, *more, *_ignored(found), *(_goes_with_none(entry) for entry in idle))
+    return Chain(
+        entries=entries, settings=settings, warnings=warnings, unclaimed=tuple(unclaimed), claims=claims
+    )
 
 
 def _check_summary_model(registries: RegistrySet, spec: AgentSpec) -> None:
