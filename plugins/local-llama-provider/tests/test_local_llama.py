@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
+import orjson
 import pytest
 
 from agent_core import AgentCore, Cancellation, ConfigError, tool
@@ -197,3 +198,23 @@ def test_tools_are_described_to_the_model_in_words() -> None:
     assert as_spoken({"role": "tool", "content": "5"})["role"] == "user"
     assert as_spoken({"role": "assistant", "content": None, "tool_calls": [call]})["content"].startswith("{")
     assert as_spoken({"role": "user", "content": [{"type": "text", "text": "hi"}]})["content"] == "hi"
+
+
+def test_an_answer_fits_its_schema_and_a_choice_of_a_tool_is_kept(core: AgentCore) -> None:
+    core.register_tool(add)
+    city = {
+        "type": "object",
+        "properties": {"city": {"type": "string", "maxLength": 20}},
+        "required": ["city"],
+    }
+
+    _, [answer] = core.send_request(
+        ask(core, "What is the capital of France?"),
+        {**CONFIG, "max_tokens": 60, "output_schema": city, "tool_choice": "none"},
+    )
+    _, [called] = core.send_request(
+        ask(core, "Hello!"), {**CONFIG, "max_tokens": 60, "tool_choice": {"name": "add"}}
+    )
+
+    assert isinstance(orjson.loads(answer["content"])["city"], str)
+    assert called["metadata"]["tool_calls"][0]["function"]["name"] == "add"

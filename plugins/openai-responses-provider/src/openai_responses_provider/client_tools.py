@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from agent_core.interop import InspectedCall, ToolCallFormat
+from agent_core.interop import ToolCall, ToolCallFormat
 from agent_core.interop.wire import decode, has_type
 from openai_responses_provider.items import (
     METADATA,
@@ -88,8 +88,8 @@ def register(registry: ToolInteropRegistry) -> None:
         )
 
 
-def _inspect(format_id: str, client_tool: ClientTool, item: Any) -> InspectedCall:
-    return InspectedCall(
+def _inspect(format_id: str, client_tool: ClientTool, item: Any) -> ToolCall:
+    return ToolCall(
         call_id=call_id_of(item),
         tool_name=client_tool.tool,
         payload=client_tool.arguments(item),

@@ -19,7 +19,7 @@ from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.settings.files import ConfigFile, is_there, parse, read_bytes, replace_file
 from agent_terminal_app.settings.keypaths import leaves, spell
 from agent_terminal_app.settings.rules import checked, find_fault
-from agent_terminal_app.settings.secrets import is_secret_name
+from agent_terminal_app.settings.secrets import for_showing, is_secret_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -253,16 +253,18 @@ HARMLESS_OF_PLUGINS = frozenset(
 """Settings of plugins and models that change how an answer is made and nothing else."""
 
 _ADDRESSES = {"base_url", "url", "endpoint", "proxy"}
+_CREDENTIALS = {"credentials_file", "profile"}
+_GOES_ALONG = {"extra_headers", "headers", "extra_query"}
 _RUNS = {"command", "commands", "args", "script", "shell", "shell_bash", "exec", "hooks"}
 _ENVIRONMENT = {"env", "shell_env", "shell_env_allow", "shell_env_deny"}
 _LOADS = {"model_path", "plugin_path", "path", "paths", "file", "files", "folder", "folders", "roots"}
 _BY_NAME: dict[str, Callable[[tuple[str, ...]], bool]] = {
-    "uses a key or a file of yours": lambda names: is_secret_name(names[-1]),
+    "uses a key or a file of yours": lambda names: is_secret_name(names[-1]) or names[-1] in _CREDENTIALS,
     _SENDS: lambda names: names[-1] in _ADDRESSES,
     "runs a program": lambda names: not _RUNS.isdisjoint(names[2:]),
     "changes what programs get of your environment": lambda names: not _ENVIRONMENT.isdisjoint(names[2:]),
     "opens these files": lambda names: names[-1] in _LOADS,
-    "goes along with every request": lambda names: "extra_headers" in names or "headers" in names,
+    "goes along with every request": lambda names: not _GOES_ALONG.isdisjoint(names),
     "switches plugins on or off": lambda names: names[-1].endswith("_plugins"),
 }
 """What can be said of a setting by its name alone; one that fits none of these is marked as unknown."""
@@ -278,7 +280,8 @@ MOST_MARKED, MOST_PLAIN = 100, 30
 
 def changes(file: ConfigFile) -> list[str]:
     """Return what a file would change, a line for each value; those to look at first have a mark."""
-    found = [(way, value, danger(way, value)) for way, value in leaves(file.values)]
+    pairs = zip(leaves(file.values), leaves(for_showing(file.values)), strict=True)
+    found = [(way, shown, danger(way, value)) for (way, value), (_way, shown) in pairs]
     found.sort(key=lambda one: one[2] == UNKNOWN)  # what is known to be dangerous comes first
     marked = [f"  ! {_value_line(way, value)}  <- {why}" for way, value, why in found if why]
     plain = [f"    {_value_line(way, value)}" for way, value, why in found if not why]
