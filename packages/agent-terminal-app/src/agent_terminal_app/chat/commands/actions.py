@@ -23,10 +23,12 @@ from agent_terminal_app.chat.commands.offers import (
     Offer,
     by_name,
     fill_in,
+    find_elements,
     find_offers,
     missing,
     read_inline,
     shortest_names,
+    unknown_elements,
 )
 from agent_terminal_app.chat.commands.registry import (
     COMMANDS,
@@ -46,9 +48,15 @@ if TYPE_CHECKING:
     from agent_terminal_app.chat.commands.cards import FollowUp
     from agent_terminal_app.chat.conversation import Conversation
 
-_OPENING = ("open_session", "switch_session")
-_NEEDLESS = ("reload", "refresh")
-"""Effects that a terminal has anyway: it reads a session anew with every request."""
+_SHOWN_BY = {
+    "sessions": "/sessions",
+    "settings": "/config",
+    "plugins": "/plugins",
+    "models": "/model",
+    "agents": "/agent",
+}
+"""The commands for the places that an effect can lead to."""
+_YES = ("y", "yes")
 
 
 async def show_outcome(talk: Talk, label: str, result: Mapping[str, Any]) -> None:
@@ -94,16 +102,31 @@ async def _show_mutations(talk: Talk, mutations: Mapping[str, Any]) -> None:
 
 async def _follow_effect(talk: Talk, effect: Mapping[str, Any]) -> None:
     """Do what an action wants of a front end, as far as a terminal can."""
-    kind, session_id = str(effect.get("type", "")), effect.get("session_id")
-    if kind in _NEEDLESS:
-        return
-    if kind not in _OPENING or not isinstance(session_id, str):
-        talk.note(f"(The effect {one_line(kind, 40)!r} means nothing in a terminal.)")
-    elif talk.conversation.running:
+    match effect:
+        case {"type": "toast", "text": text}:
+            (talk.fail if effect.get("variant") == "error" else talk.note)(one_line(text))
+        case {"type": "open_session", "session_id": session_id}:
+            await _open_wanted(talk, session_id)
+        case {"type": "reload"}:
+            pass  # a terminal reads a session anew with every request
+        case {"type": "navigate", "to": place} if place in _SHOWN_BY:
+            talk.note(f"{_SHOWN_BY[place]} shows the {place}.")
+        case {"type": "open_url", "url": url}:
+            talk.note("There is a page to see; it was not opened:")
+            talk.line(url)
+        case {"type": "set_input", "text": text} if talk.conversation.fill is not None:
+            talk.conversation.fill(text)
+        case _:
+            kind = one_line(str(effect.get("type", "")), 40)
+            talk.note(f"(The effect {kind!r} means nothing in a terminal.)")
+
+
+async def _open_wanted(talk: Talk, session_id: str) -> None:
+    if talk.conversation.running:
         talk.note(f"The agent is working; /resume {one_line(session_id)} opens the session it wants.")
-    else:
-        await talk.open_session(session_id)
-        talk.note(f"This is {one_line(session_id)[:8]} now.")
+        return
+    await talk.open_session(session_id)
+    talk.note(f"This is {one_line(session_id)[:8]} now.")
 
 
 _GROUP = "Plugins"
@@ -135,6 +158,8 @@ async def actions(talk: Talk, rest: str) -> None:
     for offer in offers:
         talk.row(f"  /{offer.name:<34}", offer.about)
     talk.note("/actions PLUGIN.ACTION runs one." if offers else "No plugin offers anything.")
+    if unknown := unknown_elements(await find_elements(talk.conversation)):
+        talk.note(f"(A terminal cannot show: {', '.join(unknown)}.)")
 
 
 @finder
@@ -150,7 +175,11 @@ def as_command(name: str, offer: Offer) -> Command:
     """Return an action as a command."""
     inputs = offer.action.inputs.values()
     takes = " ".join(f"{one.name}=…" if one.required else f"[{one.name}=…]" for one in inputs)
-    lines = [offer.action.description, *(_input_line(one) for one in inputs)]
+    lines = [offer.description, *(_input_line(one) for one in inputs)]
+    if offer.confirm:
+        lines.append(f"It asks before it runs: {one_line(offer.confirm)}")
+    if offer.icon:
+        lines.append(f"(A terminal does not show its icon, {one_line(offer.icon)}.)")
     return Command(
         name=name,
         run=partial(_run_by_name, offer=offer),
@@ -206,7 +235,9 @@ async def ask_for(talk: Talk, offer: Offer, wanted: Iterable[ActionInput]) -> di
     """Return the values that the user gives; None if they leave."""
     inputs = list(wanted)
     if inputs:
-        talk.note(f"{one_line(offer.label)} (Esc leaves it)")
+        talk.note(f"{offer.title} (Esc leaves it)")
+        for line in str(offer.dialog.get("body", "")).splitlines():
+            talk.line(line)
     values = await fill_in([_field(talk, offer, one) for one in inputs], talk.ask, talk.fail)
     if values is None:
         talk.note(f"{one_line(offer.label)}: cancelled, nothing was done.")
@@ -214,9 +245,15 @@ async def ask_for(talk: Talk, offer: Offer, wanted: Iterable[ActionInput]) -> di
 
 
 async def execute(talk: Talk, offer: Offer, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Run an action, show what came of it, and return its result."""
+    """Run an action, show what came of it, and return its result; it asks first if it wants that."""
     session_id = talk.need_session() if offer.needs_session else talk.conversation.session_id
-    place = {"terminal": {"width": talk.screen.width, "color": talk.screen.color}}
+    if offer.confirm:
+        answer = await talk.ask(f"{one_line(offer.confirm)} [y/N]")
+        if (answer or "").strip().lower() not in _YES:
+            talk.note(f"{one_line(offer.label)}: cancelled, nothing was done.")
+            return {"status": "cancelled"}
+    terminal = {"width": talk.screen.width, "color": talk.screen.color}
+    place = {"terminal": terminal, **({"confirmed": True} if offer.confirm else {})}
     async with still_working(talk.note, one_line(offer.label)):
         result = await _result(talk, offer, session_id, params, place)
     await show_outcome(talk, one_line(offer.label), result)
@@ -247,7 +284,7 @@ async def _run_by_name(talk: Talk, rest: str, *, offer: Offer) -> None:
 def _field(talk: Talk, offer: Offer, wanted: ActionInput) -> Field:
     """Return the field of an input; where a session is wanted, this one is meant unless somebody says so."""
     here = talk.conversation.session_id if wanted.name == _SESSION and wanted.default is None else None
-    return Field.of(wanted, label=offer.input_labels.get(wanted.name, ""), default=here)
+    return Field.of(wanted, offer.input(wanted.name), default=here)
 
 
 def _input_line(wanted: ActionInput) -> str:
@@ -288,7 +325,7 @@ async def _open(talk: Talk, chosen: FollowUp) -> None:
     talk.line(chosen.url)
     if not chosen.url.startswith("https://"):
         answer = await talk.ask(f"{chosen.host} is reached without encryption. Open it anyway? [y/N]")
-        if (answer or "").strip().lower() not in ("y", "yes"):
+        if (answer or "").strip().lower() not in _YES:
             talk.note("It was not opened.")
             return
     if not has_browser(os.environ):

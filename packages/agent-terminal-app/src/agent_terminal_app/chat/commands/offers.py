@@ -9,20 +9,26 @@ import asyncio
 import json
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from agent_core import ActionInputError, AgentError
 from agent_core.actions import Action
+from agent_core.display import validate_element
+from agent_core.display.elements import ELEMENT_TYPES
+from agent_core.frozen import EMPTY
 from agent_terminal_app.chat.agent import who_answers
 from agent_terminal_app.chat.rendering.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
     from agent_core.actions import ActionInput
     from agent_terminal_app.chat.conversation import Conversation
+
+    Asking = Callable[..., Awaitable[str | None]]
+    """Asks for a line, with `hidden` for one that must not be shown; None if the user leaves."""
 
 _WORDS = {
     **dict.fromkeys(("y", "yes", "true", "on", "1"), True),
@@ -38,6 +44,10 @@ _EXPECTED = {
 }
 
 
+_IN_A_LINE = {"textarea": "a terminal takes one line of it", "file": "a terminal takes its path"}
+"""What a terminal says of widgets that it does not have."""
+
+
 class Unreadable(ValueError):
     """What was typed is not what the field takes; the message says what to type."""
 
@@ -50,23 +60,48 @@ class Field:
         wanted: What the action takes.
         label: What it is called.
         default: What an empty line means; None for nothing.
+        remark: What else to say about it.
+        widget: How its plugin wants it asked for; a terminal asks for a line.
     """
 
     wanted: ActionInput
     label: str
     default: Any = None
+    remark: str = ""
+    widget: str = ""
 
     @classmethod
-    def of(cls, wanted: ActionInput, *, label: str = "", default: Any = None) -> Field:
-        """Return the field of an input; a label and a default that are known here count more than its own."""
+    def of(cls, wanted: ActionInput, asked: Mapping[str, Any] = EMPTY, *, default: Any = None) -> Field:
+        """Return the field of an input.
+
+        Args:
+            asked: What its plugin's dialog says of it, which counts more than the input's own words.
+            default: What is meant here without a word, unless the dialog says something else.
+        """
+        options = tuple(asked.get("options", ()))
+        example = f"such as {asked['placeholder']}" if "placeholder" in asked else ""
+        said = asked.get("description", wanted.description)
         own = wanted.default if default is None else default
-        return cls(wanted, one_line(label or wanted.label or wanted.name), own)
+        return cls(
+            replace(wanted, enum=options) if options and not wanted.enum else wanted,
+            one_line(asked.get("label") or wanted.label or wanted.name),
+            asked.get("default", own),
+            one_line(", ".join(text for text in (said, example) if text)),
+            asked.get("widget", ""),
+        )
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether what is typed must not be shown."""
+        return self.widget == "password"
 
     @property
     def question(self) -> str:
         """What the user is asked: the name, what can be typed, and what an empty line means."""
-        about = one_line(self.wanted.description)
-        return f"{self.label} ({self._kind}; {self._when_empty})" + (f": {about}" if about else "")
+        hints = "; ".join(
+            hint for hint in (self._kind, self._when_empty, _IN_A_LINE.get(self.widget)) if hint
+        )
+        return f"{self.label} ({hints})" + (f": {self.remark}" if self.remark else "")
 
     def read(self, typed: str) -> Any:
         """Return the value that was typed; None for none.
@@ -117,13 +152,13 @@ class Field:
 
 async def fill_in(
     fields: Iterable[Field],
-    ask: Callable[[str], Awaitable[str | None]],
+    ask: Asking,
     tell: Callable[[str], None],
 ) -> dict[str, Any] | None:
     """Ask for each field until it can be read, and return the values; None if the user leaves the form."""
     values: dict[str, Any] = {}
     for one in fields:
-        while (typed := await ask(one.question)) is not None:
+        while (typed := await _ask(ask, one)) is not None:
             try:
                 value = one.read(typed)
             except Unreadable as problem:
@@ -135,6 +170,10 @@ async def fill_in(
         else:
             return None
     return values
+
+
+def _ask(ask: Asking, field: Field) -> Awaitable[str | None]:
+    return ask(field.question, hidden=True) if field.is_secret else ask(field.question)
 
 
 def read_inline(action: Action, text: str) -> dict[str, Any]:
@@ -219,14 +258,18 @@ class Offer:
     Attributes:
         action: The action.
         label: What it is called.
+        description: What it does.
         order: Where it stands among others; the least comes first.
-        input_labels: What its inputs are called in the dialog that its plugin wants, by name.
+        icon: The picture that its plugin wants for it, which a terminal does not show.
+        dialog: What its plugin wants asked before, as `validate_element` returned it.
     """
 
     action: Action
     label: str
+    description: str = ""
     order: float = _LAST
-    input_labels: Mapping[str, str] = field(default_factory=dict)
+    icon: str = ""
+    dialog: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -235,8 +278,23 @@ class Offer:
     @property
     def about(self) -> str:
         """One line about it."""
-        said = one_line(self.action.description, 80)
+        said = one_line(self.description, 80)
         return f"{one_line(self.label, 40)}: {said}" if said else one_line(self.label, 40)
+
+    @property
+    def title(self) -> str:
+        """What stands above the questions."""
+        return one_line(self.dialog.get("title") or self.label)
+
+    @property
+    def confirm(self) -> str:
+        """What must be answered with yes before it runs; empty if it just runs."""
+        asked = self.dialog.get("confirm")
+        return self.action.confirm or (f"{self.label}?" if asked is True else asked or "")
+
+    def input(self, name: str) -> Mapping[str, Any]:
+        """Return what the dialog says of an input."""
+        return next((one for one in self.dialog.get("inputs", ()) if one["name"] == name), {})
 
     @property
     def is_of_application(self) -> bool:
@@ -253,19 +311,35 @@ async def find_offers(conversation: Conversation) -> list[Offer]:
     """Return what can be asked for now; without a session, what its agent's plugins will offer in one."""
     app, session_id = conversation.app, conversation.session_id
     given = await app.get_actions_async(session_id)
-    elements = await app.get_ui_elements_async()
-    try:
-        who = await who_answers(conversation)
-        settings = dict(who.config)
-        if session_id is None:
-            given += await asyncio.to_thread(who.core.get_session_actions, settings)
-        elements += await asyncio.to_thread(who.core.get_ui_schema, settings)
-    except AgentError:  # an agent that cannot run takes nothing from the plugins of the application
-        if session_id is not None:
-            raise
-    shown = {(one.get("plugin"), one.get("action_id")): one for one in reversed(elements)}
+    if session_id is None:
+        with suppress(AgentError):  # an agent that cannot run takes nothing from the application's plugins
+            who = await who_answers(conversation)
+            given += await asyncio.to_thread(who.core.get_session_actions, dict(who.config))
+    shown = {
+        (one.get("plugin"), one.get("action_id")): one for one in reversed(await find_elements(conversation))
+    }
     offers = [_offer(one, shown.get((one["plugin"], one["id"]), {})) for one in given]
     return sorted((one for one in offers if one.action.is_manual), key=lambda one: one.order)
+
+
+async def find_elements(conversation: Conversation) -> list[dict[str, Any]]:
+    """Return what plugins want shown: those of the application, and of the agent that answers."""
+    elements = await conversation.app.get_ui_elements_async()
+    try:
+        who = await who_answers(conversation)
+        given = await asyncio.to_thread(who.core.get_ui_schema, dict(who.config))
+    except AgentError:
+        if conversation.session_id is not None:
+            raise
+        return elements
+    return elements + [found for one in given if (found := validate_element(one).element) is not None]
+
+
+def unknown_elements(elements: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the elements that a terminal cannot show, by plugin and type."""
+    known = (*ELEMENT_TYPES, None)
+    found = [(one.get("plugin"), one.get("ui_type")) for one in elements if one.get("ui_type") not in known]
+    return [one_line(f"{kind} of {plugin}", 60) for plugin, kind in dict.fromkeys(found)]
 
 
 def by_name(offers: Iterable[Offer], taken: Collection[str] = ()) -> dict[str, Offer]:
@@ -286,17 +360,11 @@ def shortest_names(offers: Iterable[Offer], taken: Collection[str] = ()) -> list
 def _offer(definition: Mapping[str, Any], element: Mapping[str, Any]) -> Offer:
     own = {key: value for key, value in definition.items() if key not in ("plugin", "action_owner")}
     action = Action.from_dict(own, plugin=definition["plugin"], owner=definition["action_owner"])
-    label, order = element.get("label"), element.get("order")
     return Offer(
         action=action,
-        label=label if isinstance(label, str) and label else action.label,
-        order=float(order) if isinstance(order, int | float) else _LAST,
-        input_labels=_dialog_labels(element.get("dialog")),
+        label=element.get("label") or action.label,
+        description=element.get("description") or action.description,
+        order=float(element.get("order", _LAST)),
+        icon=element.get("icon", ""),
+        dialog=element.get("dialog", {}),
     )
-
-
-def _dialog_labels(dialog: Any) -> dict[str, str]:
-    inputs = dialog.get("inputs") if isinstance(dialog, Mapping) else None
-    listed = inputs if isinstance(inputs, Sequence) and not isinstance(inputs, str) else ()
-    pairs = [(one.get("name"), one.get("label")) for one in listed if isinstance(one, Mapping)]
-    return {name: label for name, label in pairs if isinstance(name, str) and isinstance(label, str)}
