@@ -243,14 +243,15 @@ def test_people_at_a_terminal_see_what_goes_on_without_asking_for_it(shell: Shel
     os.close(ours)
 
 
-def test_an_answer_has_no_controls_on_a_terminal_and_all_of_them_in_a_pipe(shell: Shell) -> None:
+def test_an_answer_names_controls_on_a_terminal_and_has_none_in_a_pipe_unless_it_is_raw(shell: Shell) -> None:
     ours, theirs = os.openpty()
     process = shell.start("run", "clear\x1b[2J", stdout=theirs)
     os.close(theirs)
     process.communicate(timeout=60)
-    assert os.read(ours, 4096) == b"You said: clear[2J\r\n"
+    assert os.read(ours, 4096) == b"You said: clear<U+001B>[2J\r\n"
     os.close(ours)
-    assert shell.run("run", "clear\x1b[2J")[1] == "You said: clear\x1b[2J\n"
+    assert shell.run("run", "clear\x1b[2J")[1] == "You said: clear\n"
+    assert shell.run("run", "--raw", "clear\x1b[2J")[1] == "You said: clear\x1b[2J\n"
 
 
 def test_a_session_goes_on_by_its_id_and_by_the_beginning_of_it(shell: Shell) -> None:

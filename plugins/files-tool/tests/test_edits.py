@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, strategies as st
 
+from files_tool.diffs import diff
 from files_tool.edits import replace
 from files_tool.places import Refused
 from files_tool.texts import Text
@@ -302,3 +303,12 @@ def test_without_a_session_changes_are_recorded_all_the_same(files: Files) -> No
 
     assert files.tool.execute_tool("write_file", call, files.state)["success"]
     assert [path.name[:5] for path in files.journal.iterdir()] == ["none-"]
+
+
+def test_all_of_a_new_text_is_shown_where_there_is_no_difference_to_show() -> None:
+    """A binary file, or one that is too long to be compared, hides nothing of what takes its place."""
+    binary = diff("f", b"\0\1\2", b"first\nlast\n")
+    long = diff("f", b"x\n" * 500_000, b"first\nlast\n")
+
+    assert binary.text.endswith("All of the new text:\n+first\n+last\n")
+    assert long.text.endswith("All of the new text:\n+first\n+last\n")

@@ -20,6 +20,7 @@ two of them where they follow a character that can need them; `reveal` does so i
 from __future__ import annotations
 
 import re
+import unicodedata
 
 # Controls except newline and tab; marks, embeddings, overrides and isolates of direction; line and paragraph
 # separators; soft hyphens, joiners, fillers, variation selectors, tags and other characters that take no room
@@ -37,6 +38,8 @@ _JOINERS = re.compile("[\u200c\u200d\ufe0e\ufe0f]{1,2}")
 _LEFT = {ord(_BLANK): " ", 0x2028: "\n", 0x2029: "\n"}
 _KEYCAPS = frozenset("0123456789#*")
 _ONE_BYTE = 0x100
+_WORD = re.compile(r"[^\s]+")
+_CONFUSED = frozenset(("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "GEORGIAN"))
 
 
 def clean(text: str) -> str:
@@ -71,6 +74,33 @@ def mask(text: str) -> str:
 def hides(text: str) -> bool:
     """Say whether *text* has a character that nobody sees, joiners included."""
     return _UNSEEN.search(text) is not None
+
+
+def look_alikes(text: str) -> list[str]:
+    """Return the letters of *text* that pass for others, each with its name.
+
+    These are letters of another script within a word of Latin ones (a Cyrillic i in `git`), and letters,
+    digits and signs of ASCII in another form: wide, mathematical, in a circle.
+    """
+    if text.isascii():
+        return []
+    found = (char for word in _WORD.findall(text) if not word.isascii() for char in _similar(word))
+    return [f"{char} (U+{ord(char):04X}, {unicodedata.name(char, '?')})" for char in dict.fromkeys(found)]
+
+
+def _similar(word: str) -> list[str]:
+    """Return the letters of a word that are not what they seem to be."""
+    latin = any(char.isascii() and char.isalpha() for char in word)
+    return [
+        char
+        for char in word
+        if not char.isascii()
+        and ((latin and _script(char) in _CONFUSED) or unicodedata.normalize("NFKC", char).isascii())
+    ]
+
+
+def _script(char: str) -> str:
+    return unicodedata.name(char, "").partition(" ")[0]
 
 
 def one_line(text: str) -> str:

@@ -7,6 +7,7 @@ gets whole values. Text from a conversation may hold anything; control character
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from bisect import bisect_right
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 COMPLETION_VARIABLE = "_AGENT_COMPLETE"
 """Set by shells that want completions, and nothing else on any stream."""
+# Escape sequences as terminals read them, and then every control but newline, return and tab.
+_CONTROLS = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\Z)|\x1b[ -/]*[0-~]"
+    r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]",
+    re.DOTALL,
+)
 _GAP = "  "
 _NARROWEST = 8
 
@@ -103,14 +110,22 @@ def one_line(value: object) -> str:
     return " ".join(clean("" if value is None else str(value)).split())
 
 
-def shown(text: str) -> str:
-    """Return text for stdout: unchanged in a pipe, without control characters on a terminal."""
-    return clean(text) if is_terminal(sys.stdout) else text.encode(errors="replace").decode()
+def shown(text: str, *, raw: bool = False) -> str:
+    """Return text for stdout: without what cannot be seen on a terminal, without controls in a pipe.
+
+    A pipe may end in a terminal (`| tail`), so no escape sequence goes into one either.
+
+    Args:
+        raw: Whether a pipe gets the text as it is.
+    """
+    if is_terminal(sys.stdout):
+        return clean(text)
+    return (text if raw else _CONTROLS.sub("", text)).encode(errors="replace").decode()
 
 
-def revealed(text: str) -> str:
-    """Return text for stdout: unchanged in a pipe; on a terminal what cannot be seen is marked."""
-    return reveal(text, joiners=True) if is_terminal(sys.stdout) else shown(text)
+def revealed(text: str, *, raw: bool = False) -> str:
+    """Return text for stdout as `shown` does, with marks for what cannot be seen on a terminal."""
+    return reveal(text, joiners=True) if is_terminal(sys.stdout) else shown(text, raw=raw)
 
 
 def revealed_line(value: object) -> str:

@@ -25,7 +25,7 @@ from agent_terminal_app.application import catalogue_of, open_settings
 from agent_terminal_app.commands.sessions import complete_session
 from agent_terminal_app.errors import CommandError, Exit, category_code, key_command, reason_code
 from agent_terminal_app.logs import keep_off_the_screen
-from agent_terminal_app.output import as_json, is_terminal, one_line, print_json, print_lines, say, shown
+from agent_terminal_app.output import as_json, is_terminal, one_line, print_json, print_lines, revealed, say
 from agent_terminal_app.views.sessions import find_session, here, in_chat, opening_notices
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class Outcome:
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds.")
 @click.option("--ephemeral", is_flag=True, help="Keep nothing on disk.")
 @click.option("--verbose", "-v", is_flag=True, help="Show progress on stderr.")
+@click.option("--raw", is_flag=True, help="In a pipe, print control characters as they are.")
 def command(
     prompt: str | None,
     prompt_file: Path | None,
@@ -82,6 +83,7 @@ def command(
     as_events: bool,
     ephemeral: bool,
     verbose: bool,
+    raw: bool,
 ) -> int:
     """Ask an agent once and print its answer.
 
@@ -103,6 +105,7 @@ def command(
         asking = Asking(
             application, session_id, as_events=as_events, progress=verbose or is_terminal(sys.stderr)
         )
+        asking.raw = raw
         if timeout is not None:
             asking.limits = {"timeout": None}  # ours counts, be it longer than what a run has by default
         with stopping(asking, timeout):
@@ -262,6 +265,7 @@ class Asking:
         self._progress = progress
         self._is_json = False
         self.limits: Mapping[str, Any] = {}
+        self.raw = False
         self.stopped: Exit | None = None
 
     def ask_until_it_fits(self, text: str, parts: Sequence[Mapping[str, Any]], schema: Any) -> Outcome:
@@ -300,8 +304,8 @@ class Asking:
 
     def _answer(self, text: str) -> str:
         if not self._is_json:
-            return shown(text)
-        return shown(as_json(read_answer(text)))
+            return revealed(text, raw=self.raw)
+        return revealed(as_json(read_answer(text)), raw=self.raw)
 
     def _ask(self, text: str, parts: Sequence[Mapping[str, Any]] = ()) -> Outcome:
         outcome = Outcome(code=Exit.FAILURE)

@@ -104,7 +104,8 @@ def search_command(query: str, limit: int, *, as_json: bool) -> None:
 @command.command("show")
 @click.argument("session", shell_complete=complete_session)
 @_json
-def show_command(session: str, *, as_json: bool) -> None:
+@click.option("--raw", is_flag=True, help="In a pipe, print control characters as they are.")
+def show_command(session: str, *, as_json: bool, raw: bool) -> None:
     """Print what was said in SESSION."""
     with open_readable().sessions() as application:
         info = find_session(application, session)
@@ -112,7 +113,7 @@ def show_command(session: str, *, as_json: bool) -> None:
         if as_json:
             print_json({**info_dict(info), "messages": [message.to_dict() for message in messages]})
         else:
-            print_lines(transcript(info, messages))
+            print_lines(transcript(info, messages, raw=raw))
 
 
 @command.command("export")

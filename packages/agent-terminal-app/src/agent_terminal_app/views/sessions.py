@@ -113,24 +113,25 @@ def label(application: AgentApplication, info: SessionInfo) -> str:
     return f"{known} [{added}]" if added else known
 
 
-def transcript(info: SessionInfo, messages: Any) -> Iterator[str]:
-    """Yield the lines of a conversation for reading."""
+def transcript(info: SessionInfo, messages: Any, *, raw: bool = False) -> Iterator[str]:
+    """Yield the lines of a conversation for reading; *raw* ones, for a pipe, have what was said as it is."""
     yield f"{one_line(info.title) or '(no title)'}"
     yield f"{info.id}, {info.agent_id or 'no agent'}, {moment(info.updated)}"
     for message in messages:
         yield ""
         yield f"{message.role}:{' (interrupted)' if 'interrupted' in message.metadata else ''}"
-        yield from _message_lines(message)
+        yield from _message_lines(message, raw=raw)
 
 
-def _message_lines(message: Message) -> Iterator[str]:
+def _message_lines(message: Message, *, raw: bool) -> Iterator[str]:
     """Yield everything of a message that a provider may be sent, except the content of attachments."""
     text = message.content if isinstance(message.content, str) else one_line(message.content or "")
-    yield from (f"  {line}" for line in revealed(text).splitlines())
+    yield from (f"  {line}" for line in revealed(text, raw=raw).splitlines())
     parts = message.multipart_content or ()
     texts = [str(part.get("text") or "") for part in parts if part.get("type") == "text"]
     if "".join(texts) not in ("", text):  # it is these that are sent
-        yield from (f"  [text] {line}" for part in texts for line in revealed(part).splitlines())
+        lines = (line for part in texts for line in revealed(part, raw=raw).splitlines())
+        yield from (f"  [text] {line}" for line in lines)
     yield from (f"  [{_part_line(part)}]" for part in parts if part.get("type") != "text")
     for call in message.tool_calls:
         yield f"  → {_call_line(call)}"

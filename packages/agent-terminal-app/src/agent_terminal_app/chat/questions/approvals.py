@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from agent_terminal_app.chat.rendering.screen import Screen
 
 
+PAGE = 300
+"""How many lines of a question are shown at once."""
+MORE = "more"
+"""What shows the next lines."""
+_NO = ("n", "no")
+
+
 class Unclear(ValueError):
     """A line does not answer the question; the message says what would."""
 
@@ -38,6 +45,7 @@ class Approvals:
         self._shown: Question | None = None
         self._typed = ""
         self._begun_before = False
+        self._rest: list[str] = []
 
     def typing(self, text: str) -> None:
         """Note what stands in the input now."""
@@ -58,7 +66,8 @@ class Approvals:
         self._shown = await conversation.next_question()
         if self._shown is not None:
             self._begun_before = bool(self._typed)
-            self._show(self._shown.lines(color=self._screen.color))
+            self._rest = list(self._shown.lines(color=self._screen.color))
+            self._show_page()
         return self._shown is not None
 
     async def was_decided(self, conversation: Conversation) -> bool:
@@ -89,10 +98,24 @@ class Approvals:
             return not await self.ask(conversation)
         if found is None or found.id != shown.id:
             return await self._answered_elsewhere(conversation, shown)
-        self._show(shown.choice_lines(color=self._screen.color))
+        self._show(iter(()) if self._rest else shown.choice_lines(color=self._screen.color))
         return False
 
+    def _show_page(self) -> None:
+        """Show as much of a question as can be read at once; nobody says yes to what was not shown."""
+        page, self._rest = self._rest[:PAGE], self._rest[PAGE:]
+        self._show(iter(page))
+        if self._rest:
+            self._note(f"{len(self._rest):,} lines more: {MORE} shows them, n refuses the call.")
+
     async def _answer(self, conversation: Conversation, question: Question, line: str) -> bool:
+        if self._rest:
+            if line.strip().lower() not in _NO:
+                if line.strip().lower() != MORE:
+                    self._note("First read all of it.")
+                self._show_page()
+                return False
+            self._rest = []
         try:
             await _give(conversation, question, question.read(line))
         except Unclear as unclear:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_app.grants import project_of
-from agent_core.clean_text import hides
+from agent_core.clean_text import hides, look_alikes
 from agent_runtime.permissions import CallPattern
 from agent_terminal_app.chat.questions.approvals import Unclear
 from agent_terminal_app.chat.rendering.displays import as_json, display_lines
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agent_core import Session
 
 _INDENT = "  "
+_MOST_NAMED = 10
 
 
 def heading(asked: Mapping[str, Any], tool: str) -> str:
@@ -36,7 +37,7 @@ def heading(asked: Mapping[str, Any], tool: str) -> str:
 
 
 def call_lines(asked: Mapping[str, Any], *, color: bool) -> Iterator[str]:
-    """Yield a call line by line: what its tool shows of it, or else all of its arguments.
+    """Yield a call line by line: what its tool shows of it, and every argument that is not in that.
 
     Args:
         asked: The parameters of an approval.
@@ -44,11 +45,28 @@ def call_lines(asked: Mapping[str, Any], *, color: bool) -> Iterator[str]:
     display, arguments = asked.get("display"), asked.get("arguments")
     if isinstance(display, Mapping) and display.get("content"):
         yield from _indented(_shown(display, color=color))
+        if isinstance(arguments, Mapping):
+            arguments_left = {key: one for key, one in arguments.items() if not _is_shown(one, display)}
+            yield from _indented(_argument_lines(arguments_left))
     elif arguments not in (None, {}):
         yield from _indented(_argument_lines(arguments))
     if any(_hides_something(text) for text in _texts(arguments)):
         yield _INDENT + styled("It holds characters that cannot be seen; exactly:", "yellow", color=color)
         yield _INDENT + json.dumps(arguments)
+    similar = list(dict.fromkeys(found for text in _texts(arguments) for found in look_alikes(text)))
+    if similar:
+        words = "It holds letters that look like others: " + ", ".join(similar[:_MOST_NAMED])
+        yield _INDENT + styled(words, "yellow", color=color)
+
+
+def _is_shown(value: Any, display: Mapping[str, Any]) -> bool:
+    """Say whether what a tool shows has all of an argument in it."""
+    if not isinstance(value, str):
+        return False
+    # A diff has a sign before each line, and a title names files.
+    lines = str(display["content"]).split("\n")
+    shown = {*lines, *(line[1:] for line in lines), *str(display.get("title") or "").split(", ")}
+    return all(line in shown for line in value.removesuffix("\n").split("\n"))
 
 
 def _shown(display: Mapping[str, Any], *, color: bool) -> Iterator[str]:
