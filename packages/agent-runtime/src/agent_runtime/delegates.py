@@ -153,6 +153,7 @@ class _Call:
         clock: Clock,
     ) -> None:
         self._scope: RunScope | None = context.get("run")
+        self._call_id = context.get("tool_call_id")
         self._before = Usage()
         decision, data = context.get("decision"), context.get("suspended") or {}
         request = RunRequest(agent_id, arguments["prompt"], cancellation=token, run_id=uuid4().hex)
@@ -204,6 +205,7 @@ class _Call:
             granted=scope.granted,
             limits=None if scope.limits is None else scope.limits.left(scope.usage),
             deps=scope.deps,
+            trace=scope.trace_of(self._call_id),
         )
 
 

@@ -331,6 +331,7 @@ class Run:
             begun_at=self.begun_at,
             begun=tuple(sorted(self.begun)),
             finished=self.finished,
+            trace=self.scope.own_trace,
         )
 
     def _scope(self) -> RunScope:
@@ -348,6 +349,8 @@ class Run:
             granted=None if self.request.granted is None else self._granted_below,
             limits=self.request.limits,
             deps=self.request.deps,
+            trace=self.request.trace if self.request.trace or self.saved is None else self.saved.trace,
+            provider=self.agent.model.provider,
         )
 
     def _granted_below(self, _child: Session) -> Sequence[Rule]:
