@@ -112,11 +112,13 @@ NAMES = [
     "Usage",
     "UsageLimits",
     "Verdict",
+    "Watcher",
     "dynamic",
     "load_specs",
     "spec_schema",
     "tool",
     "waiting",
+    "watch_runs",
     "without_tools",
 ]
 
@@ -156,6 +158,7 @@ METHODS: dict[type, dict[str, str]] = {
         "state_key": "(key)",
         "tool": "(id, tool)",
         "tool_gate": "(gate)",
+        "watch": "(watch)",
     },
 }
 
@@ -165,12 +168,12 @@ FIELDS = {
     "ModelSpec": "id provider model context_window max_output_tokens input_price output_price "
     "cached_input_price config",
     "RunRequest": "agent_id messages session decisions run_id config stream timeout token_budget cost_budget "
-    "limits deps cancellation context checkpoint pauses resumable inbox granted parents",
+    "limits deps cancellation context checkpoint pauses resumable inbox granted parents trace",
     "RunResult": "text added session reason usage rounds run_id agent suspended error produced",
     "ResolvedAgent": "spec model provider config env tools decisions warnings core models descriptors "
     "tool_settings unclaimed",
     "ExecutionEnv": "phase_hooks tool_gates scheduled_action_handlers effect_handlers request_transforms "
-    "result_transforms end_hooks key_registrations tools plugins",
+    "result_transforms end_hooks watches key_registrations tools plugins",
     "ContextPolicy": "max_tokens reserve_tokens keep_recent compact_at truncate prompt_cache",
     "RetryPolicy": "max_retries stream_retries base_delay max_delay max_retry_after deadline fallback_models",
     "RemoteEndpoint": "url token timeout max_bytes allow_private",

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from agent_runtime.state import State, StateKey
     from agent_runtime.suspension import Decision, Suspension, waiting
     from agent_runtime.tool_sets import DynamicTools, ToolSet, dynamic
+    from agent_runtime.watch import Watcher, watch_runs
 
 __all__ = [
     "Action",
@@ -174,11 +175,13 @@ __all__ = [
     "Usage",
     "UsageLimits",
     "Verdict",
+    "Watcher",
     "dynamic",
     "load_specs",
     "spec_schema",
     "tool",
     "waiting",
+    "watch_runs",
     "without_tools",
 ]
 
@@ -191,6 +194,7 @@ _HOMES = {
     "agent_runtime.limits": ("UsageLimits",),
     "agent_runtime.run_context": ("ModelRetry", "RunContext"),
     "agent_runtime.run_stream": ("AsyncRunStream", "AsyncRunSteps", "RunStep", "RunSteps", "RunStream"),
+    "agent_runtime.watch": ("Watcher", "watch_runs"),
     "agent_runtime.tool_sets": ("DynamicTools", "ToolSet", "dynamic"),
     "agent_core.functions": ("File", "ToolReturn", "tool"),
     "agent_runtime.options": ("RunOptions",),

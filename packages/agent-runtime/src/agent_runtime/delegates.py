@@ -155,6 +155,7 @@ class _Call:
     ) -> None:
         self._spec, agent_id = spec, spec.id
         self._scope: RunScope | None = context.get("run")
+        self._call_id = context.get("tool_call_id")
         self._before = Usage()
         decision, data = context.get("decision"), context.get("suspended") or {}
         request = RunRequest(agent_id, arguments["prompt"], cancellation=token, run_id=uuid4().hex)
@@ -207,6 +208,7 @@ class _Call:
             limits=None if scope.limits is None else scope.limits.left(scope.usage),
             deps=scope.deps,
             context=scope.context,
+            trace=scope.trace_of(self._call_id),
         )
 
 

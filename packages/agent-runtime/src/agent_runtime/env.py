@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agent_core import AgentCore, Decision, ToolDescriptor
     from agent_runtime.executor import Executor, ProviderExecutor
     from agent_runtime.specs import AgentSpec, ModelSpec, ToolSettings
+    from agent_runtime.watch import Watch
 
 
 P = TypeVar("P", "TaggedHandler", "KeyRegistration")
@@ -114,6 +115,7 @@ class ExecutionEnv:
         request_transforms: What changes a request before it is sent, in order.
         result_transforms: What changes a tool's result before the session has it, in order.
         end_hooks: What is asked when the model has called nothing and the run would end.
+        watches: What sees every event of a run.
         key_registrations: The state keys.
         tools: The tools that plugins brought, by id.
         plugins: The plugins themselves, for `on_activate` and `on_deactivate`.
@@ -126,6 +128,7 @@ class ExecutionEnv:
     request_transforms: tuple[TaggedTransform, ...]
     result_transforms: tuple[TaggedTransform, ...] = ()
     end_hooks: tuple[TaggedHook, ...] = ()
+    watches: tuple[Watch, ...] = ()
     key_registrations: tuple[KeyRegistration, ...]
     tools: Mapping[str, object]
     plugins: tuple[Any, ...]
@@ -153,6 +156,7 @@ class PluginRegistrar:
         self._effects: dict[str, TaggedHandler] = {}
         self._transforms: list[TaggedTransform] = []
         self._end_hooks: list[TaggedHook] = []
+        self._watches: list[Watch] = []
         self._result_transforms: list[TaggedTransform] = []
         self._keys: dict[str, KeyRegistration] = {}
         self._tools: dict[str, TaggedTool] = {}
@@ -211,6 +215,11 @@ class PluginRegistrar:
         self._check(hook, "an end hook")
         self._end_hooks.append(TaggedHook(self.plugin, hook))
 
+    def watch(self, watch: Watch) -> None:
+        """Let ``watch(scope)`` make a watcher at the beginning of each run, which sees every event of it."""
+        self._check(watch, "a watch")
+        self._watches.append(watch)
+
     def state_key(self, key: StateKey[Any]) -> None:
         """Install a state key; its name must be new."""
         if not isinstance(key, StateKey):
@@ -240,6 +249,7 @@ class PluginRegistrar:
             request_transforms=tuple(self._transforms),
             result_transforms=tuple(self._result_transforms),
             end_hooks=tuple(self._end_hooks),
+            watches=tuple(self._watches),
             key_registrations=tuple(self._keys.values()),
             tools={id: tagged.tool for id, tagged in self._tools.items()},
             plugins=plugins,

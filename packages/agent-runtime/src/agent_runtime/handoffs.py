@@ -132,9 +132,9 @@ class _Journey:
     """A run of several agents: what they used together, and what a watcher sees of them."""
 
     def __init__(self, request: RunRequest) -> None:
-        self.request = request
+        # The agents that take over belong to the trace of the first, which is written here when it begins.
+        self.request = self._asked = replace(request, trace=dict(request.trace))
         self.handoffs = 0
-        self._asked = request
         self._used = Usage()
         self._rounds = 0
         self._begun_at: int | None = None

@@ -28,6 +28,7 @@ from agent_runtime.runs import Keep, Receive, Settle
 from agent_runtime.side_request import ask_beside
 from agent_runtime.specs import HARD_CAP
 from agent_runtime.suspension import Decision, last_calls, match_decisions, unanswered
+from agent_runtime.watch import watched, watches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -103,6 +104,12 @@ def run_agent(agent: ResolvedAgent, request: RunRequest, clock: Clock, *, keeps:
     except Exception:
         run.end()
         raise
+    flow = _run(run, decided)
+    seen_by = watches(agent.env.watches)
+    return (yield from (watched(flow, run.scope, seen_by) if seen_by else flow))
+
+
+def _run(run: Run, decided: dict[str, Decision]) -> Flow[RunResult]:
     reason, error = CANCELLED, None
     try:
         reason = yield from _go(run, decided)

@@ -334,6 +334,7 @@ class Run:
             begun_at=self.begun_at,
             begun=tuple(sorted(self.begun)),
             finished=self.finished,
+            trace=self.scope.own_trace,
         )
 
     def _scope(self) -> RunScope:
@@ -352,6 +353,8 @@ class Run:
             limits=self.request.limits,
             deps=self.request.deps,
             context=self.request.context,
+            trace=self.request.trace if self.request.trace or self.saved is None else self.saved.trace,
+            provider=self.agent.model.provider,
         )
 
     def _granted_below(self, _child: Session) -> Sequence[Rule]:

@@ -108,6 +108,7 @@ class RunRequest:
         granted: Asked before each call for what people have granted since the agent was declared: rules
             that allow or deny. It is the only way by which permissions change during a run.
         parents: The agents that delegated to this one, outermost first.
+        trace: The trace that the run is a part of, as W3C trace context ("traceparent"); empty begins one.
     """
 
     agent_id: str
@@ -131,6 +132,7 @@ class RunRequest:
     inbox: Callable[[], Any] | None = None
     granted: Callable[[Session], Sequence[Rule]] | None = None
     parents: tuple[str, ...] = ()
+    trace: Mapping[str, str] = field(default_factory=lambda: EMPTY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,12 +186,16 @@ class RunScope:
         "granted",
         "limits",
         "model",
+        "own_trace",
         "parents",
+        "provider",
         "round",
         "run_id",
         "session",
         "stream",
         "tokens_left",
+        "trace",
+        "traces",
         "usage",
     )
 
@@ -208,6 +214,8 @@ class RunScope:
         limits: UsageLimits | None = None,
         deps: Any = None,
         context: Mapping[str, Any] | None = None,
+        trace: Mapping[str, str] = EMPTY,
+        provider: str = "",
     ) -> None:
         self.run_id = run_id
         self.agent_id = agent_id
@@ -220,6 +228,10 @@ class RunScope:
         self.granted = granted
         self.limits = limits
         self.deps = deps
+        self.trace = trace
+        self.own_trace: Mapping[str, str] = EMPTY
+        self.traces: dict[str, Mapping[str, str]] = {}
+        self.provider = provider
         self.failures: dict[str, int] = {}
         self.context = context
         self._used: list[Usage] = []
@@ -227,6 +239,10 @@ class RunScope:
     def report(self, usage: Usage) -> None:
         """Say what was used on the run's behalf; it counts for the run's budgets."""
         self._used.append(usage)
+
+    def trace_of(self, call_id: str | None) -> Mapping[str, str]:
+        """Return the trace for what a call of a tool begins elsewhere: its own, or that of the run."""
+        return self.traces.get(call_id or "") or self.own_trace or self.trace
 
     def now(self, session: Session, usage: Usage, model: str, round: int) -> None:
         """Note how far the run is; called before a tool runs."""

@@ -105,6 +105,7 @@ class SavedRun:
         begun: The ids of the calls that were about to run, or running, and have no result.
         finished: The tool messages of calls that ended before an earlier one of the same answer, by call id:
             they are not in the transcript yet, which has them in the order of the calls.
+        trace: The trace of the run, which another process goes on with.
     """
 
     run_id: str
@@ -117,6 +118,7 @@ class SavedRun:
     begun_at: int = 0
     begun: tuple[str, ...] = ()
     finished: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: EMPTY)
+    trace: Mapping[str, str] = field(default_factory=lambda: EMPTY)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as plain data."""
@@ -131,6 +133,7 @@ class SavedRun:
             "begun_at": self.begun_at,
             "begun": list(self.begun),
             "finished": thaw(freeze(self.finished)),
+            **({"trace": dict(self.trace)} if self.trace else {}),
         }
 
 
@@ -152,6 +155,7 @@ def read_saved_run(session: Session | None) -> SavedRun | None:
             begun_at=int(saved.get("begun_at", 0)),
             begun=tuple(str(call_id) for call_id in saved.get("begun", ())),
             finished=_read_messages(saved.get("finished", EMPTY)),
+            trace={str(key): str(value) for key, value in saved.get("trace", EMPTY).items()},
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         return None

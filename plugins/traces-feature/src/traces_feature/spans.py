@@ -1,0 +1,263 @@
+"""One run as spans, made of its events.
+
+::
+
+    invoke_agent desk
+      step 1
+        chat gpt-5                      the request to the model, from the question to its last token
+        execute_tool orders
+          invoke_agent helper           a delegate, wherever it runs: the trace context is handed down
+      step 2
+        chat gpt-5
+      handoff refunds
+        invoke_agent refunds            the agent that goes on
+
+The names are those of the GenAI semantic conventions; what these have no name for begins with "agent.".
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import propagate, trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span, Tracer
+
+    from agent_core.events import Event
+    from agent_runtime import RunScope
+    from traces_feature.metrics import Instruments
+
+_PROVIDERS = {
+    "anthropic": "anthropic",
+    "gemini": "gcp.gemini",
+    "openai": "openai",
+    "openai_compatible": "openai",
+    "openai_responses": "openai",
+}
+_HANDLERS = {
+    "run_start": "_begin_run",
+    "step_start": "_begin_step",
+    "usage": "_end_chat",
+    "retry": "_note_retry",
+    "fallback": "_note_retry",
+    "tool_call_start": "_begin_tool",
+    "tool_call_result": "_end_tool",
+    "step_end": "_end_step",
+    "error": "_note_error",
+    "run_end": "_end_run",
+}
+_FIRST = ("text", "reasoning", "tool_call_args")
+_COUNTS = {
+    "input_tokens": "gen_ai.usage.input_tokens",
+    "output_tokens": "gen_ai.usage.output_tokens",
+    "cached_input_tokens": "gen_ai.usage.cache_read.input_tokens",
+    "cache_write_tokens": "gen_ai.usage.cache_creation.input_tokens",
+    "reasoning_tokens": "gen_ai.usage.reasoning.output_tokens",
+}
+
+
+class RunSpans:
+    """The spans of one run.
+
+    Args:
+        shown: Makes the text that is recorded of a value; None records no content.
+    """
+
+    def __init__(
+        self,
+        scope: RunScope,
+        tracer: Tracer,
+        instruments: Instruments,
+        shown: Callable[[object], str] | None,
+    ) -> None:
+        self._scope = scope
+        self._tracer = tracer
+        self._instruments = instruments
+        self._shown = shown
+        self._run: Span | None = None
+        self._step: Span | None = None
+        self._chat: Span | None = None
+        self._tools: dict[str, Span] = {}
+        self._asked_at = 0.0
+        self._first_at: float | None = None
+        self._began = monotonic()
+        self._model = ""
+
+    def see(self, event: Event) -> None:
+        """Begin or end what the event is about."""
+        kind = event["type"]
+        if kind in _FIRST:  # the hot path: one comparison for each piece after the first
+            if self._first_at is None:
+                self._first_at = monotonic()
+            return
+        handler = _HANDLERS.get(kind)
+        if handler is not None:
+            getattr(self, handler)(event)
+
+    def close(self) -> None:
+        """End what is still open: the run was left before its last event."""
+        for span in (*self._tools.values(), self._chat, self._step, self._run):
+            if span is not None:
+                span.set_attribute("agent.interrupted", value=True)
+                span.end()
+        self._tools, self._chat, self._step, self._run = {}, None, None, None
+
+    def _begin_run(self, event: Any) -> None:
+        scope = self._scope
+        parent = propagate.extract(scope.trace) if scope.trace else None
+        self._model = event["model"]
+        attributes: dict[str, Any] = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.provider.name": _PROVIDERS.get(scope.provider, scope.provider),
+            "gen_ai.agent.name": event["agent_id"],
+            "gen_ai.agent.id": event["agent_id"],
+            "gen_ai.conversation.id": event["session_id"],
+            "gen_ai.request.model": self._model,
+            "agent.run.id": event["run_id"],
+            "agent.run.resumed": event["resumed"],
+        }
+        if len(scope.parents) > 1:
+            attributes["agent.run.parents"] = list(scope.parents[:-1])
+        name = f"invoke_agent {event['agent_id']}"
+        self._run = self._tracer.start_span(name, parent, SpanKind.INTERNAL, attributes)
+        carrier: dict[str, str] = {}
+        propagate.inject(carrier, trace.set_span_in_context(self._run))
+        scope.own_trace = carrier
+        if not scope.trace and isinstance(scope.trace, dict) and type(scope.trace) is dict:
+            scope.trace.update(carrier)  # for the agents that take over in this run
+
+    def _begin_step(self, event: Any) -> None:
+        self._end(self._step)
+        about = {"agent.step": event["round"]}
+        self._step = self._tracer.start_span(
+            f"step {event['round']}", self._below(self._run), attributes=about
+        )
+        self._asked_at, self._first_at = monotonic(), None
+        attributes: dict[str, Any] = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": _PROVIDERS.get(self._scope.provider, self._scope.provider),
+            "gen_ai.request.model": self._model,
+            "gen_ai.request.stream": self._scope.stream,
+        }
+        below = self._below(self._step)
+        self._chat = self._tracer.start_span(f"chat {self._model}", below, SpanKind.CLIENT, attributes)
+
+    def _end_chat(self, event: Any) -> None:
+        used, chat = event["usage"], self._chat
+        if chat is None:
+            return
+        seconds = monotonic() - self._asked_at
+        about: dict[str, Any] = {"gen_ai.response.model": event["model"]}
+        about |= {name: used[key] for key, name in _COUNTS.items() if used.get(key)}
+        about |= _cost(used)
+        first = None
+        if self._first_at is not None:
+            first = about["gen_ai.response.time_to_first_chunk"] = self._first_at - self._asked_at
+        chat.set_attributes(about)
+        chat.end()
+        self._chat = None
+        self._instruments.answered(self._scope.provider, event["model"], used, seconds, first)
+
+    def _note_retry(self, event: Any) -> None:
+        if self._chat is not None:
+            told = {
+                key: event[key]
+                for key in ("attempt", "seconds", "category", "model", "instead_of")
+                if key in event
+            }
+            self._chat.add_event(event["type"], told)
+
+    def _begin_tool(self, event: Any) -> None:
+        attributes: dict[str, Any] = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": event["name"],
+            "gen_ai.tool.call.id": event["call_id"],
+            "gen_ai.tool.type": "function",
+        }
+        if self._shown is not None:
+            attributes["gen_ai.tool.call.arguments"] = self._shown(event["arguments"])
+        below = self._below(self._step or self._run)
+        span = self._tracer.start_span(f"execute_tool {event['name']}", below, attributes=attributes)
+        self._tools[event["call_id"]] = span
+        carrier: dict[str, str] = {}
+        propagate.inject(carrier, trace.set_span_in_context(span))
+        self._scope.traces[event["call_id"]] = carrier
+
+    def _end_tool(self, event: Any) -> None:
+        span = self._tools.pop(event["call_id"], None)
+        self._scope.traces.pop(event["call_id"], None)
+        if span is None:
+            return
+        if self._shown is not None:
+            span.set_attribute("gen_ai.tool.call.result", self._shown(event["message"]["content"]))
+        if event["is_error"]:
+            kind = (event["message"]["metadata"].get("error") or {}).get("type", "_OTHER")
+            _fail(span, str(kind))
+        span.end()
+        self._instruments.ran(event["name"], event["seconds"], failed=event["is_error"])
+
+    def _end_step(self, event: Any) -> None:
+        if self._shown is not None and self._step is not None:
+            said = [message for message in event["messages"] if message["role"] == "assistant"]
+            self._step.set_attribute("gen_ai.output.messages", self._shown(said))
+        self._end(self._chat)
+        self._end(self._step)
+        self._chat = self._step = None
+
+    def _note_error(self, event: Any) -> None:
+        kind = str(event["error"].get("category") or event["error"]["type"])
+        for span in (self._chat, self._run):
+            if span is not None:
+                _fail(span, kind, None if self._shown is None else str(event["error"]["message"]))
+
+    def _end_run(self, event: Any) -> None:
+        run = self._run
+        if run is None:
+            return
+        reason, used = event["reason"], event["usage"]
+        run.set_attributes(
+            {
+                "agent.run.reason": reason["code"],
+                "agent.run.rounds": event["rounds"],
+                **{name: used[key] for key, name in _COUNTS.items() if used.get(key)},
+                **_cost(used),
+            }
+        )
+        if self._shown is not None:
+            asked = [message for message in event["messages"] if message["role"] == "user"]
+            run.set_attribute("gen_ai.input.messages", self._shown(asked))
+            run.set_attribute("gen_ai.output.messages", self._shown(event["text"]))
+        if reason["code"] == "handoff":
+            about = {"agent.handoff.from": event["agent_id"], "agent.handoff.to": reason["detail"]}
+            self._tracer.start_span(f"handoff {reason['detail']}", self._below(run), attributes=about).end()
+        self._instruments.ended(event["agent_id"], reason["code"], monotonic() - self._began)
+        for span in (*self._tools.values(), self._chat, self._step, run):
+            self._end(span)
+        self._tools, self._chat, self._step, self._run = {}, None, None, None
+
+    def _below(self, span: Span | None) -> Context | None:
+        return None if span is None else trace.set_span_in_context(span)
+
+    def _end(self, span: Span | None) -> None:
+        if span is not None:
+            span.end()
+
+
+def _cost(used: Mapping[str, Any]) -> dict[str, Any]:
+    if not used.get("cost"):
+        return {}
+    return {
+        "agent.usage.cost": used["cost"],
+        "agent.usage.cost_is_estimate": used.get("cost_is_estimate", False),
+    }
+
+
+def _fail(span: Span, kind: str, message: str | None = None) -> None:
+    span.set_attribute("error.type", kind)
+    span.set_status(Status(StatusCode.ERROR, message))

@@ -1,0 +1,225 @@
+"""Runs as spans and metrics, sent to a real receiver."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+from agent_core.testing import Reply, ScriptedProvider, ToolCall
+from agent_runtime import Agent, RunContext
+from traces_feature import TracesFeature, trace_agents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+USED = {"input_tokens": 10, "output_tokens": 5, "cached_input_tokens": 4}
+
+
+class Receiver:
+    """A collector: it takes what OTLP exporters send, and nothing else."""
+
+    def __init__(self) -> None:
+        self.spans: list[Any] = []
+        self.metrics: list[Any] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                if self.path == "/v1/traces":
+                    sent = ExportTraceServiceRequest.FromString(body)
+                    found = [
+                        span for one in sent.resource_spans for part in one.scope_spans for span in part.spans
+                    ]
+                    outer.spans += found
+                else:
+                    told = ExportMetricsServiceRequest.FromString(body)
+                    outer.metrics += [
+                        metric
+                        for one in told.resource_metrics
+                        for part in one.scope_metrics
+                        for metric in part.metrics
+                    ]
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_args: object) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.tracers = TracerProvider()
+        self.tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{self.url}/v1/traces")))
+        reader = PeriodicExportingMetricReader(OTLPMetricExporter(f"{self.url}/v1/metrics"))
+        self.meters = MeterProvider([reader])
+
+    def tree(self) -> dict[str, Any]:
+        """Return the names of all spans, nested as they are."""
+        self.tracers.force_flush()
+        children: dict[bytes, list[Any]] = {}
+        for span in sorted(self.spans, key=lambda span: span.start_time_unix_nano):
+            children.setdefault(span.parent_span_id, []).append(span)
+
+        def below(parent: bytes) -> dict[str, Any]:
+            return {span.name: below(span.span_id) for span in children.get(parent, [])}
+
+        return below(b"")
+
+    def attributes(self, name: str) -> dict[str, Any]:
+        [span] = [span for span in self.spans if span.name == name]
+        return {item.key: getattr(item.value, item.value.WhichOneof("value")) for item in span.attributes}
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    made = Receiver()
+    yield made
+    made.tracers.shutdown()
+    made.meters.shutdown()
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.fixture
+def traced(receiver: Receiver) -> Iterator[Receiver]:
+    undo = trace_agents(tracer_provider=receiver.tracers, meter_provider=receiver.meters)
+    yield receiver
+    undo()
+
+
+def calling(name: str, **arguments: Any) -> Reply:
+    return Reply(tool_calls=[ToolCall(name, arguments)], usage=USED)
+
+
+def look(ctx: RunContext) -> str:
+    return "seen"
+
+
+def test_a_run_is_a_tree_of_spans_with_tokens_and_times(traced: Receiver) -> None:
+    agent = Agent(ScriptedProvider([calling("look"), Reply(chunks=["do", "ne"], usage=USED)]), tools=[look])
+
+    stream = agent.stream("Go.", run_id="r")
+    list(stream)
+
+    assert traced.tree() == {
+        "invoke_agent agent": {
+            "step 1": {"chat scripted": {}, "execute_tool look": {}},
+            "step 2": {"chat scripted": {}},
+        }
+    }
+    run = traced.attributes("invoke_agent agent")
+    assert run["gen_ai.operation.name"] == "invoke_agent"
+    assert (run["agent.run.id"], run["agent.run.reason"], run["agent.run.rounds"]) == ("r", "natural_end", 2)
+    assert (run["gen_ai.usage.input_tokens"], run["gen_ai.usage.cache_read.input_tokens"]) == (20, 8)
+    assert traced.attributes("execute_tool look")["gen_ai.tool.call.id"] == "call_1"
+    chats = [span for span in traced.spans if span.name == "chat scripted"]
+    keys = {item.key for item in chats[1].attributes}
+    assert "gen_ai.response.time_to_first_chunk" in keys
+    assert len({span.trace_id for span in traced.spans}) == 1
+    assert not any(
+        "messages" in item.key or "arguments" in item.key for s in traced.spans for item in s.attributes
+    )
+
+
+def test_delegates_and_handoffs_belong_to_the_trace(traced: Receiver) -> None:
+    helper = Agent(ScriptedProvider(["helped"]), name="helper")
+    refunds = Agent(ScriptedProvider(["paid"]), name="refunds")
+    desk = Agent(
+        ScriptedProvider([calling("delegate_helper", prompt="Help."), calling("transfer_to_refunds")]),
+        name="desk",
+        delegates=[helper],
+        handoffs=[refunds],
+    )
+
+    assert desk.run("Go.").agent == "refunds"
+
+    [(name, below)] = traced.tree().items()
+    assert name == "invoke_agent desk"
+    assert "invoke_agent helper" in below["step 1"]["execute_tool delegate_helper"]
+    assert "handoff refunds" in below
+    assert "invoke_agent refunds" in below
+    assert len({span.trace_id for span in traced.spans}) == 1
+
+
+def test_a_failure_and_a_run_that_is_left_end_their_spans(traced: Receiver) -> None:
+    def broken() -> str:
+        raise OSError("no disk")
+
+    agent = Agent(ScriptedProvider([calling("broken"), ValueError("odd")]), tools=[broken])
+    list(agent.stream("Go."))
+    left = Agent(ScriptedProvider([Reply(chunks=["a", "b"])]), name="left").stream("Go.")
+    next(left)
+    next(left)
+    left.close()
+
+    traced.tracers.force_flush()
+    assert traced.attributes("execute_tool broken")["error.type"] == "exception"
+    assert "error.type" in traced.attributes("invoke_agent agent")
+    assert any(span.name == "invoke_agent left" for span in traced.spans)
+
+
+def test_metrics_are_those_of_the_conventions(traced: Receiver) -> None:
+    Agent(ScriptedProvider([calling("look"), Reply(text="done", usage=USED)]), tools=[look]).run("Go.")
+
+    traced.meters.force_flush()
+    names = {metric.name for metric in traced.metrics}
+    assert {"gen_ai.client.operation.duration", "gen_ai.client.token.usage", "agent.run.duration"} <= names
+
+
+def test_content_is_recorded_on_request_and_without_secrets(receiver: Receiver) -> None:
+    key = "sk-" + "abc123" * 6
+
+    def post(token: str, text: str) -> str:
+        return f"posted {text}"
+
+    feature = TracesFeature(content=True, tracer_provider=receiver.tracers, meter_provider=receiver.meters)
+    agent = Agent(
+        ScriptedProvider([calling("post", token="hidden", text=f"key {key}"), "done"]),
+        tools=[post],
+        plugins={"traces": feature},
+    )
+    agent.run("Post it.")
+
+    receiver.tracers.force_flush()
+    tool = receiver.attributes("execute_tool post")
+    assert key not in str(receiver.spans)
+    assert "[secret]" in tool["gen_ai.tool.call.arguments"]
+    assert "Post it." in receiver.attributes("invoke_agent agent")["gen_ai.input.messages"]
+
+
+def test_a_section_of_an_agent_switches_content_on(receiver: Receiver) -> None:
+    feature = TracesFeature(tracer_provider=receiver.tracers, meter_provider=receiver.meters)
+    agent = Agent(
+        ScriptedProvider(["done"]), plugins={"traces": feature}, sections={"traces": {"content": True}}
+    )
+    agent.run("Hello.")
+
+    receiver.tracers.force_flush()
+    assert "done" in receiver.attributes("invoke_agent agent")["gen_ai.output.messages"]
+
+
+def test_a_run_that_waits_goes_on_in_the_same_trace(traced: Receiver) -> None:
+    agent = Agent(
+        ScriptedProvider([calling("look"), "done"]),
+        tools=[look],
+        sections={"permissions": {"default": "ask"}},
+    )
+    waiting = agent.run("Go.")
+
+    agent.run(session=waiting.session, decisions=[{"target": waiting.suspended[0].id}])
+
+    traced.tracers.force_flush()
+    runs = [span for span in traced.spans if span.name == "invoke_agent agent"]
+    assert len(runs) == 2
+    assert len({span.trace_id for span in runs}) == 1
