@@ -213,7 +213,7 @@ def test_keelwork_offers_what_its_command_offers() -> None:
     of_terminal = PROJECTS["keelwork-terminal"]["optional-dependencies"]
 
     # Plugins that come along, with more that they can use.
-    assert offered.keys() - {"bedrock", "mcp", "vertex"} == of_terminal.keys() - {"testing"}
+    assert offered.keys() - {"bedrock", "mcp", "traces", "vertex"} == of_terminal.keys() - {"testing"}
     for extra in of_terminal.keys() - {"testing"}:
         assert offered[extra] == [f"keelwork-terminal[{extra}]=={VERSION}"]
 

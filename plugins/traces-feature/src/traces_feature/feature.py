@@ -34,7 +34,7 @@ class TracesFeature:
     """
 
     name = "traces"
-    version = "1"
+    version = "0.1.0"
 
     def __init__(
         self,
