@@ -226,7 +226,7 @@ class Agent(Generic[DepsT, OutputT]):
         name: str | None = None,
         description: str | None = None,
         timeout: float | None = None,
-        parallel: bool = False,
+        parallel: bool = True,
         idempotent: bool = False,
         retries: int | None = None,
     ) -> Callable[[Callable[..., R]], FunctionTool[..., R]]: ...
