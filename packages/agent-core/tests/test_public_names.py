@@ -162,7 +162,7 @@ ADDITIONS = {
     ),
     "stream_request": "(session, config, *, request_id=None, cancellation=None, context=None)",
     "stream_tool_call_async": "(tool_call, config, *, context=None)",
-    "tool_host": "(config)",
+    "tool_host": "(config, context=None)",
     "tool_calls_flow": "(tool_calls, config, *, cancellation=None, context=None)",
 }
 

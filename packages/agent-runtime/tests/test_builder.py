@@ -577,13 +577,10 @@ def test_a_plugin_may_be_registered_as_what_it_is_not_known_by() -> None:
     class Saying(Chunky):
         kind = "feature"
 
-    for make in (
-        lambda builder: builder.with_plugin("p", Chunky, kind="feature"),
-        lambda builder: builder.with_plugin("p", Saying),
-    ):
-        registries = make(AgentRuntimeBuilder()).build_unchecked().registries
+    for plugin, kind in ((Chunky, "feature"), (Saying, None)):
+        builder = AgentRuntimeBuilder().with_plugin("p", plugin, kind=kind)
 
-        entry = registries.plugins.get("p")
+        entry = builder.build_unchecked().registries.plugins.get("p")
         assert entry is not None and entry.wrapper.kind == "feature"
 
 

@@ -17,6 +17,7 @@ from agent_runtime import (
     AgentSpec,
     BuildError,
     Command,
+    DecisionError,
     DelegateCycle,
     ModelSpec,
     RunRequest,
@@ -549,19 +550,59 @@ def test_refusing_refuses_the_call_of_the_delegate_which_goes_on(driver: str) ->
     assert result.text == "Done."
 
 
-def test_a_delegate_with_several_questions_asks_them_one_by_one() -> None:
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_all_questions_of_a_delegate_are_there_at_once(driver: str) -> None:
+    team = waiting_team(deleting("/tmp/a", "/tmp/b"), "coder")
+    _, result = team.ask(driver)
+
+    assert [one.parameters["path"] for one in result.suspended] == ["/tmp/a", "/tmp/b"]
+    assert {one.tool for one in result.suspended} == {"delegate_lead"}  # the call of this run that waits
+    decisions = [{"target": one.id} for one in result.suspended]
+    session = saved_and_loaded(result.session)
+    _, result = team.ask(driver, messages=(), session=session, decisions=decisions)
+
+    assert team.sent("coder")[-2:] == ["/tmp/a is gone", "/tmp/b is gone"]
+    assert (result.text, result.suspended) == ("Done.", ())
+
+
+def test_the_questions_of_a_delegate_may_be_decided_one_by_one_in_any_order() -> None:
+    team = waiting_team(deleting("/tmp/a", "/tmp/b", "/tmp/c"), "coder")
+    _, result = team.ask()
+    ids = {one.parameters["path"]: one.id for one in result.suspended}
+    assert len(ids) == 3
+
+    for path in ("/tmp/b", "/tmp/c", "/tmp/a"):
+        left = {one.parameters["path"]: one.id for one in result.suspended}
+        assert left == {other: ids[other] for other in left}  # a question keeps its id until it is decided
+        decisions = [{"target": ids.pop(path), "approved": path != "/tmp/c", "reason": "keep it"}]
+        _, result = team.ask(messages=(), session=saved_and_loaded(result.session), decisions=decisions)
+        assert len(result.suspended) == len(ids)
+
+    *done, refused = sorted(team.sent("coder")[-3:])
+    assert done == ["/tmp/a is gone", "/tmp/b is gone"]
+    assert "keep it" in refused
+    assert result.text == "Done."
+
+
+def test_a_decision_about_a_call_with_several_questions_has_to_name_one() -> None:
+    team = waiting_team(deleting("/tmp/a", "/tmp/b"), "coder")
+    _, result = team.ask()
+    call_id = result.suspended[0].call_id
+
+    with pytest.raises(DecisionError, match="waits for several decisions: name one of"):
+        team.ask(messages=(), session=result.session, decisions=[{"target": call_id}])
+
+
+def test_a_conversation_that_goes_on_without_decisions_answers_the_call_once() -> None:
     team = waiting_team(deleting("/tmp/a", "/tmp/b"), "coder")
     _, result = team.ask()
 
-    asked = []
-    while result.suspended:
-        asked.append(result.suspended[0].parameters["path"])
-        decisions = [{"target": result.suspended[0].id}]
-        _, result = team.ask(messages=(), session=saved_and_loaded(result.session), decisions=decisions)
+    _, result = team.ask(messages="Never mind.", session=result.session)
 
-    assert asked == ["/tmp/a", "/tmp/b"]
-    assert team.sent("coder")[-2:] == ["/tmp/a is gone", "/tmp/b is gone"]
-    assert (result.text, result.usage.requests) == ("Done.", 6)
+    answers = [message for message in result.session.messages if message.role == "tool"]
+    assert [message.content for message in answers] == [
+        "Error: the call was not run: nobody decided about it"
+    ]
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
@@ -851,3 +892,25 @@ def test_a_delegate_whose_tool_fails_goes_on_and_then_hands_over_its_result() ->
 
     assert len(tries) == 2
     assert tool_messages(result) == ["42"]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_delegate_whose_call_a_person_refuses_is_not_run(driver: str) -> None:
+    class Guard:
+        name = "guard"
+
+        def register(self, registrar: PluginRegistrar) -> None:
+            registrar.tool_gate(lambda view: Suspend("May I ask the coder?"))
+
+    team = Team(
+        {"boss": [handing("coder"), "A pity."], "coder": ["never"]},
+        boss={"delegates": ("coder",), "plugin_ids": ("guard",)},
+    )
+    team.builder.with_plugin("guard", Guard)
+    _, result = team.ask(driver)
+
+    decisions = [{"target": result.suspended[0].id, "approved": False, "reason": "too dear"}]
+    _, result = team.ask(driver, messages=(), session=result.session, decisions=decisions)
+
+    assert team.models["coder"].requests == []
+    assert tool_messages(result) == ["Error: the call was refused: too dear"]

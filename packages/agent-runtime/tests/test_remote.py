@@ -40,10 +40,17 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from agent_core import AgentCore, Cancellation
+from agent_core import AgentCore, Cancellation, Session
 from agent_core.errors import RequestCancelled
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
-from agent_runtime import AgentRuntimeBuilder, AgentSpec, ModelSpec, RunRequest
+from agent_runtime import (
+    AgentRuntimeBuilder,
+    AgentSpec,
+    Decision,
+    DecisionError,
+    ModelSpec,
+    RunRequest,
+)
 from agent_runtime.remote import RemoteAgent, RemoteAgentError, RemoteDelegateTool, RemoteReply, discover
 from agent_runtime.remote.agent import shown
 from agent_runtime.remote.network import Wire, look_up, open_client, read_address, why_refused
@@ -56,6 +63,8 @@ if TYPE_CHECKING:
     from a2a.server.events import EventQueue
     from starlette.requests import Request
 
+    from agent_runtime import AgentRuntime
+
 TOKEN = "correct-horse"
 
 
@@ -67,6 +76,16 @@ class Behaviour(AgentExecutor):
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()
+        self.answers: list[tuple[str, str]] = []
+
+    async def _go_on(self, task: TaskUpdater, answer: str) -> None:
+        """Go on with a task that asked for a city."""
+        await task.start_work(new_text_message("looking"))
+        if answer == "somewhere":
+            await task.requires_input(new_text_message("where exactly?"))
+            return
+        await task.add_artifact([new_text_part(f"rain in {answer}")])
+        await task.complete()
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         question = context.get_user_input()
@@ -75,6 +94,9 @@ class Behaviour(AgentExecutor):
         if question == "message":
             return await event_queue.enqueue_event(new_text_message("just words"))
         assert context.message is not None
+        if (known := context.current_task) is not None:
+            self.answers.append((known.id, question))
+            return await self._go_on(TaskUpdater(event_queue, known.id, known.context_id), question)
         task = new_task_from_user_message(context.message)
         await event_queue.enqueue_event(task)
         act: Callable[[TaskUpdater], Awaitable[None]] = getattr(self, f"_{question}")
@@ -1010,10 +1032,13 @@ def test_a_synchronous_caller_gets_the_reply_as_the_result_of_the_tool(cook: Ser
     core, config = kitchen_core(cook)
 
     [answered] = core.execute_tool_calls([call_of("progress")], config)
-    [failed] = core.execute_tool_calls([call_of("input")], config)
+    [failed] = core.execute_tool_calls([call_of("fail")], config)
+    [asked] = core.execute_tool_calls([call_of("input")], config)
 
     assert answered["content"] == "one two" and "error" not in answered["metadata"]
-    assert "which city?" in failed["content"] and failed["metadata"]["error"] == {"type": "tool_failed"}
+    assert "the oven is cold" in failed["content"]
+    assert failed["metadata"]["error"] == {"type": "tool_failed"}
+    assert "which city?" in asked["content"] and asked["metadata"]["error"] == {"type": "suspended"}
 
 
 def test_an_asynchronous_caller_sees_the_progress_of_the_tool_that_a_model_called(cook: Server) -> None:
@@ -1119,3 +1144,71 @@ except RemoteAgentError as error:
     print(error.category, error.hint)
 """
     assert run_python(code) == "not_installed run: pip install 'keelwork-runtime[a2a]'"
+
+
+# An agent that asks
+
+
+@pytest.fixture(scope="module")
+def resting_cook() -> Iterator[Server]:
+    with served(lambda url, behaviour: kitchen(url, behaviour, rest=True)) as server:
+        yield server
+
+
+@pytest.mark.parametrize("server", ["cook", "slow_cook", "resting_cook"])
+def test_a_question_is_answered_on_the_same_task(server: str, request: pytest.FixtureRequest) -> None:
+    there: Server = request.getfixturevalue(server)
+    agent = there.agent()
+    asked = ask(agent, "input")
+    assert asked.waiting is not None and asked.waiting.task_id == asked.task_id
+
+    again = ask(agent, "somewhere", task=asked.waiting)
+    assert (again.text, again.state, again.task_id) == ("where exactly?", "input_required", asked.task_id)
+    reply = ask(agent, "Oslo", task=again.waiting)
+
+    assert (reply.text, reply.state, reply.task_id) == ("rain in Oslo", "completed", asked.task_id)
+    assert reply.waiting is None
+    assert there.behaviour.answers[-2:] == [(asked.task_id, "somewhere"), (asked.task_id, "Oslo")]
+
+
+def waiting_runtime(server: Server) -> AgentRuntime:
+    replies = [Reply(tool_calls=[ToolCall("delegate_cook", {"prompt": "input"})]), Reply(text="Thanks.")]
+    endpoint = RemoteEndpoint(server.url, token=TOKEN, allow_private=True)
+    return (
+        AgentRuntimeBuilder()
+        .with_provider("scripted", ScriptedProvider(replies))
+        .with_model(ModelSpec("m", "scripted"))
+        .with_agent_spec(AgentSpec("boss", "m", delegates=("cook",)))
+        .with_agent_spec(AgentSpec("cook", endpoint=endpoint))
+        .build()
+    )
+
+
+def test_a_run_waits_for_the_answer_to_a_remote_agents_question_and_passes_it_on(cook: Server) -> None:
+    runtime = waiting_runtime(cook)
+    result = runtime.run_to_completion(RunRequest("boss", "Cook."))
+
+    [question] = result.suspended
+    assert (question.message, question.action) == ("which city?", "answer")
+    silent = [Decision(question.id)]
+    with pytest.raises(DecisionError, match="does not fit"):
+        runtime.run_to_completion(RunRequest("boss", session=result.session, decisions=silent))
+    stored = Session.from_dict(json.loads(json.dumps(result.session.to_dict())))
+    decided = [Decision(question.id, value="Oslo")]
+    result = runtime.run_to_completion(RunRequest("boss", session=stored, decisions=decided))
+
+    assert result.text == "Thanks."
+    assert [one.content for one in result.session.messages if one.role == "tool"] == ["rain in Oslo"]
+
+
+def test_a_question_that_nobody_answers_takes_the_remote_task_back(cook: Server) -> None:
+    runtime = waiting_runtime(cook)
+    cook.behaviour.cancelled.clear()
+    result = runtime.run_to_completion(RunRequest("boss", "Cook."))
+
+    decided = [Decision(result.suspended[0].id, approved=False, reason="no idea")]
+    result = runtime.run_to_completion(RunRequest("boss", session=result.session, decisions=decided))
+
+    assert cook.behaviour.cancelled.wait(60)
+    [answer] = [one.content for one in result.session.messages if one.role == "tool"]
+    assert "the agent's question was not answered: no idea" in answer

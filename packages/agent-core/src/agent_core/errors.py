@@ -179,6 +179,9 @@ class ToolSuspended(ToolError):
             the tool's context under "decision", "use_decision" takes its value as the call's result,
             "replay" simply runs the call again.
         data: What the tool wants to find again, in its context under "suspended"; JSON data.
+        id: What a decision about it refers to; by default the runtime gives it one.
+        more: Other questions that the same call waits for. When some are decided, the call is run again with
+            those decisions, in its context under "decisions" by id, and asks the others once more.
     """
 
     def __init__(
@@ -190,8 +193,10 @@ class ToolSuspended(ToolError):
         response_schema: JsonObject | None = None,
         mode: str = "pass_decision",
         data: JsonObject | None = None,
+        id: str | None = None,  # noqa: A002 - what everybody calls it
+        more: Iterable[ToolSuspended] = (),
     ) -> None:
-        self.suspension = {
+        self.suspension: JsonObject = {
             "message": message,
             "action": action,
             "parameters": parameters or {},
@@ -199,6 +204,10 @@ class ToolSuspended(ToolError):
             "mode": mode,
             "data": data or {},
         }
+        if id is not None:
+            self.suspension["id"] = id
+        if others := [other.suspension for other in more]:
+            self.suspension["more"] = others
         super().__init__(None, f"it waits for a decision: {message}")
 
     def __str__(self) -> str:

@@ -81,15 +81,27 @@ class Calls:
 
     @classmethod
     def resumed(cls, run: Run, decided: Mapping[str, Decision]) -> Flow[Calls]:
-        """Return the calls that waited and are decided now; they do not wait any more."""
+        """Return the calls that waited and are decided now; they do not wait any more.
+
+        One that asked several questions goes on when some are answered, and asks the others again.
+        """
         host = yield from run.agent.core.tool_host(dict(run.agent.config), run.context())
-        due = [waiting for waiting in run.waiting if waiting.id in decided]
-        run.waiting = tuple(waiting for waiting in run.waiting if waiting.id not in decided)
+        asked: dict[str, list[Suspension]] = {}
+        for waiting in run.waiting:
+            asked.setdefault(waiting.call_id, []).append(waiting)
+        due = {
+            call_id: answered
+            for call_id, all_of_it in asked.items()
+            if (answered := [waiting for waiting in all_of_it if waiting.id in decided])
+        }
+        run.waiting = tuple(waiting for waiting in run.waiting if waiting.call_id not in due)
         calls = []
-        for number, waiting in enumerate(due):
+        for number, (call_id, answered) in enumerate(due.items()):
+            waiting = replace(answered[0], data=asked[call_id][0].data)
             call = _pending(run, host, thaw(freeze(waiting.call)), number)
-            view = replace(call.view, id=waiting.call_id, decision=decided[waiting.id])
-            calls.append(replace(call, view=view, suspension=waiting))
+            view = replace(call.view, id=call_id, decision=decided[waiting.id])
+            decisions = {one.id: decided[one.id] for one in answered}
+            calls.append(replace(call, view=view, suspension=waiting, decisions=decisions))
         return cls(run, host, calls)
 
     def note_repeats(self) -> None:
@@ -207,7 +219,8 @@ class Calls:
         message = yield from with_events(run_ready_call(host, ready), partial(_parts, view))
         waits = message["metadata"].pop(SUSPENDED, None)
         if waits is not None:
-            return Outcome(suspension=suspension(run, call, view.name, waits))
+            first, *more = (suspension(run, call, view.name, one) for one in (waits, *waits.get("more", ())))
+            return Outcome(suspension=first, more=tuple(more))
         if INTERRUPTED in message["metadata"]:
             run.leave()
         message = yield from self._transformed(view, message, host)
@@ -240,6 +253,7 @@ class Calls:
         }
         if call.suspension is not None:
             facts |= {"decision": call.view.decision, "suspended": call.suspension.data}
+            facts["decisions"] = call.decisions
             facts["shown"] = call.suspension.parameters.get("display")  # by which somebody has decided
         run.scope.now(run.session, run.usage, run.model.id, run.round)
         # A call alone, on a run that nobody can cancel, need not be watched, which is cheaper.
@@ -270,7 +284,7 @@ class Calls:
         run = self._run
         run.use(None)  # what a delegate used counts from now on
         if outcome.suspension is not None:
-            run.waiting = (*run.waiting, outcome.suspension)
+            run.waiting = (*run.waiting, outcome.suspension, *outcome.more)
             return
         assert outcome.message is not None
         run.append([Message.from_dict(outcome.message)])

@@ -19,7 +19,7 @@ from agent_runtime.errors import DelegateCycle
 from agent_runtime.policies import StopOnTool
 from agent_runtime.results import AS_TEXT, GOOD_ENDS, RunResult, Usage
 from agent_runtime.runs import RunRequest, RunScope
-from agent_runtime.suspension import Decision, read_saved_run
+from agent_runtime.suspension import read_saved_run
 
 if TYPE_CHECKING:
     from agent_core import Cancellation
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agent_runtime.clock import Clock
     from agent_runtime.registries import RegistrySet
     from agent_runtime.specs import AgentSpec
+    from agent_runtime.suspension import Decision, Suspension
 
 MOST_DEPTH = 8
 """How many agents may stand in one line of delegation."""
@@ -157,10 +158,10 @@ class _Call:
         self._scope: RunScope | None = context.get("run")
         self._call_id = context.get("tool_call_id")
         self._before = Usage()
-        decision, data = context.get("decision"), context.get("suspended") or {}
+        decisions, data = context.get("decisions") or {}, context.get("suspended") or {}
         request = RunRequest(agent_id, arguments["prompt"], cancellation=token, run_id=uuid4().hex)
-        if isinstance(decision, Decision) and "session" in data:
-            request = self._resumed(agent_id, decision, data, token)
+        if decisions and "session" in data:
+            request = self._resumed(agent_id, decisions, data, token)
         self.request = self._within(request, clock)
 
     def result(self, result: RunResult | None) -> dict[str, object]:
@@ -182,14 +183,18 @@ class _Call:
         return {"success": False, "error": f"the agent ended early ({result.reason.code}): {why}.{said}"}
 
     def _resumed(
-        self, agent_id: str, decision: Decision, data: Mapping[str, Any], token: Cancellation | None
+        self,
+        agent_id: str,
+        decisions: Mapping[str, Decision],
+        data: Mapping[str, Any],
+        token: Cancellation | None,
     ) -> RunRequest:
         session = Session.from_dict(data["session"])
         saved = read_saved_run(session)
         if saved is not None:
             self._before = Usage.from_dict(saved.usage)
-        decided = replace(decision, target=data["target"])
-        return RunRequest(agent_id, session=session, decisions=[decided], cancellation=token)
+        decided = [replace(decision, target=question) for question, decision in decisions.items()]
+        return RunRequest(agent_id, session=session, decisions=decided, cancellation=token)
 
     def _within(self, request: RunRequest, clock: Clock) -> RunRequest:
         """Return the request within the limits of the run above."""
@@ -226,14 +231,21 @@ def _answer(spec: AgentSpec, result: RunResult) -> object:
 
 
 def _suspended(result: RunResult) -> ToolSuspended:
-    waiting = result.suspended[0]
+    """Return what makes the call above wait: for all that the agent waits for, under the same ids."""
+    first, *others = result.suspended
+    kept = {"session": result.session.to_dict()}
+    return _question(result, first, data=kept, more=[_question(result, other) for other in others])
+
+
+def _question(result: RunResult, waiting: Suspension, **options: Any) -> ToolSuspended:
     return ToolSuspended(
         waiting.message,
         action=waiting.action,
         parameters={**waiting.parameters, "agent_run": result.run_id},
         response_schema=None if waiting.response_schema is None else dict(waiting.response_schema),
         mode="pass_decision",
-        data={"session": result.session.to_dict(), "target": waiting.id},
+        id=waiting.id,
+        **options,
     )
 
 

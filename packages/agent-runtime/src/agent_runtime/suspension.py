@@ -225,7 +225,11 @@ def match_decisions(waiting: Sequence[Suspension], decisions: Sequence[Decision]
     for decision in decisions:
         matching = [one for one in waiting if decision.target in (one.id, one.call_id)]
         if len(matching) != 1:
-            ids = [one.id for one in waiting]
+            ids = [one.id for one in matching or waiting]
+            if matching:
+                raise DecisionError(
+                    f"the call {decision.target!r} waits for several decisions: name one of {ids}"
+                )
             raise DecisionError(f"nothing waits for a decision about {decision.target!r}; waiting are {ids}")
         suspension = matching[0]
         if suspension.id in found:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from agent_core.frozen import EMPTY
 from agent_runtime.answers import BLOCKED, REFUSED, given_result, refusal
 from agent_runtime.engine import finish, warn
 from agent_runtime.gates import Block, SetResult, Suspend, Verdict, rank
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from agent_core.steps import Flow
     from agent_runtime.phases import PhaseView
     from agent_runtime.run import Run
+    from agent_runtime.suspension import Decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,7 @@ class Pending:
     Attributes:
         number: Its place among the calls of its step.
         suspension: What it waited for, when a run goes on.
+        decisions: What was decided about that, by the id of the question; one call may have asked several.
         ready: The call as the core runs it; None if no tool can.
         refused: What the model reads in that case.
     """
@@ -34,6 +37,7 @@ class Pending:
     view: CallView
     number: int = 0
     suspension: Suspension | None = None
+    decisions: Mapping[str, Decision] = field(default_factory=lambda: EMPTY)
     ready: ReadyCall | None = None
     refused: dict[str, Any] | None = None
 
@@ -51,12 +55,14 @@ class Outcome:
     Attributes:
         ran: True if the message is the tool's own answer.
         seconds: For how long the tool ran.
+        more: Other decisions that it waits for, besides `suspension`.
     """
 
     message: dict[str, Any] | None = None
     suspension: Suspension | None = None
     ran: bool = False
     seconds: float = 0.0
+    more: tuple[Suspension, ...] = ()
 
 
 def gated(run: Run, call: Pending) -> Flow[Outcome | None]:
@@ -83,7 +89,7 @@ def suspension(run: Run, call: Pending, owner: str, asked: Mapping[str, Any]) ->
     """Return the note that a call waits, with an id that no other call of the run has."""
     known = {name: asked[name] for name in asked if name in Suspension.__slots__ and asked[name] is not None}
     return Suspension(
-        id=_waiting_id(run, call),
+        id=known.pop("id", None) or _waiting_id(run, call),
         call_id=call.view.id,
         tool=call.view.name,
         call=call.view.raw,
@@ -104,7 +110,9 @@ def _by_decision(call: Pending) -> Outcome | None:
     decision = call.view.decision
     if decision is None or call.suspension is None:
         return None
-    if not decision.approved and not getattr(call.view.tool, "takes_refusals", False):
+    # A tool takes refusals of what it asked itself; what a gate asked about the call is not for it to hear.
+    own = call.suspension.owner == call.view.name and getattr(call.view.tool, "takes_refusals", False)
+    if not decision.approved and not own:
         why = f": {decision.reason}" if decision.reason else ""
         return Outcome(refusal(call.view, REFUSED, f"the call was refused{why}"))
     if call.suspension.mode == "use_decision":

@@ -10,7 +10,8 @@ from agent_runtime.remote.agent import (
     RemoteAgentError,
     RemoteDelegateTool,
     RemoteReply,
+    RemoteTask,
     discover,
 )
 
-__all__ = ["RemoteAgent", "RemoteAgentError", "RemoteDelegateTool", "RemoteReply", "discover"]
+__all__ = ["RemoteAgent", "RemoteAgentError", "RemoteDelegateTool", "RemoteReply", "RemoteTask", "discover"]

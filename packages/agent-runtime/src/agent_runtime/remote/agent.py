@@ -5,13 +5,14 @@ Nothing here needs the A2A SDK; `load_calls` imports what does, when the first q
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from agent_core import AgentError
+from agent_core import AgentError, ToolSuspended
 from agent_core.display.text import clean
 from agent_core.errors import ArgumentTypeError
 from agent_runtime.clock import SYSTEM_CLOCK, Clock
@@ -67,6 +68,20 @@ class RemoteAgentError(AgentError):
         super().__init__(f"Remote agent {agent_id!r} at {url}: {problem}; {hint}")
 
 
+class RemoteTask(NamedTuple):
+    """A task over there that waits for an answer.
+
+    Attributes:
+        task_id: The task's id.
+        context_id: The conversation that it belongs to.
+        question: The id of the question, so that it is not taken for a new one.
+    """
+
+    task_id: str
+    context_id: str = ""
+    question: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteReply:
     """How a remote agent's task ended.
@@ -76,12 +91,14 @@ class RemoteReply:
         state: The task's state: completed, failed, rejected, canceled, input_required or auth_required.
         task_id: The task's id over there; empty if it answered without making a task.
         usage: What it used, if it says so.
+        waiting: The task, if it waits for an answer: see `RemoteAgent.send`.
     """
 
     text: str
     state: str
     task_id: str = ""
     usage: Usage | None = None
+    waiting: RemoteTask | None = None
 
     @property
     def error(self) -> str | None:
@@ -99,7 +116,7 @@ class RemoteReply:
 
 @dataclass(frozen=True, slots=True)
 class RemoteAgent:
-    """An agent that lives elsewhere. Each question is a task of its own there.
+    """An agent that lives elsewhere. Each question is a task of its own there, unless it answers one.
 
     Attributes:
         agent_id: How it is called here.
@@ -117,17 +134,21 @@ class RemoteAgent:
         self,
         prompt: str,
         *,
+        task: RemoteTask | None = None,
         cancellation: Cancellation | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> RemoteReply:
         """Ask, and return the reply; `on_progress` is called with each part that comes before it.
+
+        Args:
+            task: The task to go on with, `waiting` of an earlier reply; *prompt* is what it waits for.
 
         Raises:
             RemoteAgentError: If the agent cannot be asked, or its answer cannot be used.
             RequestCancelled: When *cancellation* is cancelled; the remote agent is asked to stop.
         """
         reply: RemoteReply | None = None
-        async with aclosing(self._converse(prompt, cancellation)) as items:
+        async with aclosing(self.talk(prompt, task, cancellation)) as items:
             async for item in items:
                 if isinstance(item, RemoteReply):
                     reply = item
@@ -151,7 +172,7 @@ class RemoteAgent:
             RequestCancelled: When *cancellation* is cancelled; the remote agent is asked to stop.
         """
         try:
-            async with aclosing(self._converse(prompt, cancellation)) as items:
+            async with aclosing(self.talk(prompt, None, cancellation)) as items:
                 async for item in items:
                     if not isinstance(item, RemoteReply):
                         yield item
@@ -171,10 +192,15 @@ class RemoteAgent:
         token = self.endpoint.token
         return text if token is None else text.replace(token, "***")
 
-    def _converse(self, prompt: str, cancellation: Cancellation | None) -> Talk:
+    def talk(self, prompt: str, task: RemoteTask | None, cancellation: Cancellation | None) -> Talk:
+        """Ask, and return progress as it comes and, last, the reply; see `send`."""
         if not isinstance(prompt, str):
             raise ArgumentTypeError(f"prompt must be text, not {type(prompt).__name__}")
-        return load_calls(self).converse(self, prompt, cancellation)
+        return load_calls(self).converse(self, prompt, task, cancellation)
+
+    async def take_back(self, task: RemoteTask) -> None:
+        """Ask the agent to cancel a task that nobody goes on with; one that cannot is left alone."""
+        await load_calls(self).cancel(self, task)
 
 
 def shown(url: str) -> str:
@@ -189,7 +215,8 @@ def shown(url: str) -> str:
 class Calls(NamedTuple):
     """What needs the SDK: see `agent_runtime.remote.protocol`."""
 
-    converse: Callable[[RemoteAgent, str, Cancellation | None], AsyncGenerator[Progress | RemoteReply, None]]
+    converse: Callable[[RemoteAgent, str, RemoteTask | None, Cancellation | None], Talk]
+    cancel: Callable[[RemoteAgent, RemoteTask], Awaitable[None]]
     fetch_card: Callable[[RemoteAgent], Awaitable[AgentCard]]
 
 
@@ -201,13 +228,13 @@ def load_calls(agent: RemoteAgent) -> Calls:
     """
     _check_credentials(agent)
     try:
-        from agent_runtime.remote.protocol import converse, fetch_card
+        from agent_runtime.remote.protocol import cancel, converse, fetch_card
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in _SDK:
             raise
         problem = f"asking it needs a package that is not installed ({error.name})"
         raise agent.error("not_installed", problem, "run: pip install 'keelwork-runtime[a2a]'") from error
-    return Calls(converse, fetch_card)
+    return Calls(converse, cancel, fetch_card)
 
 
 def _check_credentials(agent: RemoteAgent) -> None:
@@ -265,6 +292,7 @@ class RemoteDelegateTool:
     version = "1.0"
     parallel = True
     stateless = True
+    takes_refusals = True  # of the agent's own questions: its task is taken back
 
     def __init__(self, name: str, agent: RemoteAgent) -> None:
         self.name = name
@@ -299,11 +327,47 @@ class RemoteDelegateTool:
         cancellation: Cancellation | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Progress]:
-        """Ask the agent, showing what it says on the way; what it used is counted by the run above."""
-        run: RunScope | None = (context or {}).get("run")
-        stream = self.agent.stream(
-            arguments["prompt"], cancellation=cancellation, on_usage=None if run is None else run.report
+        """Ask the agent, showing what it says on the way; what it used is counted by the run above.
+
+        Raises:
+            ToolSuspended: If the agent asks something; the answer goes to the same task.
+        """
+        about = context or {}
+        run: RunScope | None = about.get("run")
+        task, prompt = _answered(about, arguments["prompt"])
+        if task is not None and prompt is None:
+            await self.agent.take_back(task)
+            reason = getattr(about.get("decision"), "reason", "") or "nobody said why"
+            yield {"success": False, "error": f"the agent's question was not answered: {reason}"}
+            return
+        assert prompt is not None
+        try:
+            async with aclosing(self.agent.talk(prompt, task, cancellation)) as items:
+                async for item in items:
+                    yield item if not isinstance(item, RemoteReply) else _result(item, run)
+        except RemoteAgentError as error:
+            yield {"success": False, "error": str(error)}
+
+
+def _answered(context: Mapping[str, Any], prompt: str) -> tuple[RemoteTask | None, str | None]:
+    """Return the task that the call goes on with, if it waited, and what to say; None for a refusal."""
+    decision, data = context.get("decision"), context.get("suspended") or {}
+    if decision is None or "task_id" not in data:
+        return None, prompt
+    task = RemoteTask(*(str(data.get(name, "")) for name in RemoteTask._fields))
+    if not decision.approved:
+        return task, None
+    return task, decision.value if isinstance(decision.value, str) else json.dumps(decision.value)
+
+
+def _result(reply: RemoteReply, run: RunScope | None) -> Progress:
+    if run is not None and reply.usage is not None:
+        run.report(reply.usage)
+    if reply.waiting is not None:
+        raise ToolSuspended(
+            reply.text or "The remote agent asks for more.",
+            action="answer",
+            response_schema={"type": "string"},
+            data=reply.waiting._asdict(),
         )
-        async with aclosing(stream) as items:
-            async for item in items:
-                yield item
+    return reply.to_result()

@@ -30,7 +30,7 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 
 from agent_core.display.text import clean
 from agent_core.errors import RequestCancelled
-from agent_runtime.remote.agent import RemoteAgentError, RemoteReply
+from agent_runtime.remote.agent import RemoteAgentError, RemoteReply, RemoteTask
 from agent_runtime.remote.network import Wire, open_client, origin
 from agent_runtime.results import Usage
 
@@ -57,6 +57,7 @@ LONGEST_PAUSE = 2.0
 CANCEL_SECONDS = 2.0
 BINDINGS = [str(TransportProtocol.JSONRPC.value), str(TransportProtocol.HTTP_JSON.value)]
 _OVER = {"completed", "failed", "rejected", "canceled", "input_required", "auth_required"}
+_WAITS = "input_required"
 _COUNTS = tuple(name for name in Usage.__slots__ if name != "cost")
 _LARGEST_COUNT = 10**12
 _LONGEST = 500
@@ -64,9 +65,9 @@ _DENIED = {401, 403, 407}
 
 
 async def converse(
-    agent: RemoteAgent, prompt: str, cancellation: Cancellation | None
+    agent: RemoteAgent, prompt: str, task: RemoteTask | None, cancellation: Cancellation | None
 ) -> AsyncGenerator[Progress | RemoteReply, None]:
-    """Yield progress as it comes and, last, the reply.
+    """Yield progress as it comes and, last, the reply. With a *task*, the prompt answers its question.
 
     Raises:
         RemoteAgentError: If the agent cannot be asked, or its answer cannot be used.
@@ -75,7 +76,7 @@ async def converse(
     if cancellation is not None and cancellation.cancelled:
         raise RequestCancelled
     items: asyncio.Queue[Progress | None] = asyncio.Queue()
-    talk = asyncio.create_task(_Talk(agent, items.put_nowait).hold(prompt))
+    talk = asyncio.create_task(_Talk(agent, task, items.put_nowait).hold(prompt))
     talk.add_done_callback(lambda _: items.put_nowait(None))
     forget = _watch(cancellation, talk)
     try:
@@ -117,10 +118,11 @@ async def _end(talk: asyncio.Task[RemoteReply]) -> None:
 
 
 class _Talk:
-    def __init__(self, agent: RemoteAgent, emit: Callable[[Progress], None]) -> None:
+    def __init__(self, agent: RemoteAgent, task: RemoteTask | None, emit: Callable[[Progress], None]) -> None:
         self._agent = agent
+        self._task = task
         self._emit = emit
-        self._answer = Answer()
+        self._answer = Answer(task)
 
     async def hold(self, prompt: str) -> RemoteReply:
         """Ask, and return the reply."""
@@ -150,7 +152,9 @@ class _Talk:
     async def _listen(self, client: Client, prompt: str) -> None:
         """Send the question and read what is streamed; a broken stream of a known task is no end."""
         text = prompt.encode(errors="replace").decode()  # a model may write half a surrogate pair
-        request = SendMessageRequest(message=new_text_message(text, role=Role.ROLE_USER))
+        task_id, context_id, _ = self._task or (None, None, None)
+        message = new_text_message(text, context_id=context_id, task_id=task_id, role=Role.ROLE_USER)
+        request = SendMessageRequest(message=message)
         try:
             async with aclosing(_events(client, request)) as events:
                 async for event in events:
@@ -172,14 +176,28 @@ class _Talk:
             self._show(self._answer.take_task(await client.get_task(GetTaskRequest(id=self._answer.task_id))))
 
     async def _take_back(self, client: Client) -> None:
-        with suppress(Exception):  # it may have ended by now, or not know how to stop
-            async with asyncio.timeout(CANCEL_SECONDS):
-                await client.cancel_task(CancelTaskRequest(id=self._answer.task_id))
+        await _cancel_task(client, self._answer.task_id)
 
     def _show(self, items: list[Progress]) -> None:
         for item in items:
             part = item["part"]
             self._emit({"part": {**part, "text": self._agent.without_token(part["text"])}})
+
+
+async def _cancel_task(client: Client, task_id: str) -> None:
+    with suppress(Exception):  # it may have ended by now, or not know how to stop
+        async with asyncio.timeout(CANCEL_SECONDS):
+            await client.cancel_task(CancelTaskRequest(id=task_id))
+
+
+async def cancel(agent: RemoteAgent, task: RemoteTask) -> None:
+    """Ask the agent to cancel a task that nobody goes on with, if it can be asked."""
+    with suppress(Exception):  # the SDK lets a stranger's nonsense surface as anything
+        wire = Wire(agent)
+        async with open_client(wire) as http, asyncio.timeout(agent.endpoint.timeout):
+            card = await read_card(agent, http)
+            wire.allow_answer()
+            await _cancel_task(_client(card, http), task.task_id)
 
 
 def _client(card: AgentCard, http: httpx.AsyncClient) -> Client:
@@ -263,9 +281,12 @@ class Answer:
         state: The task's state in lower case; empty before the first event.
     """
 
-    def __init__(self) -> None:
-        self.task_id = ""
+    def __init__(self, task: RemoteTask | None = None) -> None:
+        self.task_id = "" if task is None else task.task_id
         self.state = ""
+        self._context_id = "" if task is None else task.context_id
+        self._question = ""  # the one that the task waits with now
+        self._answered = "" if task is None else task.question
         self._words = ""
         self._last_message = ""
         self._artifacts: dict[str, list[Part]] = {}
@@ -282,7 +303,9 @@ class Answer:
         if self.state == "completed":  # what was made comes first, words about it are a substitute
             made = "\n\n".join(filter(None, map(written, self._artifacts.values())))
             text = made or text or self._last_message
-        return RemoteReply(text, self.state, self.task_id, self._usage)
+        waits = self.state == _WAITS and bool(self.task_id)
+        task = RemoteTask(self.task_id, self._context_id, self._question) if waits else None
+        return RemoteReply(text, self.state, self.task_id, self._usage, task)
 
     def take(self, event: StreamResponse) -> list[Progress]:
         """Learn from one event of the stream, and return what can be shown of it."""
@@ -293,6 +316,7 @@ class Answer:
             return self._take_message(event.message)
         if kind == "status_update":
             self.task_id = event.status_update.task_id or self.task_id
+            self._context_id = event.status_update.context_id or self._context_id
             self._read_usage(event.status_update.metadata)
             return self._take_status(event.status_update.status)
         return self._take_chunk(event.artifact_update) if kind == "artifact_update" else []
@@ -300,6 +324,7 @@ class Answer:
     def take_task(self, task: Task) -> list[Progress]:
         """Learn from a task as it stands now, and return what is new."""
         self.task_id = task.id or self.task_id
+        self._context_id = task.context_id or self._context_id
         self._read_usage(task.metadata)
         for message in task.history:
             if message.role == Role.ROLE_AGENT:
@@ -314,6 +339,11 @@ class Answer:
 
     def _take_status(self, status: TaskStatus) -> list[Progress]:
         before, self.state = self.state, _state_name(status.state)
+        if self.state == _WAITS:
+            self._question = status.message.message_id or status.timestamp.ToJsonString()
+            if self._question == self._answered:  # what was just answered; the agent has not got to it yet
+                self.state = before
+                return []
         words = said(status.message.parts)
         is_news = (words and words != self._words) or before != self.state
         self._words = words or ("" if before != self.state else self._words)
