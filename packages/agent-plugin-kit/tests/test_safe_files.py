@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from agent_plugin_kit.safe_files import NotOpened, Outside, open_file, open_folder, read_file, steps_inside
+from agent_plugin_kit.safe_files import (
+    NotOpened,
+    Outside,
+    make_private_folder,
+    open_file,
+    open_folder,
+    read_file,
+    steps_inside,
+    why_not_private,
+)
 
 
 @pytest.fixture
@@ -100,3 +110,30 @@ def test_a_link_that_stays_inside_is_resolved_first(base: Path) -> None:
 def test_a_name_that_leads_out_is_refused(base: Path, name: str) -> None:
     with pytest.raises(Outside, match="leads out of"):
         steps_inside(base, name)
+
+
+@pytest.mark.parametrize("umask", [0, 0o002, 0o077, 0o777])
+def test_a_private_folder_is_private_whatever_the_umask(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        make_private_folder(tmp_path / "a" / "b")
+    finally:
+        os.umask(before)
+
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "a", tmp_path / "a" / "b")}
+    assert modes == {0o700}
+    assert why_not_private(tmp_path / "a" / "b") is None
+
+
+def test_what_others_may_have_written_is_not_private(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    file.chmod(0o620)
+    assert "can be written by others (mode 620)" in str(why_not_private(file))
+    (tmp_path / "link").symlink_to(file)
+    assert why_not_private(tmp_path / "link") == "is a link"
+    assert why_not_private(tmp_path / "missing") is None
+    if os.geteuid() == 0:
+        file.chmod(0o600)
+        os.chown(file, 12345, 12345)
+        assert why_not_private(file) == "belongs to another user (uid 12345)"

@@ -312,3 +312,53 @@ def test_all_of_a_new_text_is_shown_where_there_is_no_difference_to_show() -> No
 
     assert binary.text.endswith("All of the new text:\n+first\n+last\n")
     assert long.text.endswith("All of the new text:\n+first\n+last\n")
+
+
+def test_a_changed_file_does_not_keep_the_rights_of_another_user(files: Files) -> None:
+    """The set-user-id bit was given to the old content; an undo does not bring it back either."""
+    program = files.put("program", "old\n")
+    program.chmod(0o6755)
+
+    files.ok("write_file", path="program", content="new\n")
+
+    assert stat.S_IMODE(program.stat().st_mode) == 0o755
+    files.act("undo")
+    assert stat.S_IMODE(program.stat().st_mode) & 0o6000 == 0
+
+
+def test_extended_attributes_stay(files: Files) -> None:
+    file = files.put("a.txt", "old\n")
+    try:
+        os.setxattr(file, "user.origin", b"here")
+    except OSError:
+        pytest.skip("this file system has no extended attributes")
+
+    files.ok("write_file", path="a.txt", content="new\n")
+
+    assert os.getxattr(file, "user.origin") == b"here"
+
+
+def test_an_attribute_that_cannot_be_kept_is_a_refusal(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = files.put("a.txt", "old\n")
+    monkeypatch.setattr(os, "listxattr", lambda _fd: ["user.origin"])
+    monkeypatch.setattr(os, "getxattr", lambda _fd, _name: b"here")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "setxattr", refuse)
+
+    assert "user.origin, which would be lost" in files.refused("write_file", path="a.txt", content="new\n")
+    assert file.read_text() == "old\n"
+
+
+def test_other_names_of_a_file_are_told(files: Files) -> None:
+    file = files.put("a.txt", "old\n")
+    os.link(file, files.root / "b.txt")
+
+    question = files.display("write_file", path="a.txt", content="new\n")
+    told = files.ok("write_file", path="a.txt", content="new\n")
+
+    assert "other names (hard links) of a.txt keep the old content" in question["title"]
+    assert "1 other name(s) of it (hard links) keep the old content" in told
+    assert files.text("b.txt") == "old\n"

@@ -412,3 +412,14 @@ def test_what_follows_from_records() -> None:
     assert [change.files for change in again.done] == [(two,), (one,)]
     assert History.of([first, record("undo", (0,), back), record("change", (0,), one)]).undone == ()
     assert History.of([record("undo", (0,), back)]) == History()
+
+
+def test_a_journal_that_others_could_write_is_not_believed(files: Files, tmp_path: Path) -> None:
+    files.ok("write_file", path="a.txt", content="one\n")
+    [journal] = (tmp_path / "journal").rglob("journal.jsonl")
+    journal.chmod(0o666)
+
+    assert "can be written by others" in files.refused("write_file", path="b.txt", content="two\n")
+    journal.chmod(0o600)
+    journal.parent.chmod(0o777)
+    assert "can be written by others" in files.refused("write_file", path="b.txt", content="two\n")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -18,9 +20,11 @@ from agent_durable.jobs import (
     provider_of,
     run_id_for,
 )
+from agent_plugin_kit.safe_files import make_private_folder
+from agent_plugin_kit.secrets import SECRET_FIELDS, is_secret_value
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from agent_app import AgentApplication
     from agent_durable.dbos_engine import DbosEngine
@@ -173,6 +177,7 @@ class DurableRuns:
 
     def _job(self, session_id: str, run_id: str, **job: Any) -> Job:
         agent_id = self._agent_of(session_id)
+        _check_no_secret(job.get("overrides") or {})
         return Job(
             run_id=run_id,
             session_id=session_id,
@@ -265,14 +270,39 @@ def open_engine(
     return DbosEngine(address, limits=limits, bounds=bounds), Workers(_workers_address(address))
 
 
+def _check_no_secret(overrides: Mapping[str, Any]) -> None:
+    """Raise `ArgumentError` if settings for a run hold a key: they are stored, listed and sent to workers."""
+    for name, value in overrides.items():
+        if isinstance(value, Mapping):
+            _check_no_secret(value)
+        elif isinstance(value, str) and value:
+            field = name.lower().replace("-", "_")
+            if field in SECRET_FIELDS or is_secret_value(value):
+                raise ArgumentError(
+                    f"the override {name!r} is a secret: keys belong to the workers' settings"
+                )
+
+
 def _address(url: str) -> str:
     """Return where DBOS keeps its tables: in the same PostgreSQL database, or in a file next to SQLite's."""
     if url.startswith(("postgresql://", "postgres://")):
         return f"postgresql+psycopg://{url.partition('://')[2]}"
     if url.startswith("sqlite:///"):
-        return f"{url}.runs"
+        address = f"{url}.runs"
+        _make_private(Path(address.removeprefix("sqlite:///")))
+        return address
     raise ArgumentError(f"durable runs need postgresql://… or sqlite:///FILE, not {url.partition(':')[0]}:")
 
 
 def _workers_address(address: str) -> str:
-    return address if address.startswith("postgresql") else f"{address}.workers"
+    if address.startswith("postgresql"):
+        return address
+    _make_private(Path(f"{address}.workers".removeprefix("sqlite:///")))
+    return f"{address}.workers"
+
+
+def _make_private(file: Path) -> None:
+    """Make a database that only we may read, before anybody else makes it: it has prompts and settings."""
+    make_private_folder(file.parent)
+    file.touch(mode=0o600)
+    file.chmod(0o600)

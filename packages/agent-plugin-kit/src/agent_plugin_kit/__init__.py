@@ -7,10 +7,12 @@ from agent_core.clean_text import clean, escape, hides, one_line, reveal
 from agent_plugin_kit.safe_files import (
     NotOpened,
     Outside,
+    make_private_folder,
     open_file,
     open_folder,
     read_file,
     steps_inside,
+    why_not_private,
 )
 from agent_plugin_kit.secrets import (
     is_secret_name,
@@ -30,6 +32,7 @@ __all__ = [
     "is_secret_name",
     "is_secret_value",
     "looks_secret",
+    "make_private_folder",
     "mask_secrets",
     "one_line",
     "open_file",
@@ -41,4 +44,5 @@ __all__ = [
     "setting",
     "settings_schema",
     "steps_inside",
+    "why_not_private",
 ]

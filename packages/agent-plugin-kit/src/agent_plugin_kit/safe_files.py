@@ -174,6 +174,42 @@ def is_link(name: str, folder: int) -> bool:
         return False
 
 
+def make_private_folder(folder: str | Path) -> None:
+    """Make a folder that only we may enter, and those above it that are missing, whatever the umask.
+
+    A folder that is there stays as it is; `why_not_private` says whether to believe what is in it.
+
+    Raises:
+        OSError: If it cannot be made.
+    """
+    path = os.path.abspath(folder)  # noqa: PTH100 - without following links
+    missing = []
+    while not os.path.isdir(path):  # noqa: PTH112 - the same
+        missing.append(path)
+        path = os.path.dirname(path)  # noqa: PTH120 - the same
+    for one in reversed(missing):
+        try:
+            os.mkdir(one, 0o700)  # noqa: PTH102 - the same
+        except FileExistsError:
+            continue
+        os.chmod(one, 0o700)  # noqa: PTH101 - what an unusual umask took away
+
+
+def why_not_private(path: str | Path) -> str | None:
+    """Say why others may have written a file or folder of ours; None if they could not, or it is missing."""
+    try:
+        state = os.lstat(path)
+    except OSError:
+        return None
+    if stat.S_ISLNK(state.st_mode):
+        return "is a link"
+    if hasattr(os, "geteuid") and state.st_uid not in (os.geteuid(), 0):
+        return f"belongs to another user (uid {state.st_uid})"
+    if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"can be written by others (mode {stat.S_IMODE(state.st_mode):o}); run `chmod go-w` on it"
+    return None
+
+
 def _check_regular(state: os.stat_result, check: Callable[[os.stat_result], None] | None, depth: int) -> None:
     if check is not None:
         check(state)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agent_provider_kit.keys import ApiKey
     from agent_provider_kit.wire import Config
 
+_LONGEST_ID = 200
 _LONGEST_QUOTE = 2000
 
 
@@ -96,7 +97,8 @@ class ProviderFailure(ProviderError):
     ) -> None:
         self.status = status
         self.provider_message = exchange.redact(provider_message)[:_LONGEST_QUOTE]
-        self.request_id = request_id
+        # A server may send the key back in any header, and this goes into logs, events and exports.
+        self.request_id = None if request_id is None else exchange.redact(request_id)[:_LONGEST_ID]
         self.key_origin = exchange.key.origin
         self.retry_after = retry_after
         self.next_step = self._advise(exchange)

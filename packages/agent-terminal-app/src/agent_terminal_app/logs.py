@@ -22,6 +22,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from agent_plugin_kit.safe_files import make_private_folder
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
@@ -210,7 +212,7 @@ class LogFiles:
         return about.st_nlink > 0 and about.st_size + size <= self._largest
 
     def _open_newest(self, size: int) -> int:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(self._folder)
         there = sorted(self._folder.glob(_PATTERN))
         if there:
             file = _opened(there[-1])

@@ -275,14 +275,20 @@ def shown_steps(steps: Sequence[Step]) -> dict[str, Any]:
     """Return steps as a person sees them: one diff, cut where it is too long to be read."""
     names = [step.place.shown for step in steps]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    title = ", ".join(names[:_NAMED]) + more
+    linked = [step.place.shown for step in steps if step.before is not None and step.before.names > 1]
+    links = (
+        f"; other names (hard links) of {', '.join(linked[:_NAMED])} keep the old content" if linked else ""
+    )
+    title = ", ".join(names[:_NAMED]) + more + links
     return {"type": "diff", "title": title, "content": shown([step.diff for step in steps])}
 
 
 def _told(step: Step) -> str:
     """Return what became of a file, for the model."""
     verb = "Created" if step.before is None else "Removed" if step.data is None else "Changed"
-    return f"{verb} {step.place.shown} (+{step.diff.added} -{step.diff.removed} lines)"
+    others = 0 if step.before is None else step.before.names - 1
+    links = f"; {others} other name(s) of it (hard links) keep the old content" if others else ""
+    return f"{verb} {step.place.shown} (+{step.diff.added} -{step.diff.removed} lines){links}"
 
 
 def _result(answer: Any, display: dict[str, Any] | None = None) -> Result:

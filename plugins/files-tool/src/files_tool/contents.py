@@ -7,6 +7,7 @@ import os
 import stat
 import struct
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -19,6 +20,8 @@ from files_tool.limits import LARGEST_FILE, MOST_IN_FOLDER, amount
 from files_tool.places import Missing, Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from files_tool.places import Place
 
 
@@ -97,12 +100,16 @@ class Content:
         mode: Its permission bits.
         owner: The user and the group that it belongs to.
         stamp: What tells this state of this file from any other one.
+        names: How many names it has; more than one are hard links.
+        attributes: Its extended attributes, as far as they are kept.
     """
 
     data: bytes
     mode: int
     owner: tuple[int, int]
     stamp: tuple[int, ...]
+    names: int = 1
+    attributes: tuple[tuple[str, bytes], ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -154,7 +161,26 @@ def content_of(place: Place, fd: int) -> Content:
     if len(data) > LARGEST_FILE or stamp_of(after) != stamp_of(state):
         raise Refused(f"{place.shown} is being written by another program: try again when that is done")
     owner = (state.st_uid, state.st_gid)
-    return Content(data, stat.S_IMODE(state.st_mode), owner, stamp_of(state))
+    mode = stat.S_IMODE(state.st_mode)
+    return Content(data, mode, owner, stamp_of(state), state.st_nlink, tuple(_attributes(fd)))
+
+
+def _attributes(fd: int) -> Iterator[tuple[str, bytes]]:
+    """Yield the extended attributes of a file, lists of access among them.
+
+    Those of the system's security stay away: what a policy labels, it labels anew, and a capability is a
+    right of the old content.
+    """
+    if not hasattr(os, "listxattr"):
+        return
+    try:
+        names = os.listxattr(fd)
+    except OSError:  # a file system that has none
+        return
+    for name in names:
+        if not name.startswith(("security.", "trusted.")):
+            with suppress(OSError):
+                yield name, os.getxattr(fd, name)
 
 
 def read_all(fd: int, most: int) -> bytes:

@@ -23,6 +23,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING
 
+from agent_plugin_kit.safe_files import make_private_folder, why_not_private
 from files_tool.contents import current, digest_of
 from files_tool.places import Refused
 from files_tool.records import FileRecord, History, Lines, Record, Store, flush_folder
@@ -53,7 +54,7 @@ class Seen:
             try:
                 fd = os.open(self._path(place), _WRITE, 0o600)
             except FileNotFoundError:
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_private_folder(self._folder)
                 fd = os.open(self._path(place), _WRITE, 0o600)
             try:
                 os.write(fd, digest.encode())
@@ -132,9 +133,13 @@ class Journal:
 
     def _open(self) -> int:
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+        for path in (self.folder, self._path):
+            problem = why_not_private(path)
+            if problem is not None:
+                raise Refused(f"the journal of changes {path} {problem}, so what it says cannot be believed")
         with suppress(FileNotFoundError):
             return os.open(self._path, flags)
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(self.folder)
         fd = os.open(self._path, flags | os.O_CREAT, 0o600)
         flush_folder(self.folder)
         flush_folder(self.folder.parent)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from agent_plugin_kit.safe_files import make_private_folder
 from files_tool.contents import digest_of, read_all
 from files_tool.limits import LARGEST_FILE
 from files_tool.places import Place, Refused
@@ -75,7 +76,7 @@ class Store:
         path = self._folder / digest
         if path.exists():
             return
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(self._folder)
         unfinished = self._folder / f"{digest}.{secrets.token_hex(4)}"
         try:
             _write(unfinished, data)

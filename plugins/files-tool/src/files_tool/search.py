@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from agent_plugin_kit.sandbox import is_secret_file
 from files_tool.contents import Missed, PassedOver, Why, read_small
 from files_tool.descriptors import opened_folder
 from files_tool.expressions import compiled
@@ -151,14 +152,18 @@ def search(starts: Iterable[tuple[Place, Choice]], wanted: Wanted, ripgrep: str 
         Refused: If a folder cannot be opened.
     """
     look = partial(_by_ripgrep, ripgrep) if ripgrep else _by_reading
-    answer, missed = _Answer(wanted), Missed()
+    answer, missed, secret = _Answer(wanted), Missed(), 0
     for start, choice in starts:
         for found in look(start, choice, wanted):
+            if is_secret_file(found.place.parts[-1]) and not wanted.names_only:
+                secret += 1  # reading one is asked about, so searching does not show its lines
+                continue
             answer.take(found)
             if answer.is_full:
                 return answer.text()
         missed.include(choice.missed)
-    return "\n".join([answer.text(), *missed.text("searched")])
+    held = [f"[{secret} files that may hold keys have matches, which are not shown: read_file asks]"]
+    return "\n".join([answer.text(), *(held if secret else ()), *missed.text("searched")])
 
 
 def matches_in(data: bytes, search: Search) -> tuple[list[str], list[int]] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_SET_ID = stat.S_ISUID | stat.S_ISGID  # a right that was given to the old content, not to a new one
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 
 
@@ -117,7 +119,15 @@ class Move:
             with suppress(PermissionError):  # only the superuser gives files away
                 os.fchown(fd, *before.owner)
         if self.step.mode is not None:
-            os.fchmod(fd, self.step.mode)
+            os.fchmod(fd, self.step.mode & ~_SET_ID)
+        for name, value in () if before is None else before.attributes:
+            try:
+                os.setxattr(fd, name, value)
+            except OSError as error:
+                place = self.step.place.shown
+                raise Refused(
+                    f"{place} has the extended attribute {name}, which would be lost: {error.strerror}"
+                ) from error
         os.fsync(fd)
 
     def _check(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
+from agent_plugin_kit.sandbox import is_secret_file
 from files_tool.calls import CHANGES, Call, shown_beforehand, shown_refusal
 from files_tool.journal import Journal
 from files_tool.limits import amount
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+KEYS = "secret file "
+"""How the reading of a file that holds keys begins, as rules spell it."""
 _LONGEST = 120
 _NAMED = 3
 
@@ -178,12 +181,23 @@ class FilesTool:
         except (Refused, OSError) as error:
             return shown_refusal(error)
 
-    def permission_subjects(self, tool_name: str, arguments: dict[str, Any]) -> list[str]:
-        """Return the paths that a call is about, from the workspace's root down; a folder ends in a slash."""
+    def permission_subjects(self, tool_name: str, arguments: dict[str, Any]) -> list[str | dict[str, str]]:
+        """Return the paths that a call is about, from the workspace's root down; a folder ends in a slash.
+
+        To read a file that holds keys is something else than to read: `allow read_file` does not cover it.
+        """
         if tool_name == PATCH:
             return [subject for name in patched_names(arguments) for subject in subjects(name)]
         is_folder = tool_name in _FOLDER_TOOLS
-        return subjects(arguments.get("path") or ".", is_folder=is_folder)
+        path = arguments.get("path") or "."
+        about: list[str | dict[str, str]] = [*subjects(path, is_folder=is_folder)]
+        if (
+            tool_name == READ
+            and isinstance(path, str)
+            and is_secret_file(path.rstrip("/").rpartition("/")[2])
+        ):
+            about.append({"text": f"{KEYS}{path}", "spelled": KEYS})
+        return about
 
     def permission_suggestions(self, tool_name: str, arguments: dict[str, Any]) -> list[str]:
         """Return what could be granted for good: everything in the folder of the file."""

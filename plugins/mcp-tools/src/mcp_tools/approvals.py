@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agent_core.clean_text import reveal
 from agent_core.encoding import canonical, parse, readable
+from agent_plugin_kit.safe_files import make_private_folder
 from mcp_tools.tool_list import Described, Tool
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Pins:
     @contextmanager
     def _locked(self) -> Iterator[dict[str, Approval]]:
         """Lend what was approved to change it, with nobody else doing the same."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(self.path.parent)
         lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -21,6 +21,7 @@ from agent_app.errors import StoreDamaged, StoreTooNew, StoreUnavailable
 from agent_app.store import checksums, migration
 from agent_app.store.wal import close_and_keep, flush, leaves_doubt, settle, write_again
 from agent_core import ArgumentError
+from agent_plugin_kit.safe_files import make_private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +77,7 @@ def open_file(path: str) -> sqlite3.Connection:
 def _prepare_file(path: Path) -> None:
     """Create the folder and the file, readable by their owner alone: conversations are private."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(path.parent)
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
         refuse_newer(path)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_plugin_kit.safe_files import make_private_folder
 from agent_terminal_app.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -134,8 +135,8 @@ def replace_file(path: Path, content: str, *, mode: int, folder_mode: int = 0o75
     """
     target = path.resolve()
     if not target.parent.is_dir():
-        target.parent.mkdir(mode=folder_mode, parents=True, exist_ok=True)
-        target.parent.chmod(folder_mode)  # what the umask took away
+        make_private_folder(target.parent)
+        target.parent.chmod(folder_mode)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:

@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from agent_plugin_kit.safe_files import why_not_private
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.settings.files import ConfigFile, is_there, parse, read_bytes, replace_file
 from agent_terminal_app.settings.keypaths import leaves, spell
@@ -98,7 +99,10 @@ def _noted(paths: Paths, file: Path) -> str | None:
 
 
 def _notes(paths: Paths) -> dict[str, str]:
-    """Return the decisions about files; a list that cannot be read trusts none."""
+    """Return the decisions about files; a list that cannot be read, or that others may write, trusts none."""
+    path = trust_list(paths)
+    if why_not_private(path) is not None or why_not_private(path.parent) is not None:
+        return {}
     try:
         found = json.loads(trust_list(paths).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -108,6 +112,9 @@ def _notes(paths: Paths) -> dict[str, str]:
 
 def _note(paths: Paths, file: Path, word: str) -> None:
     path = trust_list(paths)
+    problem = why_not_private(path.parent)
+    if problem is not None:
+        raise CommandError(f"{path.parent} {problem}: what is in it cannot be believed")
     noted = {**_notes(paths), str(file.resolve()): word}
     try:
         replace_file(path, json.dumps(noted, indent=2) + "\n", mode=0o600, folder_mode=0o700)
