@@ -1,0 +1,280 @@
+"""The same client on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import httpx2
+
+from agent_client import calls
+from agent_client.calls import Answer, Call, Operation
+from agent_client.connection import (
+    OK,
+    PATIENT,
+    Tries,
+    Unavailable,
+    decision_of,
+    event_stream,
+    lost,
+    no_stream,
+    request_of,
+    result_of,
+    run_stream,
+    settings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+
+    from agent_client.stream import Resumable
+    from agent_client.values import Approval, Asset, Event, Grant, Page, Result, Session, Waiting
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A client on an event loop; see `Client`."""
+
+    def __init__(
+        self, url: str, token: str | None = None, *, seconds: float = 60.0, patience: float = 60.0
+    ) -> None:
+        self._url = url
+        self._patience = patience
+        self._http = httpx2.AsyncClient(**settings(url, token, seconds))
+
+    async def aclose(self) -> None:
+        """Let go of the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
+
+    async def _do(self, operation: Operation[T]) -> T:
+        sent = next(operation)
+        while True:
+            answer = await self._answer(sent)
+            try:
+                sent = operation.send(answer)
+            except StopIteration as done:
+                found: T = done.value
+                return found
+
+    async def _answer(self, sent: Call) -> Answer:
+        tries = Tries(self._url, sent)
+        while True:
+            try:
+                found = await self._http.send(request_of(self._http, sent))
+                answer = Answer(found.status_code, found.headers, found.content)
+                if tries.suffices(answer):
+                    return answer
+            except httpx2.TransportError as error:
+                tries.failed(error)
+            await asyncio.sleep(tries.pause)
+
+    def run(
+        self,
+        session_id: str,
+        text: str = "",
+        *,
+        attachments: Sequence[Mapping[str, Any]] = (),
+        overrides: Mapping[str, Any] | None = None,
+        limits: Mapping[str, Any] | None = None,
+        take_over: bool | None = None,
+    ) -> AsyncGenerator[Event, None]:
+        """Say something in a session; yield what happens, and last `final` or `error`; see `Client.run`."""
+        more = {"overrides": overrides, "limits": limits, "take_over": take_over}
+        return self._stream(run_stream(session_id, text, attachments, **more))
+
+    async def ask(self, session_id: str, text: str = "", **request: Any) -> Result:
+        """Do what `run` does, and return what came of it; see `Client.ask`."""
+        last = None
+        async with aclosing(self.run(session_id, text, **request)) as events:
+            async for event in events:
+                last = event
+        return result_of(session_id, last)
+
+    def events(self, session_id: str | None = None, after: str | None = None) -> AsyncGenerator[Event, None]:
+        """Yield the events of a session behind an id, then those to come; without a session, those of all."""
+        return self._stream(event_stream(session_id, after))
+
+    async def _stream(self, stream: Resumable) -> AsyncGenerator[Event, None]:
+        heard = time.monotonic()
+        while not stream.is_over:
+            before = stream.last_id
+            try:
+                async with aclosing(self._connection(stream)) as events:
+                    async for event in events:
+                        heard = time.monotonic()
+                        yield event
+            except (httpx2.TransportError, Unavailable) as error:
+                if time.monotonic() - heard > self._patience:
+                    raise lost(self._url, error) from error
+            if not stream.is_over and stream.last_id == before:  # else something came: go on at once
+                await asyncio.sleep(stream.retry)
+
+    async def _connection(self, stream: Resumable) -> AsyncGenerator[Event, None]:
+        request = request_of(self._http, stream.next_call())
+        request.extensions["timeout"] = PATIENT
+        answer = await self._http.send(request, stream=True)
+        try:
+            if answer.status_code != OK:
+                raise no_stream(Answer(answer.status_code, {}, await answer.aread()))
+            async for piece in answer.aiter_bytes():
+                for event in stream.feed(piece):
+                    yield event
+                if stream.is_over:
+                    return
+        finally:
+            await answer.aclose()
+
+    async def create_session(
+        self,
+        agent_id: str | None = None,
+        *,
+        title: str | None = None,
+        model: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """Make a session."""
+        return await self._do(calls.create_session(agent_id, title, model, metadata))
+
+    async def list_sessions(
+        self, query: str | None = None, cursor: str | None = None, limit: int = 50
+    ) -> Page:
+        """Return sessions by pages, the last changed first; with a query those that have its words."""
+        return await self._do(calls.list_sessions(query, cursor, limit))
+
+    async def session(self, session_id: str) -> Session:
+        """Return what is known of a session."""
+        return await self._do(calls.session(session_id))
+
+    async def state(self, session_id: str) -> dict[str, Any]:
+        """Return whether a session runs, what waits there, and its last event."""
+        return await self._do(calls.state(session_id))
+
+    async def change_session(
+        self,
+        session_id: str,
+        *,
+        title: str | None = None,
+        agent_id: str | None = None,
+        model: str | None = None,
+    ) -> Session:
+        """Give a session another title, agent or model."""
+        return await self._do(calls.change(session_id, title, agent_id, model))
+
+    async def delete_session(self, session_id: str) -> None:
+        """Delete a session."""
+        await self._do(calls.delete(session_id))
+
+    async def messages(
+        self, session_id: str, *, before: int | None = None, limit: int = 50
+    ) -> list[dict[str, Any]]:
+        """Return the last messages of a session, or those before an index."""
+        return await self._do(calls.messages(session_id, before, limit))
+
+    async def fork_session(self, session_id: str, *, upto_index: int, agent_id: str | None = None) -> Session:
+        """Make a branch that ends with a message."""
+        return await self._do(calls.fork(session_id, upto_index, agent_id))
+
+    async def edit_message(self, session_id: str, index: int, content: str) -> Session:
+        """Make a branch that ends with another version of a message."""
+        return await self._do(calls.edit(session_id, index, content))
+
+    async def regenerate(self, session_id: str, index: int = -1) -> Session:
+        """Make a branch that ends before an answer."""
+        return await self._do(calls.regenerate(session_id, index))
+
+    async def branches(self, session_id: str) -> list[Session]:
+        """Return a session with all that it was forked from, and their forks."""
+        return await self._do(calls.branches(session_id))
+
+    async def usage(self, session_id: str) -> dict[str, Any]:
+        """Return what models used in a session."""
+        return await self._do(calls.usage(session_id))
+
+    async def cancel(self, session_id: str) -> bool:
+        """Stop the run of a session; False if there is none."""
+        return await self._do(calls.cancel(session_id))
+
+    async def interrupt(self, session_id: str) -> bool:
+        """Have a run answer now what was queued for it; False if there is none."""
+        return await self._do(calls.interrupt(session_id))
+
+    async def enqueue(
+        self,
+        session_id: str,
+        text: str,
+        mode: str = "steer",
+        *,
+        attachments: Sequence[Mapping[str, Any]] = (),
+    ) -> Waiting:
+        """Say something while a run goes on: after its step, then ("queue"), or now ("interrupt")."""
+        return await self._do(calls.enqueue(session_id, text, mode, attachments))
+
+    async def queued(self, session_id: str) -> list[Waiting]:
+        """Return the messages that wait to be delivered."""
+        return await self._do(calls.queued(session_id))
+
+    async def withdraw(self, session_id: str, seq: int) -> None:
+        """Take a message back that waits."""
+        await self._do(calls.withdraw(session_id, seq))
+
+    async def approvals(self, session_id: str | None = None, *, decided: bool = False) -> list[Approval]:
+        """Return the decisions that runs wait for."""
+        return await self._do(calls.approvals(session_id, decided=decided))
+
+    async def decide(self, approval_id: str, *, approved: bool | None = None, **decision: Any) -> Approval:
+        """Decide, with `reason`, `value` or `grant` if needed; the run goes on unless `go_on` is False."""
+        return await self._do(calls.decide(approval_id, decision_of(decision, approved=approved)))
+
+    async def grants(self, session_id: str | None = None) -> list[Grant]:
+        """Return what was granted for longer than one call."""
+        return await self._do(calls.grants(session_id))
+
+    async def revoke(self, grant_id: str) -> None:
+        """Take a grant back."""
+        await self._do(calls.revoke(grant_id))
+
+    async def actions(self, session_id: str | None = None) -> list[dict[str, Any]]:
+        """Return what plugins can do, in a session or at all."""
+        return await self._do(calls.actions(session_id))
+
+    async def run_action(
+        self,
+        plugin: str,
+        action_id: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        session_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Run an action, and return its result."""
+        return await self._do(calls.run_action(session_id, plugin, action_id, params or {}))
+
+    async def agents(self) -> list[dict[str, Any]]:
+        """Return the declared agents."""
+        return await self._do(calls.listed("agents"))
+
+    async def models(self) -> list[dict[str, Any]]:
+        """Return the declared models."""
+        return await self._do(calls.listed("models"))
+
+    async def add_asset(
+        self, session_id: str, data: bytes, *, name: str, media_type: str | None = None
+    ) -> Asset:
+        """Keep a file for a session."""
+        return await self._do(calls.add_asset(session_id, data, name, media_type))
+
+    async def assets(self, session_id: str) -> list[Asset]:
+        """Return the files of a session."""
+        return await self._do(calls.assets(session_id))
+
+    async def read_asset(self, session_id: str, asset_id: str) -> bytes:
+        """Return the content of a file."""
+        return await self._do(calls.read_asset(session_id, asset_id))
