@@ -106,7 +106,7 @@ def event_table() -> str:
     for kind in typing.get_args(RunEvent):
         hints = typing.get_type_hints(kind, localns={"Session": object})
         (name,) = typing.get_args(hints["type"])
-        own = ", ".join(f"`{field}`" for field in hints if field not in ("type", "seq", "cursor"))
+        own = ", ".join(f"`{field}`" for field in hints if field not in ("type", "seq", "cursor", "at"))
         rows.append((f"`{name}`", own, summary(kind)))
     return table(("type", "fields", "meaning"), *rows)
 

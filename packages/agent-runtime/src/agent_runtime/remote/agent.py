@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from agent_core import AgentError
 from agent_core.display.text import clean
 from agent_core.errors import ArgumentTypeError
+from agent_core.frozen import EMPTY
 from agent_runtime.clock import SYSTEM_CLOCK, Clock
 from agent_runtime.specs import AgentSpec, RemoteEndpoint
 
@@ -142,16 +143,18 @@ class RemoteAgent:
         *,
         cancellation: Cancellation | None = None,
         on_usage: Callable[[Usage], object] | None = None,
+        trace: Mapping[str, str] = EMPTY,
     ) -> AsyncGenerator[Progress, None]:
         """Ask as a tool does: yield ``{"part": …}`` as it goes, and at its end a dict with `success`.
 
-        `on_usage` is called with what the agent used, if it says so.
+        `on_usage` is called with what the agent used, if it says so. `trace` are headers that tie what the
+        agent does to a trace of ours.
 
         Raises:
             RequestCancelled: When *cancellation* is cancelled; the remote agent is asked to stop.
         """
         try:
-            async with aclosing(self._converse(prompt, cancellation)) as items:
+            async with aclosing(self._converse(prompt, cancellation, trace)) as items:
                 async for item in items:
                     if not isinstance(item, RemoteReply):
                         yield item
@@ -171,10 +174,12 @@ class RemoteAgent:
         token = self.endpoint.token
         return text if token is None else text.replace(token, "***")
 
-    def _converse(self, prompt: str, cancellation: Cancellation | None) -> Talk:
+    def _converse(
+        self, prompt: str, cancellation: Cancellation | None, trace: Mapping[str, str] = EMPTY
+    ) -> Talk:
         if not isinstance(prompt, str):
             raise ArgumentTypeError(f"prompt must be text, not {type(prompt).__name__}")
-        return load_calls(self).converse(self, prompt, cancellation)
+        return load_calls(self).converse(self, prompt, cancellation, trace)
 
 
 def shown(url: str) -> str:
@@ -189,7 +194,10 @@ def shown(url: str) -> str:
 class Calls(NamedTuple):
     """What needs the SDK: see `agent_runtime.remote.protocol`."""
 
-    converse: Callable[[RemoteAgent, str, Cancellation | None], AsyncGenerator[Progress | RemoteReply, None]]
+    converse: Callable[
+        [RemoteAgent, str, Cancellation | None, Mapping[str, str]],
+        AsyncGenerator[Progress | RemoteReply, None],
+    ]
     fetch_card: Callable[[RemoteAgent], Awaitable[AgentCard]]
 
 
@@ -302,7 +310,10 @@ class RemoteDelegateTool:
         """Ask the agent, showing what it says on the way; what it used is counted by the run above."""
         run: RunScope | None = (context or {}).get("run")
         stream = self.agent.stream(
-            arguments["prompt"], cancellation=cancellation, on_usage=None if run is None else run.report
+            arguments["prompt"],
+            cancellation=cancellation,
+            on_usage=None if run is None else run.report,
+            trace=EMPTY if run is None else run.trace_of((context or {}).get("tool_call_id")),
         )
         async with aclosing(stream) as items:
             async for item in items:
