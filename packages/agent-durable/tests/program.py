@@ -20,6 +20,7 @@ from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_durable import Worker, open_engine, worker as worker_module
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
     from pathlib import Path
 
@@ -80,6 +81,20 @@ def application(
     return AgentApplication(config, store=url, plugins=plugins, installed=False)
 
 
+def traced(url: str) -> Callable[[], None]:  # pragma: no cover - in another process
+    """Send traces of this process to a collector; return how to send the last of them."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+    from traces_feature import trace_agents
+
+    tracers = TracerProvider()
+    tracers.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(f"{url}/v1/traces")))
+    trace_agents(tracer_provider=tracers)
+    return tracers.shutdown
+
+
 def work(
     url: str, folder: Path, version: str, environment: dict[str, str], lines: Connection
 ) -> None:  # pragma: no cover - in another process
@@ -92,6 +107,7 @@ def work(
     limits = {whom: (count, period) for whom, count, period in json.loads(os.environ.get("LIMITS", "[]"))}
     worker_module.SILENT_SECONDS = float(os.environ.get("SILENT_SECONDS", "6"))
     worker_module.FORGOTTEN_SECONDS = 0.0
+    end_traces = traced(os.environ["OTLP"]) if "OTLP" in os.environ else None
     app = application(url, folder, version=version, seconds=seconds, **asks)
     engine, workers = open_engine(url, limits=limits)
     worker = Worker(
@@ -108,3 +124,5 @@ def work(
     lines.send(f"ready {worker.id}")
     stopped.wait()
     lines.send(" ".join(["handed over", *worker.drain(seconds=20)]))
+    if end_traces is not None:
+        end_traces()

@@ -323,6 +323,18 @@ def test_another_model_may_answer_a_run() -> None:
     assert other.requests[0].native_messages[0]["content"] == "You are kind."
 
 
+def test_a_model_may_be_declared_with_its_price_and_asked_by_its_id() -> None:
+    pytest.importorskip("local_llama_provider")
+    models = [ModelSpec("small", "local_llama", output_price=3.0), ModelSpec("large", "local_llama")]
+
+    agent = Agent("small", models=models)
+
+    resolved = agent.runtime.resolve("agent")
+    assert (resolved.model.id, resolved.model.output_price) == ("small", 3.0)
+    assert set(resolved.models) == {"small", "large"}
+    assert agent._assembly("large").model_id == "large"
+
+
 def test_a_price_from_the_public_list_is_marked_as_an_estimate() -> None:
     pytest.importorskip("genai_prices")
     from agent_runtime.results import Usage

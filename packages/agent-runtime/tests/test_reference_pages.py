@@ -23,10 +23,16 @@ from agent_runtime import (
     runs,
     specs,
 )
+from agent_runtime.agent import AgentSettings
+from agent_runtime.assembly import Handoff
 from agent_runtime.env import ExecutionEnv, Prompt, ResolvedAgent
+from agent_runtime.limits import UsageLimits
+from agent_runtime.options import AgentOptions, RunOptions
 from agent_runtime.policies import CONDITIONS, RunStats
 from agent_runtime.registries import DuplicateId
 from agent_runtime.remote import RemoteAgentError
+from agent_runtime.run_context import RunContext
+from agent_runtime.run_stream import RunStep
 from agent_runtime.suspension import Decision, Suspension
 
 PAGES = Path(__file__).parents[3] / "docs" / "reference"
@@ -79,6 +85,11 @@ def value_table(cls: Any) -> str:
     return table(("field", "meaning"), *((f"`{name}`", text) for name, text in told.items()))
 
 
+def options_table(*kinds: Any) -> str:
+    told = {name: text for kind in reversed(kinds) for name, text in attributes(kind).items()}
+    return table(("option", "meaning"), *((f"`{name}`", text) for name, text in told.items()))
+
+
 def condition_table() -> str:
     rows = []
     for name, kind in CONDITIONS.items():
@@ -106,7 +117,7 @@ def event_table() -> str:
     for kind in typing.get_args(RunEvent):
         hints = typing.get_type_hints(kind, localns={"Session": object})
         (name,) = typing.get_args(hints["type"])
-        own = ", ".join(f"`{field}`" for field in hints if field not in ("type", "seq", "cursor"))
+        own = ", ".join(f"`{field}`" for field in hints if field not in ("type", "seq", "cursor", "at"))
         rows.append((f"`{name}`", own, summary(kind)))
     return table(("type", "fields", "meaning"), *rows)
 
@@ -150,6 +161,13 @@ TABLES = {
     "remote_endpoint": lambda: spec_table(specs.RemoteEndpoint),
     "tool_settings": lambda: spec_table(specs.ToolSettings),
     "stop_conditions": condition_table,
+    "agent_settings": lambda: options_table(AgentOptions, AgentSettings),
+    "run_options": lambda: options_table(RunOptions),
+    "run_context": lambda: value_table(RunContext),
+    "usage_limits": lambda: spec_table(UsageLimits),
+    "usage": lambda: value_table(results.Usage),
+    "run_step": lambda: value_table(RunStep),
+    "handoff": lambda: spec_table(Handoff),
     "run_request": lambda: spec_table(runs.RunRequest),
     "run_result": lambda: value_table(results.RunResult),
     "reason": lambda: value_table(results.Reason),

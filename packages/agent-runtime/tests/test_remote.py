@@ -1072,6 +1072,24 @@ def test_what_a_remote_delegate_used_is_counted_by_the_run_above(cook: Server) -
     assert [message["content"] for message in result.messages if message["role"] == "tool"] == ["only words"]
 
 
+def test_the_trace_of_the_call_goes_along_to_a_remote_agent(cook: Server) -> None:
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    script = [Reply(tool_calls=[ToolCall("delegate_cook", {"prompt": "words"})]), Reply(text="served")]
+    runtime = (
+        AgentRuntimeBuilder()
+        .with_provider("scripted", ScriptedProvider(script))
+        .with_model(ModelSpec("m", "scripted", "script"))
+        .with_agent_spec(AgentSpec("host", "m", delegates=("cook",)))
+        .with_remote_agents("cook", cook.url, TOKEN, allow_private=True)
+        .build_and_discover()
+    )
+    before = len(cook.requests)
+
+    runtime.run_to_completion(RunRequest("host", "hello", trace={"traceparent": parent}))
+
+    assert {headers.get("traceparent") for _, headers in cook.requests[before:]} == {parent}
+
+
 @pytest.mark.parametrize("driver", ["sync", "async"])
 def test_cancelling_the_call_of_a_tool_reaches_the_server(cook: Server, driver: str) -> None:
     cook.behaviour.cancelled.clear()

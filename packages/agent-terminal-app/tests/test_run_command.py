@@ -463,3 +463,20 @@ def test_the_exit_codes_are_those_that_scripts_know() -> None:
         "INTERRUPTED": 130,
         "TERMINATED": 143,
     }
+
+
+def test_a_trace_is_drawn_from_the_stored_events(shell: Shell) -> None:
+    assert shell.run("run", "tool please")[0] == 0
+    _, out, _ = shell.run("sessions", "list", "--json")
+    [session] = json.loads(out)
+
+    code, drawn, err = shell.run("trace", session["id"])
+
+    assert code == 0, err
+    assert "run of assistant" in drawn and "natural_end" in drawn
+    assert [line for line in drawn.splitlines() if "tool write_file" in line and "▇" in line]
+    assert drawn.count("model test") == 2
+    code, out, _ = shell.run("trace", session["id"], "--json")
+    parts = json.loads(out)[0]["parts"]
+    assert all(part["end"] >= part["begin"] for part in parts)
+    assert shell.run("trace", "nothing-like-it")[0] == 1

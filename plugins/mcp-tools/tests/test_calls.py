@@ -48,6 +48,19 @@ def tea(request: Any, tmp_path_factory: pytest.TempPathFactory, new_world: type[
         world.close()
 
 
+def test_the_trace_of_a_call_goes_along(tea: World) -> None:
+    class Run:
+        def trace_of(self, call_id: str | None) -> dict[str, str]:
+            return {"traceparent": f"00-{call_id}"}
+
+    toolbox = tea.plugin.toolbox(tea.settings)
+    context = {"run": Run(), "tool_call_id": "c1"}
+
+    *_, result = toolbox.stream_tool("tea__echo", {"text": "trace"}, context=context)
+
+    assert result["result"] == "00-c1"
+
+
 def test_the_tools_are_offered_under_the_servers_name(tea: World) -> None:
     offered = tea.offered()
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -18,6 +14,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import Agent, RunContext
+from agent_testing.otlp import OtlpReceiver
 from traces_feature import TracesFeature, trace_agents
 
 if TYPE_CHECKING:
@@ -26,69 +23,27 @@ if TYPE_CHECKING:
 USED = {"input_tokens": 10, "output_tokens": 5, "cached_input_tokens": 4}
 
 
-class Receiver:
-    """A collector: it takes what OTLP exporters send, and nothing else."""
+class Receiver(OtlpReceiver):
+    """A collector, and what sends to it."""
 
     def __init__(self) -> None:
-        self.spans: list[Any] = []
-        self.metrics: list[Any] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                if self.path == "/v1/traces":
-                    sent = ExportTraceServiceRequest.FromString(body)
-                    found = [
-                        span for one in sent.resource_spans for part in one.scope_spans for span in part.spans
-                    ]
-                    outer.spans += found
-                else:
-                    told = ExportMetricsServiceRequest.FromString(body)
-                    outer.metrics += [
-                        metric
-                        for one in told.resource_metrics
-                        for part in one.scope_metrics
-                        for metric in part.metrics
-                    ]
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_args: object) -> None: ...
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        super().__init__()
         self.tracers = TracerProvider()
         self.tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{self.url}/v1/traces")))
         reader = PeriodicExportingMetricReader(OTLPMetricExporter(f"{self.url}/v1/metrics"))
         self.meters = MeterProvider([reader])
 
     def tree(self) -> dict[str, Any]:
-        """Return the names of all spans, nested as they are."""
         self.tracers.force_flush()
-        children: dict[bytes, list[Any]] = {}
-        for span in sorted(self.spans, key=lambda span: span.start_time_unix_nano):
-            children.setdefault(span.parent_span_id, []).append(span)
-
-        def below(parent: bytes) -> dict[str, Any]:
-            return {span.name: below(span.span_id) for span in children.get(parent, [])}
-
-        return below(b"")
-
-    def attributes(self, name: str) -> dict[str, Any]:
-        [span] = [span for span in self.spans if span.name == name]
-        return {item.key: getattr(item.value, item.value.WhichOneof("value")) for item in span.attributes}
+        return super().tree()
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.tracers.shutdown()
-    made.meters.shutdown()
-    made.server.shutdown()
-    made.server.server_close()
+    with Receiver() as made:
+        yield made
+        made.tracers.shutdown()
+        made.meters.shutdown()
 
 
 @pytest.fixture

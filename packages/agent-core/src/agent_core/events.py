@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 
 
 class _Numbered(TypedDict):
-    """An event; in a session's log it has a number, in the stream of all sessions a cursor."""
+    """An event; in a session's log it has a number, in the stream of all sessions a cursor.
+
+    One of a run that is stored also has its time, in seconds since 1970.
+    """
 
     seq: NotRequired[int]
     cursor: NotRequired[str]
+    at: NotRequired[float]
 
 
 class PartialEvent(_Numbered):

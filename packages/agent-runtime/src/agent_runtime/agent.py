@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from agent_runtime.results import RunResult
     from agent_runtime.run_context import RunContext
     from agent_runtime.runtime import AgentRuntime
-    from agent_runtime.tool_sets import DynamicTools, ToolSet
+    from agent_runtime.tool_sets import ToolSet
 
     DepsT = TypeVar("DepsT", default=None)
     OutputT = TypeVar("OutputT", default=str)
@@ -311,10 +311,6 @@ class Agent(Generic[DepsT, OutputT]):
         made = Guardrail(function.__name__, cast("Any", function))
         self._change(output_guardrails=(*self._parts.output_guardrails, made))
         return function
-
-    def tools_for_each_step(self, make: DynamicTools) -> None:
-        """Add a set of tools that is decided anew before each request (see `dynamic`)."""
-        self._change(tools=(*self._parts.tools, make))
 
     def _change(self, **parts: Any) -> None:
         self._parts = replace(self._parts, **parts)

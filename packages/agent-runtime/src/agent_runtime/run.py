@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from time import time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -223,6 +224,10 @@ class Run:
 
     def tell(self, *events: Event) -> Flow[None]:
         """Show events; that the caller leaves at one of them ends the run later, not here."""
+        if self._keeps:  # who reads the log later can tell how long everything took
+            now = time()
+            for event in events:
+                event["at"] = now
         try:
             yield Emit(list(events))
         except RequestCancelled:

@@ -124,19 +124,22 @@ def _brief(text: str) -> str:
     return text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…"
 
 
-def tool_call(name: str, arguments: Mapping[str, Any]) -> Ask:
-    """Call a tool.
+def tool_call(name: str, arguments: Mapping[str, Any], trace: Mapping[str, str] | None = None) -> Ask:
+    """Call a tool, as a part of a trace if there is one.
 
     Not by the SDK's `call_tool`: that checks the answer against a schema of the server's own, and a hostile
     one keeps the loop busy for ever.
     """
-    return partial(_call_tool, name, dict(arguments))
+    return partial(_call_tool, name, dict(arguments), dict(trace or {}))
 
 
-async def _call_tool(name: str, arguments: dict[str, Any], session: Any, progress: Any) -> Any:
+async def _call_tool(
+    name: str, arguments: dict[str, Any], trace: dict[str, str], session: Any, progress: Any
+) -> Any:
     from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
 
-    request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments))
+    about: dict[str, Any] = {"_meta": trace} if trace else {}
+    request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments, **about))
     return await session.send_request(request, CallToolResult, progress_callback=progress)
 
 

@@ -215,14 +215,21 @@ class Toolbox:
         schemas += [_RESOURCE_SCHEMA] if self.contents.resources else []
         return schemas + ([_PROMPT_SCHEMA] if self.contents.prompts else [])
 
-    def stream_tool(self, tool_name: str, arguments: Mapping[str, Any], *, cancellation: Any = None) -> Items:
+    def stream_tool(
+        self,
+        tool_name: str,
+        arguments: Mapping[str, Any],
+        *,
+        cancellation: Any = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Items:
         """Run a tool: its progress as parts, then its result."""
         if tool_name == READ_RESOURCE:
             yield from self._resource(arguments, cancellation)
         elif tool_name == GET_PROMPT:
             yield from self._prompt(arguments, cancellation)
         else:
-            yield from self._tool(tool_name, arguments, cancellation)
+            yield from self._tool(tool_name, arguments, cancellation, _trace(context or {}))
 
     def format_tool_call_preview(self, tool_name: str, arguments: Mapping[str, Any]) -> str:
         """Return one line that names the server, the tool and the arguments."""
@@ -250,7 +257,9 @@ class Toolbox:
         """Return the text for a person."""
         return {"type": "text", "content": text}
 
-    def _tool(self, tool_name: str, arguments: Mapping[str, Any], cancellation: Any) -> Items:
+    def _tool(
+        self, tool_name: str, arguments: Mapping[str, Any], cancellation: Any, trace: Mapping[str, str]
+    ) -> Items:
         offer = self._offer(tool_name)
         if offer is None:
             yield _failed(f"there is no tool {tool_name!r} here")
@@ -260,7 +269,7 @@ class Toolbox:
         if problem is not None:
             yield _failed(problem)
             return
-        ask = calls.tool_call(offer.tool.name, arguments)
+        ask = calls.tool_call(offer.tool.name, arguments, trace)
         yield from _answers(report, ask, tool_result, cancellation)
 
     def _resource(self, arguments: Mapping[str, Any], cancellation: Any) -> Items:
@@ -401,3 +410,10 @@ def _progress(made: Progress) -> Result:
 
 def _failed(problem: str) -> Result:
     return {"success": False, "error": problem}
+
+
+def _trace(context: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the trace that a call belongs to; a run of the core alone has none."""
+    run: Any = context.get("run")
+    found: Mapping[str, str] = run.trace_of(context.get("tool_call_id")) if hasattr(run, "trace_of") else {}
+    return found

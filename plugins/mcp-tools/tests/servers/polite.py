@@ -39,7 +39,9 @@ async def call_tool(context: Any, params: Any) -> types.CallToolResult:
     return await DOINGS.get(params.name, echo)(context, arguments)
 
 
-async def echo(_context: Any, arguments: dict[str, Any]) -> types.CallToolResult:
+async def echo(context: Any, arguments: dict[str, Any]) -> types.CallToolResult:
+    if arguments.get("text") == "trace":
+        return said(str((context.meta or {}).get("traceparent")))
     return said(json.dumps(arguments, sort_keys=True))
 
 

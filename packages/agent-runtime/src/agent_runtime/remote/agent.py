@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from agent_core import AgentError, ToolSuspended
 from agent_core.display.text import clean
 from agent_core.errors import ArgumentTypeError
+from agent_core.frozen import EMPTY
 from agent_runtime.clock import SYSTEM_CLOCK, Clock
 from agent_runtime.specs import AgentSpec, RemoteEndpoint
 
@@ -163,16 +164,18 @@ class RemoteAgent:
         *,
         cancellation: Cancellation | None = None,
         on_usage: Callable[[Usage], object] | None = None,
+        trace: Mapping[str, str] = EMPTY,
     ) -> AsyncGenerator[Progress, None]:
         """Ask as a tool does: yield ``{"part": …}`` as it goes, and at its end a dict with `success`.
 
-        `on_usage` is called with what the agent used, if it says so.
+        `on_usage` is called with what the agent used, if it says so. `trace` are headers that tie what the
+        agent does to a trace of ours.
 
         Raises:
             RequestCancelled: When *cancellation* is cancelled; the remote agent is asked to stop.
         """
         try:
-            async with aclosing(self.talk(prompt, None, cancellation)) as items:
+            async with aclosing(self.talk(prompt, None, cancellation, trace)) as items:
                 async for item in items:
                     if not isinstance(item, RemoteReply):
                         yield item
@@ -192,11 +195,17 @@ class RemoteAgent:
         token = self.endpoint.token
         return text if token is None else text.replace(token, "***")
 
-    def talk(self, prompt: str, task: RemoteTask | None, cancellation: Cancellation | None) -> Talk:
+    def talk(
+        self,
+        prompt: str,
+        task: RemoteTask | None,
+        cancellation: Cancellation | None,
+        trace: Mapping[str, str] = EMPTY,
+    ) -> Talk:
         """Ask, and return progress as it comes and, last, the reply; see `send`."""
         if not isinstance(prompt, str):
             raise ArgumentTypeError(f"prompt must be text, not {type(prompt).__name__}")
-        return load_calls(self).converse(self, prompt, task, cancellation)
+        return load_calls(self).converse(self, prompt, task, cancellation, trace)
 
     async def take_back(self, task: RemoteTask) -> None:
         """Ask the agent to cancel a task that nobody goes on with; one that cannot is left alone."""
@@ -215,7 +224,7 @@ def shown(url: str) -> str:
 class Calls(NamedTuple):
     """What needs the SDK: see `agent_runtime.remote.protocol`."""
 
-    converse: Callable[[RemoteAgent, str, RemoteTask | None, Cancellation | None], Talk]
+    converse: Callable[[RemoteAgent, str, RemoteTask | None, Cancellation | None, Mapping[str, str]], Talk]
     cancel: Callable[[RemoteAgent, RemoteTask], Awaitable[None]]
     fetch_card: Callable[[RemoteAgent], Awaitable[AgentCard]]
 
@@ -341,8 +350,9 @@ class RemoteDelegateTool:
             yield {"success": False, "error": f"the agent's question was not answered: {reason}"}
             return
         assert prompt is not None
+        trace = EMPTY if run is None else run.trace_of(about.get("tool_call_id"))
         try:
-            async with aclosing(self.agent.talk(prompt, task, cancellation)) as items:
+            async with aclosing(self.agent.talk(prompt, task, cancellation, trace)) as items:
                 async for item in items:
                     yield item if not isinstance(item, RemoteReply) else _result(item, run)
         except RemoteAgentError as error:

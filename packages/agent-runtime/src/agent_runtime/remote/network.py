@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from agent_core.frozen import EMPTY
+
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     from agent_runtime.remote.agent import RemoteAgent
 
@@ -75,8 +77,9 @@ class Wire(httpx.AsyncBaseTransport):
         allowance: What is counted now; replaced from one stage of the call to the next.
     """
 
-    def __init__(self, agent: RemoteAgent) -> None:
+    def __init__(self, agent: RemoteAgent, trace: Mapping[str, str] = EMPTY) -> None:
         self._agent = agent
+        self._trace = trace
         self._origin = origin(agent.endpoint.url)
         self._inner = httpx.AsyncHTTPTransport(verify=_trusted_authorities())
         self._pinned: dict[tuple[str, int], list[str]] = {}
@@ -95,6 +98,8 @@ class Wire(httpx.AsyncBaseTransport):
         headers = request.headers.copy()
         if self._agent.endpoint.token is not None and (scheme, host, port) == self._origin:
             headers["Authorization"] = f"Bearer {self._agent.endpoint.token}"
+        if (scheme, host, port) == self._origin:
+            headers.update(self._trace)
         extensions = {**request.extensions, "sni_hostname": host}
         failure: httpx.TransportError | None = None
         for address in await self._judged(host, port):

@@ -30,12 +30,13 @@ from google.protobuf.json_format import MessageToDict  # type: ignore[import-unt
 
 from agent_core.display.text import clean
 from agent_core.errors import RequestCancelled
+from agent_core.frozen import EMPTY
 from agent_runtime.remote.agent import RemoteAgentError, RemoteReply, RemoteTask
 from agent_runtime.remote.network import Wire, open_client, origin
 from agent_runtime.results import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 
     from a2a.client import Client
     from a2a.types import (
@@ -58,14 +59,18 @@ CANCEL_SECONDS = 2.0
 BINDINGS = [str(TransportProtocol.JSONRPC.value), str(TransportProtocol.HTTP_JSON.value)]
 _OVER = {"completed", "failed", "rejected", "canceled", "input_required", "auth_required"}
 _WAITS = "input_required"
-_COUNTS = tuple(name for name in Usage.__slots__ if name != "cost")
+_COUNTS = tuple(name for name in Usage.__slots__ if not name.startswith("cost"))
 _LARGEST_COUNT = 10**12
 _LONGEST = 500
 _DENIED = {401, 403, 407}
 
 
 async def converse(
-    agent: RemoteAgent, prompt: str, task: RemoteTask | None, cancellation: Cancellation | None
+    agent: RemoteAgent,
+    prompt: str,
+    task: RemoteTask | None,
+    cancellation: Cancellation | None,
+    trace: Mapping[str, str] = EMPTY,
 ) -> AsyncGenerator[Progress | RemoteReply, None]:
     """Yield progress as it comes and, last, the reply. With a *task*, the prompt answers its question.
 
@@ -76,7 +81,7 @@ async def converse(
     if cancellation is not None and cancellation.cancelled:
         raise RequestCancelled
     items: asyncio.Queue[Progress | None] = asyncio.Queue()
-    talk = asyncio.create_task(_Talk(agent, task, items.put_nowait).hold(prompt))
+    talk = asyncio.create_task(_Talk(agent, task, items.put_nowait, trace).hold(prompt))
     talk.add_done_callback(lambda _: items.put_nowait(None))
     forget = _watch(cancellation, talk)
     try:
@@ -118,16 +123,23 @@ async def _end(talk: asyncio.Task[RemoteReply]) -> None:
 
 
 class _Talk:
-    def __init__(self, agent: RemoteAgent, task: RemoteTask | None, emit: Callable[[Progress], None]) -> None:
+    def __init__(
+        self,
+        agent: RemoteAgent,
+        task: RemoteTask | None,
+        emit: Callable[[Progress], None],
+        trace: Mapping[str, str],
+    ) -> None:
         self._agent = agent
         self._task = task
+        self._trace = trace
         self._emit = emit
         self._answer = Answer(task)
 
     async def hold(self, prompt: str) -> RemoteReply:
         """Ask, and return the reply."""
         try:
-            wire = Wire(self._agent)
+            wire = Wire(self._agent, self._trace)
             async with open_client(wire) as http:
                 await self._hold(prompt, wire, http)
         except Exception as error:  # the SDK lets a stranger's nonsense surface as anything

@@ -18,6 +18,7 @@ COMMANDS = {
     "run": "ask an agent once, for scripts",
     "serve": "serve sessions and agents over HTTP",
     "sessions": "list, show, search, export, import and delete conversations",
+    "trace": "draw what a run did, and how long each part took",
     "agents": "list and check agents",
     "models": "list models, and get the embedded one",
     "plugins": "list plugins, and why each is on or off",
