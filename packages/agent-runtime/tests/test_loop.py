@@ -196,10 +196,10 @@ ENDINGS: dict[str, tuple[list[Any], dict[str, Any], dict[str, Any], tuple[str, s
         ("enough", "that will do"),
     ),
     "by the last round": (
-        [calling("attic")] * 16,
+        [calling("attic")] * 100,
         {},
         {},
-        ("max_rounds", "the model was asked 16 times, as often as allowed"),
+        ("max_rounds", "the model was asked 100 times, as often as max_rounds allows"),
     ),
     "by an error of the provider": (
         [ValueError("no luck")],

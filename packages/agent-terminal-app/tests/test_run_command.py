@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import pytest
 
+from agent_runtime.results import LIMITS
 from agent_terminal_app.commands.run import misfit, progress_line, read_answer, read_attachment
-from agent_terminal_app.errors import Exit
+from agent_terminal_app.errors import Exit, is_limit
 from agent_terminal_app.testing.command import run_agent
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class Failure(ProviderError):
 def answer(messages):
     last = messages[-1]
     said = str(last["content"])
+    if any(item["content"] == "circles" for item in messages):
+        return Reply(tool_calls=[ToolCall("write_file", {"path": "notes.txt"})])
     if last["role"] == "tool":
         return f"The tool said: {said}"
     if said.startswith("fail "):
@@ -190,6 +193,36 @@ def test_a_prompt_is_put_together_from_argument_file_and_stdin(shell: Shell) -> 
 
 def test_a_dash_is_no_prompt_but_stands_for_stdin(shell: Shell) -> None:
     assert shell.run("run", "-", stdin="Grüße\n".encode())[:2] == (0, "You said: Grüße\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem", "setting"),
+    [
+        (
+            "[agents.assistant]\nmax_rounds = 2\n",
+            "the model was asked 2 times, as often as max_rounds allows",
+            "`agent config set agents.assistant.max_rounds NUMBER` changes the limit",
+        ),
+        (
+            "",
+            "the model called 'write_file' 5 times with the same arguments",
+            "repeated_calls in the setting agents.assistant.stop_conditions changes the limit",
+        ),
+    ],
+)
+def test_a_limit_has_a_code_of_its_own_and_its_setting_is_named(
+    shell: Shell, settings: str, problem: str, setting: str
+) -> None:
+    (shell.home / "config" / "agent" / "config.toml").write_text('tools = ["files"]\n' + CONFIG + settings)
+
+    code, _, err = shell.run("run", "circles")
+
+    assert code == Exit.LIMIT
+    assert [f"agent: stopped by a limit: {problem}", f"agent: {setting}"] == err.splitlines()[:2]
+
+
+def test_every_limit_of_the_runtime_has_the_code_of_a_limit() -> None:
+    assert {reason for reason in LIMITS if not is_limit(reason)} == set()
 
 
 def test_nothing_to_ask_is_wrong_usage(shell: Shell) -> None:

@@ -120,6 +120,7 @@ class Work:
         self._others: set[asyncio.Task[None]] = set()  # so that they are not forgotten before they are done
         self._ended_well = False
         self._set_aside = False
+        self._limited: str | None = None  # the session whose work a limit has stopped
 
     @property
     def running(self) -> bool:
@@ -171,9 +172,11 @@ class Work:
             self._remarks.echo(shown)
             self.begin(conversation, text, attached)
 
-    def send_queue(self, conversation: Conversation) -> None:
-        """Send the messages that are held back, if there are any."""
-        if not self.running and conversation.queue.held:
+    def resume(self, conversation: Conversation) -> None:
+        """Continue with the messages that are held back, or with the work that a limit has stopped."""
+        if self.running:
+            return
+        if conversation.queue.held or (self._limited and self._limited == conversation.session_id):
             self.begin(conversation, "")
 
     async def _keep(
@@ -247,6 +250,7 @@ class Work:
     ) -> None:
         renderer = Renderer(self._screen, conversation.folds, self.progress)
         self._set_aside = self._ended_well = False
+        self._limited = None
         self.progress.begin()
         in_use: SessionHeld | None = None
         try:
@@ -261,6 +265,7 @@ class Work:
         finally:
             renderer.end()
             self.progress.end()
+        self._limited = conversation.session_id if renderer.hit_limit else None
         await self.ask(conversation)
         conversation.queue.answered()
         self._changed()
