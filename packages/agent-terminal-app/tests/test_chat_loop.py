@@ -213,6 +213,29 @@ def test_after_a_limit_enter_continues_and_the_setting_is_named() -> None:
     assert len(desk.provider.requests) == 2
 
 
+def test_an_answer_that_was_cut_off_is_said_to_be_and_enter_asks_for_the_rest() -> None:
+    async def talk(desk: Desk) -> None:
+        await desk.chat.take("go")
+        await desk.chat.take("queued", queue=True)
+        await desk.chat.finish()
+        assert "stopped" not in "".join(desk.paper.lines)  # what was queued came at once
+        await desk.chat.take("more")
+        await desk.chat.finish()
+        assert desk.paper.lines[-4:] == [
+            "Half of",
+            "stopped: the answer reached the model's output limit, so its end is missing",
+            "Enter continues; max_tokens in the settings of the model, or of its provider,",
+            "allows longer answers",
+        ]
+        await desk.chat.take("")
+        await desk.chat.finish()
+
+    half = Reply(text="Half of", extra={"finish_reason": "length"})
+    desk = sit(Desk(half, "Of course.", half, "it."), talk)
+
+    assert desk.paper.lines[-2:] == ["» Continue your answer exactly where it was cut off.", "it."]
+
+
 def test_esc_stops_the_agent_keeps_what_it_said_and_holds_what_waits() -> None:
     async def talk(desk: Desk) -> None:
         await desk.chat.take("go")

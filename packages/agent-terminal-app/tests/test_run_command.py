@@ -42,6 +42,8 @@ def answer(messages):
         return f"The tool said: {said}"
     if said.startswith("fail "):
         return Failure(said.removeprefix("fail "))
+    if said.startswith("long"):
+        return Reply(text="Once upon a", extra={"finish_reason": "length"})
     if said.startswith("slow"):
         return Reply(chunks=["The first half", ", the second"], delay=[0, math.inf])
     if said.startswith("tool"):
@@ -219,6 +221,21 @@ def test_a_limit_has_a_code_of_its_own_and_its_setting_is_named(
 
     assert code == Exit.LIMIT
     assert [f"agent: stopped by a limit: {problem}", f"agent: {setting}"] == err.splitlines()[:2]
+
+
+def test_an_answer_that_was_cut_off_is_printed_with_the_code_of_a_limit(shell: Shell) -> None:
+    code, out, err = shell.run("run", "long")
+
+    assert (code, out) == (Exit.LIMIT, "Once upon a\n")
+    assert "stopped by a limit: the answer reached the model's output limit" in err
+    assert "max_tokens in the settings of the model" in err
+
+
+def test_events_say_that_an_answer_was_cut_off(shell: Shell) -> None:
+    code, out, _ = shell.run("run", "long", "--json")
+
+    final = json.loads(out.splitlines()[-1])
+    assert (code, final["type"], final["reason"]["code"]) == (Exit.LIMIT, "final", "length")
 
 
 def test_every_limit_of_the_runtime_has_the_code_of_a_limit() -> None:

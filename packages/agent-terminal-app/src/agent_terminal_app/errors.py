@@ -42,6 +42,7 @@ _BY_REASON = {
     "suspended": Exit.APPROVAL,
     "cancelled": Exit.INTERRUPTED,
     "timeout": Exit.TIMEOUT,
+    "length": Exit.LIMIT,
     "max_rounds": Exit.LIMIT,
     "token_budget": Exit.LIMIT,
     "cost_budget": Exit.LIMIT,
@@ -110,6 +111,8 @@ def is_limit(reason: str) -> bool:
 def limit_setting(agent_id: str, reason: str) -> str:
     """Return the setting that a limit comes from, as a clause; empty if no setting changes it."""
     agent = f"agents.{agent_id}"
+    if reason == "length":
+        return "max_tokens in the settings of the model, or of its provider, allows longer answers"
     if reason == "max_rounds":
         return f"`agent config set {agent}.max_rounds NUMBER` changes the limit"
     if reason in _STOP_CONDITIONS:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agent_terminal_app.chat.rendering.renderer import Remarks
     from agent_terminal_app.chat.rendering.screen import Screen
 
+_CONTINUE = "Continue your answer exactly where it was cut off."
 _CHOICE = "Number or name (Enter: 1; Esc leaves it)"
 _QUEUE, _TAKE_OVER, _KEEP = 0, 1, 2
 _DRAFT_CHOICES = (
@@ -120,7 +121,8 @@ class Work:
         self._others: set[asyncio.Task[None]] = set()  # so that they are not forgotten before they are done
         self._ended_well = False
         self._set_aside = False
-        self._limited: str | None = None  # the session whose work a limit has stopped
+        self._stopped_by = ""
+        self._stopped_in: str | None = None  # the session whose work that limit has stopped
 
     @property
     def running(self) -> bool:
@@ -176,7 +178,11 @@ class Work:
         """Continue with the messages that are held back, or with the work that a limit has stopped."""
         if self.running:
             return
-        if conversation.queue.held or (self._limited and self._limited == conversation.session_id):
+        has_more = bool(self._stopped_by) and self._stopped_in == conversation.session_id
+        if has_more and self._stopped_by == "length" and not conversation.queue.held:
+            self._remarks.echo(_CONTINUE)
+            self.begin(conversation, _CONTINUE)
+        elif conversation.queue.held or has_more:
             self.begin(conversation, "")
 
     async def _keep(
@@ -250,7 +256,7 @@ class Work:
     ) -> None:
         renderer = Renderer(self._screen, conversation.folds, self.progress)
         self._set_aside = self._ended_well = False
-        self._limited = None
+        self._stopped_by = ""
         self.progress.begin()
         in_use: SessionHeld | None = None
         try:
@@ -265,7 +271,7 @@ class Work:
         finally:
             renderer.end()
             self.progress.end()
-        self._limited = conversation.session_id if renderer.hit_limit else None
+        self._stopped_by, self._stopped_in = renderer.limit, conversation.session_id
         await self.ask(conversation)
         conversation.queue.answered()
         self._changed()

@@ -64,12 +64,12 @@ class Renderer:
 
     Attributes:
         ended_well: Whether the request has ended because there was nothing more to do.
-        hit_limit: Whether a limit has stopped it, so that Enter continues.
+        limit: The limit that has stopped it, by the code of the reason; Enter continues then.
     """
 
     def __init__(self, screen: Screen, folds: Folds, progress: Progress) -> None:
         self.ended_well = False
-        self.hit_limit = False
+        self.limit = ""
         self._agent_id = ""
         self._screen = screen
         self._folds = folds
@@ -236,12 +236,13 @@ class Renderer:
     def _on_final(self, event: Mapping[str, Any]) -> None:
         self._finish_words()
         code = event["reason"]["code"]
-        self.ended_well, self.hit_limit = code == "natural_end", is_limit(code)
+        self.ended_well = code in ("natural_end", "length")
+        self.limit = code if is_limit(code) else ""
         if code == "cancelled":
             self._note("interrupted; what was said is kept")
         elif code not in ("natural_end", "suspended"):
             self._note(f"stopped: {clean(event['reason']['detail'] or code)}")
-        if self.hit_limit:
+        if self.limit:
             setting = limit_setting(self._agent_id, code)
             self._note(f"Enter continues{f'; {setting}' if setting else ''}")
 
