@@ -65,3 +65,18 @@ def test_installed_plugins_are_those_that_may_take_part(monkeypatch: pytest.Monk
     monkeypatch.setenv("AGENT_LOAD_PLUGINS", "no_such_plugin")
 
     assert defaults.installed_names() == set()
+
+
+def test_a_declared_assistant_changes_single_fields_of_the_built_in_one() -> None:
+    built_in = complete_config({})["agents"][DEFAULT_AGENT]
+    declared = complete_config({"agents": {DEFAULT_AGENT: {"max_rounds": 7}}})["agents"][DEFAULT_AGENT]
+
+    assert built_in["max_rounds"] == 200
+    assert declared == {**built_in, "max_rounds": 7}
+
+
+def test_an_agent_of_another_name_and_one_that_lives_elsewhere_are_as_they_are_declared() -> None:
+    agents = {"helper": {}, DEFAULT_AGENT: {"endpoint": "https://example.org"}}
+    declared = complete_config({"agents": agents})["agents"]
+
+    assert not any("system_prompt" in agent or "max_rounds" in agent for agent in declared.values())

@@ -239,3 +239,10 @@ def test_a_model_is_found_by_its_name_among_the_installed_providers() -> None:
     agent = Agent("local")  # nothing is loaded before the first question
 
     assert agent.runtime.resolve("agent").model.provider == "local_llama"
+
+
+def test_an_answer_that_was_cut_off_is_returned_and_says_so() -> None:
+    half = Reply(text="Half of", extra={"finish_reason": "length"})
+    result = Agent(ScriptedProvider([half])).run("Tell me.")
+
+    assert (result.output, result.reason.code) == ("Half of", "length")

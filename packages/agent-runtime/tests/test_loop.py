@@ -196,10 +196,10 @@ ENDINGS: dict[str, tuple[list[Any], dict[str, Any], dict[str, Any], tuple[str, s
         ("enough", "that will do"),
     ),
     "by the last round": (
-        [calling("attic")] * 16,
+        [calling("attic")] * 100,
         {},
         {},
-        ("max_rounds", "the model was asked 16 times, as often as allowed"),
+        ("max_rounds", "the model was asked 100 times, as often as max_rounds allows"),
     ),
     "by an error of the provider": (
         [ValueError("no luck")],
@@ -916,7 +916,7 @@ def test_a_model_that_is_cut_off_again_and_again_is_not_asked_for_ever(
 
     _events, result = drive(make_runtime([cut_off] * 10), RunRequest("a", "Look."))
 
-    assert (result.rounds, result.reason.code) == (3, "natural_end")
+    assert (result.rounds, result.reason.code) == (3, "length")
 
 
 def test_an_answer_that_is_only_too_long_is_the_end(make_runtime: MakeRuntime, drive: Drive) -> None:
@@ -924,7 +924,7 @@ def test_an_answer_that_is_only_too_long_is_the_end(make_runtime: MakeRuntime, d
 
     _events, result = drive(runtime, RunRequest("a", "Tell me."))
 
-    assert (result.rounds, result.reason.code, result.text) == (1, "natural_end", "Once upon a")
+    assert (result.rounds, result.reason.code, result.text) == (1, "length", "Once upon a")
 
 
 # Plugins that fail

@@ -259,7 +259,7 @@ def test_max_rounds_lets_the_calls_of_the_last_answer_run(driver: str) -> None:
 
     result = runs.drive(driver)
 
-    assert result.reason == ("max_rounds", "the model was asked 3 times, as often as allowed")
+    assert result.reason == ("max_rounds", "the model was asked 3 times, as often as max_rounds allows")
     assert (result.rounds, len(runs.provider.requests), len(runs.ran)) == (3, 3, 3)
 
 

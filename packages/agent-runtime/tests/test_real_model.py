@@ -40,7 +40,7 @@ def test_a_streamed_run_uses_a_tool_and_answers() -> None:
 
     result = stream.result
     assert result is not None and result.error is None
-    assert added and result.reason.code in ("natural_end", "max_rounds")
+    assert added and result.reason.code in ("natural_end", "length", "max_rounds")
     kinds = [event["type"] for event in events]
     assert kinds[0] == "run_start" and kinds[-1] == "run_end"
     assert kinds.index("tool_call_start") < kinds.index("tool_call_result")
@@ -58,3 +58,9 @@ def test_a_conversation_goes_on_in_its_session() -> None:
     assert first.text and second.text
     assert [message.role for message in second.session.messages] == ["user", "assistant", "user", "assistant"]
     assert second.usage.input_tokens > first.usage.input_tokens
+
+
+def test_an_answer_that_is_cut_off_says_so() -> None:
+    result = Agent("local", config={**CONFIG, "max_tokens": 3}).run("Tell me a story about a lighthouse.")
+
+    assert result.text and result.reason.code == "length"

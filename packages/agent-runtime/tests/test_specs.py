@@ -121,7 +121,7 @@ class TestDictForm:
         assert read_condition("here", condition.to_dict()) == condition
 
     def test_the_dict_form_leaves_out_what_is_so_by_default(self) -> None:
-        agent = AgentSpec("helper", "gpt", max_rounds=16, context_policy=ContextPolicy(keep_recent=4))
+        agent = AgentSpec("helper", "gpt", max_rounds=100, context_policy=ContextPolicy(keep_recent=4))
 
         assert agent.to_dict() == {"id": "helper", "model": "gpt", "context_policy": {"keep_recent": 4}}
 

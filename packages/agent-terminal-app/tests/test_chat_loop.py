@@ -96,16 +96,21 @@ class Busy(ProviderError):
 class Desk:
     """A chat that is sat down at."""
 
-    def __init__(self, *script: Any, store: str = "sqlite://", session: str | None = None) -> None:
+    def __init__(
+        self, *script: Any, store: str = "sqlite://", session: str | None = None, **agent: Any
+    ) -> None:
         self.paper = Paper()
         self.provider = ScriptedProvider(script)
         self.tools = Tools()
         self._store = store
+        self._agent = agent
         self.chat = Chat(self._open, self.paper, session)
 
     def _open(self) -> AgentApplication:
         config = {
-            "agents": {"a": {"model": "m", "sections": {"retry": {}, "permissions": PERMISSIONS}}},
+            "agents": {
+                "a": {"model": "m", "sections": {"retry": {}, "permissions": PERMISSIONS}, **self._agent}
+            },
             "models": {"m": {"provider": "scripted", "context_window": 1000}},
         }
         plugins = [self.provider, self.tools, Suggests]
@@ -185,6 +190,50 @@ def test_what_is_said_meanwhile_is_read_after_the_step_or_after_the_answer() -> 
 
     shown = [line for line in desk.paper.lines if not line.startswith("✓")]
     assert shown == ["» go", "» now", "after the step", "» later", "after the answer"]
+
+
+def test_after_a_limit_enter_continues_and_the_setting_is_named() -> None:
+    async def talk(desk: Desk) -> None:
+        desk.tools.go_on = True
+        await desk.chat.take("")  # there is nothing to continue
+        await desk.chat.take("go")
+        await desk.chat.finish()
+        assert desk.paper.lines[-2:] == [
+            "stopped: the model was asked 1 times, as often as max_rounds allows",
+            "Enter continues; `agent config set agents.a.max_rounds NUMBER` changes the limit",
+        ]
+        await desk.chat.take("")
+        await desk.chat.finish()
+        await desk.chat.take("")  # nor is there now
+        await desk.chat.finish()
+
+    desk = sit(Desk(Reply(tool_calls=[ToolCall("slow", {"n": 1})]), "All done.", max_rounds=1), talk)
+
+    assert desk.paper.lines[-1] == "All done."
+    assert len(desk.provider.requests) == 2
+
+
+def test_an_answer_that_was_cut_off_is_said_to_be_and_enter_asks_for_the_rest() -> None:
+    async def talk(desk: Desk) -> None:
+        await desk.chat.take("go")
+        await desk.chat.take("queued", queue=True)
+        await desk.chat.finish()
+        assert "stopped" not in "".join(desk.paper.lines)  # what was queued came at once
+        await desk.chat.take("more")
+        await desk.chat.finish()
+        assert desk.paper.lines[-4:] == [
+            "Half of",
+            "stopped: the answer reached the model's output limit, so its end is missing",
+            "Enter continues; max_tokens in the settings of the model, or of its provider,",
+            "allows longer answers",
+        ]
+        await desk.chat.take("")
+        await desk.chat.finish()
+
+    half = Reply(text="Half of", extra={"finish_reason": "length"})
+    desk = sit(Desk(half, "Of course.", half, "it."), talk)
+
+    assert desk.paper.lines[-2:] == ["» Continue your answer exactly where it was cut off.", "it."]
 
 
 def test_esc_stops_the_agent_keeps_what_it_said_and_holds_what_waits() -> None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import pytest
 
+from agent_runtime.results import LIMITS
 from agent_terminal_app.commands.run import misfit, progress_line, read_answer, read_attachment
-from agent_terminal_app.errors import Exit
+from agent_terminal_app.errors import Exit, is_limit
 from agent_terminal_app.testing.command import run_agent
 
 if TYPE_CHECKING:
@@ -35,10 +36,14 @@ class Failure(ProviderError):
 def answer(messages):
     last = messages[-1]
     said = str(last["content"])
+    if any(item["content"] == "circles" for item in messages):
+        return Reply(tool_calls=[ToolCall("write_file", {"path": "notes.txt"})])
     if last["role"] == "tool":
         return f"The tool said: {said}"
     if said.startswith("fail "):
         return Failure(said.removeprefix("fail "))
+    if said.startswith("long"):
+        return Reply(text="Once upon a", extra={"finish_reason": "length"})
     if said.startswith("slow"):
         return Reply(chunks=["The first half", ", the second"], delay=[0, math.inf])
     if said.startswith("tool"):
@@ -190,6 +195,51 @@ def test_a_prompt_is_put_together_from_argument_file_and_stdin(shell: Shell) -> 
 
 def test_a_dash_is_no_prompt_but_stands_for_stdin(shell: Shell) -> None:
     assert shell.run("run", "-", stdin="Grüße\n".encode())[:2] == (0, "You said: Grüße\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem", "setting"),
+    [
+        (
+            "[agents.assistant]\nmax_rounds = 2\n",
+            "the model was asked 2 times, as often as max_rounds allows",
+            "`agent config set agents.assistant.max_rounds NUMBER` changes the limit",
+        ),
+        (
+            "",
+            "the model called 'write_file' 5 times with the same arguments",
+            "repeated_calls in the setting agents.assistant.stop_conditions changes the limit",
+        ),
+    ],
+)
+def test_a_limit_has_a_code_of_its_own_and_its_setting_is_named(
+    shell: Shell, settings: str, problem: str, setting: str
+) -> None:
+    (shell.home / "config" / "agent" / "config.toml").write_text('tools = ["files"]\n' + CONFIG + settings)
+
+    code, _, err = shell.run("run", "circles")
+
+    assert code == Exit.LIMIT
+    assert [f"agent: stopped by a limit: {problem}", f"agent: {setting}"] == err.splitlines()[:2]
+
+
+def test_an_answer_that_was_cut_off_is_printed_with_the_code_of_a_limit(shell: Shell) -> None:
+    code, out, err = shell.run("run", "long")
+
+    assert (code, out) == (Exit.LIMIT, "Once upon a\n")
+    assert "stopped by a limit: the answer reached the model's output limit" in err
+    assert "max_tokens in the settings of the model" in err
+
+
+def test_events_say_that_an_answer_was_cut_off(shell: Shell) -> None:
+    code, out, _ = shell.run("run", "long", "--json")
+
+    final = json.loads(out.splitlines()[-1])
+    assert (code, final["type"], final["reason"]["code"]) == (Exit.LIMIT, "final", "length")
+
+
+def test_every_limit_of_the_runtime_has_the_code_of_a_limit() -> None:
+    assert {reason for reason in LIMITS if not is_limit(reason)} == set()
 
 
 def test_nothing_to_ask_is_wrong_usage(shell: Shell) -> None:

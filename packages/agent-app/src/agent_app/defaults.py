@@ -32,12 +32,22 @@ READING = (
 )  # fmt: skip
 """Calls that change nothing and send nothing, so they need no approval."""
 _PROMPT = "You are a helpful assistant. Answer briefly and plainly. Use Markdown where it helps."
+_ASSISTANT: dict[str, Any] = {
+    "system_prompt": _PROMPT,
+    "description": "Answers questions.",
+    # Real work takes many rounds; what should end a run early is a model that goes in circles or costs much.
+    "max_rounds": 200,
+    "stop_conditions": [{"type": "repeated_calls", "count": 5}, {"type": "cost_budget", "amount": 10.0}],
+}
+"""The agent that is there where none is declared; a declaration under its name changes single fields."""
 _EMBEDDED = (DEFAULT_MODEL, f"{SHORT_NAMES[DEFAULT_MODEL]}:")
 """The ids of the embedded model: as configured, and as one asked for by PROVIDER:MODEL."""
 
 
 def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[str, Any]:
     """Return the configuration of an application: what is declared, and an assistant if no agent is.
+
+    An agent that is declared under the assistant's name keeps the assistant's fields that it does not set.
 
     Args:
         values: The settings `agents`, `models`, `plugins`, `permissions`, `model`, `default_agent`, `tools`,
@@ -50,7 +60,9 @@ def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[
     models = {name: dict(model) for name, model in values.get("models", {}).items()}
     agents = {name: dict(agent) for name, agent in values.get("agents", {}).items()}
     if not agents:
-        agents = {DEFAULT_AGENT: {"system_prompt": _PROMPT, "description": "Answers questions."}}
+        agents = {DEFAULT_AGENT: {}}
+    if "endpoint" not in (own := agents.get(DEFAULT_AGENT, {"endpoint": ""})):
+        agents[DEFAULT_AGENT] = {**_ASSISTANT, **own}
     model = values.get("model") or DEFAULT_MODEL
     for agent in agents.values():
         agent.setdefault("model", model)

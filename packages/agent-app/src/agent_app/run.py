@@ -219,7 +219,7 @@ class _Chat:
             self._active.cancellation = Cancellation()
             # The message that interrupts may have been delivered between two steps just before it did.
             return _asks_something(self._writer.session)
-        return False if result.reason.code == "natural_end" else None
+        return False if result.reason.code in ("natural_end", "length") else None
 
     def _turn(self, messages: Sequence[Message], decided: Sequence[Approval]) -> Flow[RunResult | None]:
         """Run the agent once, and store everything; None if that failed, which plugins and caller hear."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from agent_runtime.runs import Checkpoint, RunRequest
 
 NATURAL_END = Reason("natural_end")
+CUT_SHORT = Reason("length", "the answer reached the model's output limit, so its end is missing")
 SUSPENDED = Reason("suspended", "the run waits for decisions")
 CANCELLED = Reason("cancelled", "the caller cancelled the run or left")
 MOST_MISTAKES = 3
@@ -285,7 +286,15 @@ def _what_next(run: Run) -> Flow[Reason | None]:
         return None
     if stop is None and _is_nudged(run):
         return None
-    return NATURAL_END if not run.agent.env.end_hooks else (yield from _at_natural_end(run, stop))
+    return _own_end(run) if not run.agent.env.end_hooks else (yield from _at_natural_end(run, stop))
+
+
+def _own_end(run: Run) -> Reason:
+    """Return how the model ended its answer: because it was done, or because it could not write more."""
+    about = run.answer[-1].metadata if run.answer else {}
+    # Providers that are not built on the kit may have only the wire's own word for it.
+    is_cut_off = "length" in (about.get("ending"), about.get("finish_reason"))
+    return CUT_SHORT if is_cut_off or about.get("incomplete_tool_calls") else NATURAL_END
 
 
 def _at_natural_end(run: Run, stop: Reason | None) -> Flow[Reason | None]:
@@ -300,7 +309,7 @@ def _at_natural_end(run: Run, stop: Reason | None) -> Flow[Reason | None]:
         if run.state.read(GO_ON):
             run.engine.state = run.state.replaced(GO_ON.name, GO_ON.default)
             return stop
-    return NATURAL_END
+    return _own_end(run)
 
 
 def _take_inbox(run: Run) -> Flow[bool]:

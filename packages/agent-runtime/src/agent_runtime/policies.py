@@ -100,7 +100,7 @@ class MaxRounds(StopCondition):
     def after_step(self, stats: RunStats) -> Stop | None:
         if stats.rounds < self.rounds:
             return None
-        return Stop(self.type, f"the model was asked {stats.rounds} times, as often as allowed")
+        return Stop(self.type, f"the model was asked {stats.rounds} times, as often as max_rounds allows")
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,8 @@ class Reason(NamedTuple):
     """Why a run ended.
 
     Attributes:
-        code: natural_end, max_rounds, cancelled, suspended, error, or that of the stop condition or
-            plugin that ended it.
+        code: natural_end, length (the last answer is cut off at the model's output limit), max_rounds,
+            cancelled, suspended, error, or that of the stop condition or plugin that ended it.
         detail: The same as a sentence; may be empty.
     """
 

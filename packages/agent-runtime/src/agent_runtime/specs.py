@@ -210,7 +210,7 @@ class AgentSpec:
     _: KW_ONLY
     system_prompt: str = ""
     description: str = ""
-    max_rounds: Annotated[int, Range(1, HARD_CAP)] = 16
+    max_rounds: Annotated[int, Range(1, HARD_CAP)] = 100
     plugin_ids: tuple[str, ...] = ()
     delegates: tuple[str, ...] = ()
     allowed_tools: tuple[str, ...] | None = None

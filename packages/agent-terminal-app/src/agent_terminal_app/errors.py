@@ -42,10 +42,18 @@ _BY_REASON = {
     "suspended": Exit.APPROVAL,
     "cancelled": Exit.INTERRUPTED,
     "timeout": Exit.TIMEOUT,
+    "length": Exit.LIMIT,
     "max_rounds": Exit.LIMIT,
     "token_budget": Exit.LIMIT,
     "cost_budget": Exit.LIMIT,
+    "usage_limit": Exit.LIMIT,
+    "max_handoffs": Exit.LIMIT,
+    "consecutive_errors": Exit.LIMIT,
+    "repeated_calls": Exit.LIMIT,
+    "tool_retries": Exit.LIMIT,
+    "output_retries": Exit.LIMIT,
 }
+_STOP_CONDITIONS = ("timeout", "token_budget", "cost_budget", "repeated_calls")
 
 
 class CommandError(AgentError):
@@ -93,6 +101,23 @@ def reason_code(reason: str) -> Exit:
     A reason that is not listed comes from a stop condition that was asked for, which is no failure.
     """
     return _BY_REASON.get(reason, Exit.OK)
+
+
+def is_limit(reason: str) -> bool:
+    """Say whether a limit has stopped a run, so that there is something to continue."""
+    return reason_code(reason) in (Exit.LIMIT, Exit.TIMEOUT)
+
+
+def limit_setting(agent_id: str, reason: str) -> str:
+    """Return the setting that a limit comes from, as a clause; empty if no setting changes it."""
+    agent = f"agents.{agent_id}"
+    if reason == "length":
+        return "max_tokens in the settings of the model, or of its provider, allows longer answers"
+    if reason == "max_rounds":
+        return f"`agent config set {agent}.max_rounds NUMBER` changes the limit"
+    if reason in _STOP_CONDITIONS:
+        return f"{reason} in the setting {agent}.stop_conditions changes the limit"
+    return ""
 
 
 def error_text(error: AgentError) -> str:

@@ -31,7 +31,7 @@ DEMO_MODEL = "smollm2-135m-instruct"
 _EXCHANGE = Exchange("local_llama", "stream_api", "local://this-process", ApiKey("", "nowhere"))
 _MEANINGLESS = frozenset({"response_id", "response_fields", "server"})
 _SYSTEM = "You are a helpful assistant. Answer briefly, in the language of the question."
-_DEFAULTS = {"temperature": 0.0, "repeat_penalty": 1.05, "max_tokens": 256}
+_DEFAULTS = {"temperature": 0.0, "repeat_penalty": 1.05, "max_tokens": 1024}
 _SAMPLING = (
     "temperature",
     "top_p",
@@ -62,7 +62,7 @@ class LocalLlamaProvider:
             "model_path": {"type": "string", "description": "A GGUF file of your own."},
             "context_size": {"type": "integer", "default": 8192, "description": "Tokens that fit in."},
             "threads": {"type": "integer", "default": 1, "description": "CPU threads to use."},
-            "max_tokens": {"type": "integer", "default": 256, "description": "Longest answer."},
+            "max_tokens": {"type": "integer", "default": 1024, "description": "Longest answer."},
             "temperature": {"type": "number", "default": 0.0, "description": "Higher is more surprising."},
             "seed": {"type": "integer", "description": "Makes sampling repeatable."},
             **ANSWER_SETTINGS,

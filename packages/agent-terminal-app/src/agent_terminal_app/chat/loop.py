@@ -216,7 +216,7 @@ class Chat:
             return True
         conversation = await self.ready()
         if not line.strip():
-            self._work.send_queue(conversation)
+            self._work.resume(conversation)
         elif _COMMAND.match(line):
             self._remarks.echo(line)
             await self._command(conversation, line)

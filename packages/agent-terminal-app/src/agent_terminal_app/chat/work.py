@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agent_terminal_app.chat.rendering.renderer import Remarks
     from agent_terminal_app.chat.rendering.screen import Screen
 
+_CONTINUE = "Continue your answer exactly where it was cut off."
 _CHOICE = "Number or name (Enter: 1; Esc leaves it)"
 _QUEUE, _TAKE_OVER, _KEEP = 0, 1, 2
 _DRAFT_CHOICES = (
@@ -120,6 +121,8 @@ class Work:
         self._others: set[asyncio.Task[None]] = set()  # so that they are not forgotten before they are done
         self._ended_well = False
         self._set_aside = False
+        self._stopped_by = ""
+        self._stopped_in: str | None = None  # the session whose work that limit has stopped
 
     @property
     def running(self) -> bool:
@@ -171,9 +174,15 @@ class Work:
             self._remarks.echo(shown)
             self.begin(conversation, text, attached)
 
-    def send_queue(self, conversation: Conversation) -> None:
-        """Send the messages that are held back, if there are any."""
-        if not self.running and conversation.queue.held:
+    def resume(self, conversation: Conversation) -> None:
+        """Continue with the messages that are held back, or with the work that a limit has stopped."""
+        if self.running:
+            return
+        has_more = bool(self._stopped_by) and self._stopped_in == conversation.session_id
+        if has_more and self._stopped_by == "length" and not conversation.queue.held:
+            self._remarks.echo(_CONTINUE)
+            self.begin(conversation, _CONTINUE)
+        elif conversation.queue.held or has_more:
             self.begin(conversation, "")
 
     async def _keep(
@@ -247,6 +256,7 @@ class Work:
     ) -> None:
         renderer = Renderer(self._screen, conversation.folds, self.progress)
         self._set_aside = self._ended_well = False
+        self._stopped_by = ""
         self.progress.begin()
         in_use: SessionHeld | None = None
         try:
@@ -261,6 +271,7 @@ class Work:
         finally:
             renderer.end()
             self.progress.end()
+        self._stopped_by, self._stopped_in = renderer.limit, conversation.session_id
         await self.ask(conversation)
         conversation.queue.answered()
         self._changed()

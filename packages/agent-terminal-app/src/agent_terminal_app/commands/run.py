@@ -23,7 +23,15 @@ import click
 from agent_app.assets.asset import Sniffer, display_name, is_textual
 from agent_terminal_app.application import catalogue_of, open_settings
 from agent_terminal_app.commands.sessions import complete_session
-from agent_terminal_app.errors import CommandError, Exit, category_code, key_command, reason_code
+from agent_terminal_app.errors import (
+    CommandError,
+    Exit,
+    category_code,
+    is_limit,
+    key_command,
+    limit_setting,
+    reason_code,
+)
 from agent_terminal_app.logs import keep_off_the_screen
 from agent_terminal_app.output import as_json, is_terminal, one_line, print_json, print_lines, revealed, say
 from agent_terminal_app.views.sessions import find_session, here, in_chat, opening_notices
@@ -310,15 +318,18 @@ class Asking:
     def _ask(self, text: str, parts: Sequence[Mapping[str, Any]] = ()) -> Outcome:
         outcome = Outcome(code=Exit.FAILURE)
         waiting: list[Any] = []
+        agent_id = ""
         with self._application.chat(self._session_id, text, attachments=parts, limits=self.limits) as events:
             for event in events:
                 self._tell(event)
                 if self.stopped is not None:  # it may have come before there was a request to stop
                     self._application.cancel(self._session_id)
-                if event["type"] == "suspended":
+                if event["type"] == "run_start":
+                    agent_id = event["agent_id"]
+                elif event["type"] == "suspended":
                     waiting = list(event["suspensions"])
                 elif event["type"] in ("final", "error"):
-                    outcome = _outcome_of(event)
+                    outcome = _outcome_of(event, agent_id)
         if self.stopped is not None:
             return self._was_stopped(outcome)
         if outcome.code == Exit.APPROVAL:
@@ -337,7 +348,7 @@ class Asking:
             say(line)
 
 
-def _outcome_of(event: Mapping[str, Any]) -> Outcome:
+def _outcome_of(event: Mapping[str, Any], agent_id: str) -> Outcome:
     """Return what the last event means, and say what went wrong."""
     if event["type"] == "error":
         error = event["error"]
@@ -350,8 +361,10 @@ def _outcome_of(event: Mapping[str, Any]) -> Outcome:
         return Outcome(code=category_code(error.get("category")))
     reason = event["reason"]
     code = reason_code(reason["code"])
-    if code == Exit.LIMIT:
+    if is_limit(reason["code"]):
         say(f"agent: stopped by a limit: {reason.get('detail') or reason['code']}")
+        if setting := limit_setting(agent_id, reason["code"]):
+            say(f"agent: {setting}")
     return Outcome(code=code, text=event["text"] or "")
 
 

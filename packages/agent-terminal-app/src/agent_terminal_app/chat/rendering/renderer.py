@@ -15,7 +15,7 @@ from agent_terminal_app.chat.rendering.folds import took
 from agent_terminal_app.chat.rendering.markdown import LineMarkdown
 from agent_terminal_app.chat.rendering.text import cells, clean, fitted, one_line, styled
 from agent_terminal_app.chat.rendering.wrap import wrapped
-from agent_terminal_app.errors import key_command
+from agent_terminal_app.errors import is_limit, key_command, limit_setting
 
 if TYPE_CHECKING:
     from agent_terminal_app.chat.rendering.folds import Call, Folds, Thought
@@ -64,10 +64,13 @@ class Renderer:
 
     Attributes:
         ended_well: Whether the request has ended because there was nothing more to do.
+        limit: The limit that has stopped it, by the code of the reason; Enter continues then.
     """
 
     def __init__(self, screen: Screen, folds: Folds, progress: Progress) -> None:
         self.ended_well = False
+        self.limit = ""
+        self._agent_id = ""
         self._screen = screen
         self._folds = folds
         self._progress = progress
@@ -92,6 +95,9 @@ class Renderer:
         self._finish_words()
 
     # What the model says
+
+    def _on_run_start(self, event: Mapping[str, Any]) -> None:
+        self._agent_id = str(event["agent_id"])
 
     def _on_step_start(self, event: Mapping[str, Any]) -> None:
         self._progress.take_step(event["round"])
@@ -230,11 +236,15 @@ class Renderer:
     def _on_final(self, event: Mapping[str, Any]) -> None:
         self._finish_words()
         code = event["reason"]["code"]
-        self.ended_well = code == "natural_end"
+        self.ended_well = code in ("natural_end", "length")
+        self.limit = code if is_limit(code) else ""
         if code == "cancelled":
             self._note("interrupted; what was said is kept")
         elif code not in ("natural_end", "suspended"):
             self._note(f"stopped: {clean(event['reason']['detail'] or code)}")
+        if self.limit:
+            setting = limit_setting(self._agent_id, code)
+            self._note(f"Enter continues{f'; {setting}' if setting else ''}")
 
     def _on_error(self, event: Mapping[str, Any]) -> None:
         self._finish_words()
