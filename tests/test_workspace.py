@@ -180,3 +180,18 @@ def test_an_example_in_the_readme_runs(block: str, tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
 
     exec(compile(block, "README.md", "exec"), {"__name__": "example"})
+
+
+def test_every_test_that_the_page_about_security_names_is_there() -> None:
+    page = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/-]*test_\w+\.py)`", page))
+
+    missing = [one for one in named if not _found(one)]
+
+    assert len(named) > 15
+    assert missing == []
+
+
+def _found(name: str) -> bool:
+    places = ("{}", "packages/{}", "plugins/{}", "packages/*/tests/{}", "plugins/*/tests/{}")
+    return any(any(ROOT.glob(place.format(name))) for place in places)

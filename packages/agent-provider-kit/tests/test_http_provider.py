@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,11 +21,13 @@ from agent_provider_kit import (
     NotTheProvider,
     Overloaded,
     ProviderFailure,
+    ReplyTooLarge,
     SseEvent,
     StreamCutOff,
     StreamMalformed,
     Unreachable,
     failure_in_reply,
+    http_provider,
 )
 from agent_testing import (
     ENDLESS,
@@ -728,3 +731,54 @@ def test_a_key_is_not_missed_where_none_is_needed(config: dict[str, Any]) -> Non
 
 def _nobody() -> Transport:
     raise AssertionError("something would have been sent")
+
+
+class TestVolume:
+    """A server that never stops talking is cut off, with a clear reason."""
+
+    @pytest.fixture(autouse=True)
+    def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(http_provider, "LARGEST_REPLY", 50_000)
+
+    def test_a_reply_that_is_too_large_is_not_read_to_its_end(
+        self, core: AgentCore, asked: Session, config: dict[str, Any], scripted_server: ScriptedServer
+    ) -> None:
+        scripted_server.play(words(*["x" * 1_000] * 100), words(*["x" * 1_000] * 100))
+
+        for send in (core.send_request, lambda *given: list(core.send_request_stream(*given))):
+            with pytest.raises(ReplyTooLarge, match="in one reply; it was cut off there") as failed:
+                send(asked, config)
+            assert not failed.value.retryable
+
+    @pytest.mark.parametrize(
+        "item",
+        [
+            {"tool_calls": [{}] * 300},
+            {"content": [{"type": "tool_use"}] * 300},
+            {"parts": [{"functionCall": {}}] * 300},
+        ],
+    )
+    def test_a_reply_with_too_many_calls_ends_the_request(
+        self,
+        core: AgentCore,
+        asked: Session,
+        config: dict[str, Any],
+        scripted_server: ScriptedServer,
+        monkeypatch: pytest.MonkeyPatch,
+        item: dict[str, Any],
+    ) -> None:
+        scripted_server.play(words("one"))
+        monkeypatch.setattr(WordReply, "items", lambda _reply: [item])
+
+        with pytest.raises(ReplyTooLarge, match="asks for 300 tool calls at once, and 256 may be"):
+            core.send_request(asked, config)
+
+    def test_a_key_that_comes_back_in_a_header_is_not_kept(
+        self, core: AgentCore, asked: Session, config: dict[str, Any], scripted_server: ScriptedServer
+    ) -> None:
+        reply = words("one")
+        scripted_server.play(replace(reply, headers={**reply.headers, "x-request-id": "id-sk-very-secret"}))
+
+        answered, _messages = core.send_request(asked, config)
+
+        assert "sk-very-secret" not in str(answered.to_dict())

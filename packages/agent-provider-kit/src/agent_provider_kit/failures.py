@@ -154,6 +154,13 @@ class StreamMalformed(ProviderFailure):
     advice = "try again; if it happens each time, {host} does not speak this protocol"
 
 
+class ReplyTooLarge(ProviderFailure):
+    """The reply is larger than any answer is, so it was not read to its end."""
+
+    category = "reply_too_large"
+    advice = "look at what {host} sends; no model answers with so much"
+
+
 class KeyRefused(ProviderFailure):
     """The key is missing, wrong, or may not do this."""
 

@@ -23,6 +23,7 @@ from agent_provider_kit.failures import (
     Exchange,
     KeyMissing,
     NotTheProvider,
+    ReplyTooLarge,
     StreamCutOff,
     StreamMalformed,
     Unreachable,
@@ -45,6 +46,14 @@ _COUNTS = ("input_tokens", "totalTokens", "inputTokens")
 
 Ask = Callable[[str, float], Awaitable["JsonObject"]]
 """Looks something up at an address below the base address, after so many seconds."""
+
+
+LARGEST_REPLY = 64 * 1024 * 1024
+"""How many bytes one reply may have: images in base64 fit, and what never ends does not fill the memory."""
+MOST_CALLS = 256
+"""How many tool calls one reply may ask for; each of them is stored, judged and answered."""
+_LARGEST_ERROR = 1024 * 1024
+_CALLS = ("function_call", "custom_tool_call", "tool_use")
 
 
 class Reply(Protocol):
@@ -213,9 +222,12 @@ class HttpProvider:
         with self._running.watch(request_id) as running:
             response = await running.reach(self._send(native_messages, state, exchange, stream=True))
             state[_HEADERS] = response.headers
+            size = 0
             try:
                 async with aclosing(response.chunks()) as pieces:
                     async for piece in pieces:
+                        size += len(piece)
+                        _check_size(size, exchange)
                         batch, nonsense = self._decode(decoder.feed(piece), exchange)
                         yield batch
                         # What was yielded has been processed by now, so the reply knows how it stands.
@@ -246,7 +258,15 @@ class HttpProvider:
 
     def finalize(self, native_messages: Dicts, state: State) -> tuple[Dicts, Dicts, State]:
         """Return the reply's items, complete or not."""
-        items = _with_headers(state["reply"].items(), state.get(_HEADERS) or {})
+        exchange = self._exchange(state["config"], "finalize")
+        headers = {name: exchange.redact(value) for name, value in (state.get(_HEADERS) or {}).items()}
+        items = _with_headers(state["reply"].items(), headers)
+        calls = sum(map(_calls_in, items))
+        if calls > MOST_CALLS:
+            raise ReplyTooLarge(
+                exchange,
+                f"{exchange.host} asks for {calls:,} tool calls at once, and {MOST_CALLS} may be",
+            )
         return items, [*native_messages, *items], state
 
     def count_tokens(self, native_messages: Dicts, config: JsonObject) -> int:
@@ -418,10 +438,16 @@ class HttpProvider:
         reply.take(whole)  # the server does not stream, or sent an error
 
     async def _read_json(self, response: HttpResponse, exchange: Exchange) -> JsonObject:
+        pieces, size = [], 0
         try:
-            body = await response.read()
+            async with aclosing(response.chunks()) as arriving:
+                async for piece in arriving:
+                    size += len(piece)
+                    _check_size(size, exchange)
+                    pieces.append(piece)
         except OSError as error:
             raise StreamCutOff(exchange, f"the reply of {exchange.host} broke off: {error}") from error
+        body = b"".join(pieces)
         parsed = _json_object(body)
         if parsed is None:
             raise StreamMalformed(
@@ -447,6 +473,23 @@ def with_query(url: str, query: Mapping[str, Any]) -> str:
         return url
     more = urlencode({name: str(value) for name, value in query.items()})
     return f"{url}{'&' if '?' in url else '?'}{more}"
+
+
+def _calls_in(item: Mapping[str, Any]) -> int:
+    """Return how many tool calls a native item asks for, whoever's format it is."""
+    lists = [one for one in (item.get("content"), item.get("parts")) if isinstance(one, list)]
+    blocks = [one for inside in lists for one in inside if isinstance(one, Mapping)]
+    called = sum(one.get("type") in _CALLS or "functionCall" in one for one in (item, *blocks))
+    return called + len(item.get("tool_calls") or ())
+
+
+def _check_size(size: int, exchange: Exchange) -> None:
+    """Raise `ReplyTooLarge` if a reply has become larger than any answer is."""
+    if size > LARGEST_REPLY:
+        raise ReplyTooLarge(
+            exchange,
+            f"{exchange.host} sent more than {LARGEST_REPLY >> 20} MB in one reply; it was cut off there",
+        )
 
 
 def _with_headers(items: Dicts, headers: Mapping[str, str]) -> Dicts:
@@ -477,7 +520,15 @@ def _json_object(body: bytes) -> JsonObject | None:
 
 
 async def _read(response: HttpResponse) -> bytes:
+    """Return the beginning of a body that says what went wrong; what does not end is not read to its end."""
+    pieces: list[bytes] = []
     try:
-        return await response.read()
+        async with aclosing(response.chunks()) as arriving:
+            async for piece in arriving:
+                pieces.append(piece)
+                if sum(map(len, pieces)) > _LARGEST_ERROR:
+                    response.close()
+                    break
     except OSError:
         return b""
+    return b"".join(pieces)
