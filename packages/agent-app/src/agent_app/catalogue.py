@@ -82,7 +82,7 @@ class Catalogue:
                 "id": name,
                 "provider": model["provider"],
                 "model": model.get("model", ""),
-                "agents": [agent for agent, spec in agents.items() if spec["model"] == name],
+                "agents": [agent for agent, spec in agents.items() if spec.get("model") == name],
             }
             for name, model in self._app.config.get("models", {}).items()
         ]
