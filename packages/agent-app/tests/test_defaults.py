@@ -80,3 +80,20 @@ def test_an_agent_of_another_name_and_one_that_lives_elsewhere_are_as_they_are_d
     declared = complete_config({"agents": agents})["agents"]
 
     assert not any("system_prompt" in agent or "max_rounds" in agent for agent in declared.values())
+
+
+def test_an_agent_may_name_its_provider_and_model_apart() -> None:
+    values = {
+        "agents": {
+            "flat": {"provider": "anthropic", "model": "claude-x", "summarization": {"agent_id": "flat"}},
+            "declared": {"provider": "anthropic", "model": "mine"},
+        },
+        "models": {"mine": {"provider": "anthropic", "model": "claude-y"}},
+    }
+
+    config = complete_config(values)
+
+    assert [agent["model"] for agent in config["agents"].values()] == ["anthropic:claude-x", "mine"]
+    assert config["models"]["anthropic:claude-x"] == {"provider": "anthropic", "model": "claude-x"}
+    assert config["agents"]["flat"]["summarization"] == {"agent_id": "flat"}
+    assert not any("provider" in agent for agent in config["agents"].values())

@@ -65,6 +65,8 @@ def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[
         agents[DEFAULT_AGENT] = {**_ASSISTANT, **own}
     model = values.get("model") or DEFAULT_MODEL
     for agent in agents.values():
+        if isinstance(agent.get("provider"), str):
+            agent["model"] = _named_model(agent.pop("provider"), agent.get("model", ""), models)
         agent.setdefault("model", model)
         agent["sections"] = {"retry": {}, "results": {}, **agent.get("sections", {})}
         agent["sections"]["config"] = _sandbox(values, agent)
@@ -85,6 +87,13 @@ def read_model(name: str) -> dict[str, Any]:
     """Return the declaration that "provider:model", or "local", stands for."""
     provider, _, model = name.partition(":")
     return {"provider": SHORT_NAMES.get(provider, provider), "model": model}
+
+
+def _named_model(provider: str, model: str, models: Mapping[str, Any]) -> str:
+    """Return what an agent's `provider` and `model` stand for: a declared model, or PROVIDER:MODEL."""
+    full = SHORT_NAMES.get(provider, provider)
+    is_declared = model in models and models[model].get("provider") in (provider, full)
+    return model if is_declared else f"{full}:{model}"
 
 
 def is_embedded(model_id: str) -> bool:
