@@ -43,10 +43,11 @@ class Log:
 class Watcher:
     """A reader that loses its connection now and then, and comes back with the last id it has."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: Feed, elsewhere: Feed) -> None:
         self.frames: list[Frame] = []
         self.ids: list[str] = []
         self._feed = feed
+        self._elsewhere = elsewhere
         self._reader: Reader | None = None
 
     async def read(self) -> None:
@@ -57,8 +58,10 @@ class Watcher:
             self.frames += frames
             self.ids += [str(frame.cursor) for frame in frames]
 
-    def disconnect(self, forgets: int) -> None:
-        """Leave; of what was sent last, some never arrived."""
+    def disconnect(self, forgets: int, *, moves: bool) -> None:
+        """Leave, perhaps for another server; of what was sent last, some never arrived."""
+        if moves:
+            self._feed, self._elsewhere = self._elsewhere, self._feed
         for _ in range(min(forgets, len(self.ids))):
             self.frames.pop()
             self.ids.pop()
@@ -78,7 +81,7 @@ steps = st.lists(
         st.tuples(st.just("boundary"), st.none()),
         st.tuples(st.just("hear"), st.none()),
         st.tuples(st.just("read"), st.integers(0, 2)),
-        st.tuples(st.just("leave"), st.tuples(st.integers(0, 2), st.integers(0, 3))),
+        st.tuples(st.just("leave"), st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans())),
     ),
     max_size=40,
 )
@@ -91,7 +94,8 @@ class Stage:
         self.log = Log()
         self.feed = Feed(cast("AgentApplication", self.log), "s", 0)
         self.feed.local = self.local = local
-        self.watchers = [Watcher(self.feed) for _ in range(3)]
+        self.elsewhere = Feed(cast("AgentApplication", self.log), "s", 0)
+        self.watchers = [Watcher(self.feed, self.elsewhere) for _ in range(3)]
 
     async def do(self, step: str, given_: Any) -> None:
         match step:
@@ -113,9 +117,10 @@ class Stage:
             case "hear" if self.log.rows:
                 await self.feed.hear(self.log.rows[-1])
             case "read":
+                await self.elsewhere.fill()
                 await self.watchers[given_].read()
             case "leave":
-                self.watchers[given_[0]].disconnect(given_[1])
+                self.watchers[given_[0]].disconnect(given_[1], moves=given_[2])
 
     def _say(self, text: str) -> None:
         self.log.said += text
@@ -140,6 +145,7 @@ async def play(script: list[tuple[str, Any]], *, local: bool) -> tuple[Log, list
     await stage.boundary()
     stage.feed.local = False
     await stage.feed.fill()
+    await stage.elsewhere.fill()
     for watcher in stage.watchers:
         await watcher.read()
     return stage.log, stage.watchers

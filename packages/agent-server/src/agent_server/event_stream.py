@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from agent_app.errors import SessionNotFound
 from agent_core import AgentError
-from agent_server.feed import Cursor, Gone
+from agent_server.feed import Cursor, Gone, unseen_part
 from agent_server.problem import problem_of
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Reader:
         self._feed = feed
         self._cursor = cursor
         self._number: int | None = None
+        self._seen = 0  # of the pieces that come next
         self._one_run = one_run
         self._is_over = False
 
@@ -85,18 +86,28 @@ class Reader:
                 if found is None:
                     frames, self._cursor = await self._feed.logged_after(self._cursor)
                 else:
-                    frames, self._number = found
+                    frames, self._number, self._seen = found
             else:
                 there = self._feed.frames_from(self._number)
                 if there is None:  # this reader was too slow for the feed; the log has it all
                     self._number = None
                     continue
-                frames = there
-                self._number += len(frames)
+                self._number += len(there)
+                frames = self._unseen(there) if self._seen else there
             if frames:
                 self._cursor = frames[-1].cursor
             if frames or self._number == self._feed.end:
                 return frames
+
+    def _unseen(self, frames: list[Frame]) -> list[Frame]:
+        """Leave out what the reader has seen in another process before it was logged."""
+        left = []
+        for frame in frames:
+            rest, self._seen = unseen_part(frame, self._seen)
+            self._cursor = Cursor(frame.seq, self._seen)
+            if rest is not None:
+                left.append(rest)
+        return left
 
 
 class Streams:

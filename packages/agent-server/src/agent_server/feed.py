@@ -21,6 +21,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import orjson
+
 from agent_app.events import LIVE, plain
 from agent_core import AgentError, ArgumentError
 from agent_core.log import get_logger
@@ -38,6 +40,13 @@ _AGAIN_SECONDS = 1.0
 _CURSOR = re.compile(r"([0-9]{1,19})(?:\.([0-9]{1,15}))?")
 _TEXTS = {"text": "text", "reasoning": "text", "tool_call_args": "arguments"}
 """The events whose pieces are joined in the log, and where their text is."""
+_BORDERS = frozenset(
+    {
+        "run_start", "step_start", "tool_call_start", "tool_call_result", "suspended", "retry", "fallback",
+        "usage", "step_end", "turn_end", "final", "error",
+    }
+)  # fmt: skip
+"""Events of a run before which the log has all pieces: a reader that has seen more saw what a crash took."""
 _log = get_logger("server")
 
 
@@ -151,13 +160,16 @@ class Timeline(ABC):
     async def logged_after(self, cursor: Cursor) -> tuple[list[Frame], Cursor]:
         """Return frames of logged events behind a cursor, as far as these are here, and the new cursor."""
 
-    def after(self, cursor: Cursor) -> tuple[list[Frame], int] | None:
-        """Return frames behind a cursor and the number of the next; None if the log must be read first."""
+    def after(self, cursor: Cursor) -> tuple[list[Frame], int, int] | None:
+        """Return frames behind a cursor, the number of the next, and how much of that was seen already.
+
+        None if the log must be read first.
+        """
         if cursor == self._start:
-            return [], self._first
+            return [], self._first, 0
         for number, frame in enumerate(self._frames, self._first + 1):
             if frame.cursor == cursor:
-                return [], number
+                return [], number, 0
         return None
 
     def frames_from(self, number: int) -> list[Frame] | None:
@@ -256,7 +268,8 @@ class Feed(Timeline):
 
     def _add_logged(self, event: Mapping[str, Any]) -> None:
         self._seq, self._units = event["seq"], 0
-        self._add(_frame(event, self._seq, 0))
+        own = units_of(event) if event["type"] in LIVE else 0
+        self._add(_frame(event, self._seq, 0, own))
 
     def _take(self, rows: Sequence[Mapping[str, Any]]) -> bool:
         """Put logged events in; False if one must wait, since its pieces are still on their way to us."""
@@ -281,13 +294,13 @@ class Feed(Timeline):
     def _needed(self) -> int:
         return self._unlogged if self._units else self.end
 
-    def after(self, cursor: Cursor) -> tuple[list[Frame], int] | None:
+    def after(self, cursor: Cursor) -> tuple[list[Frame], int, int] | None:
         join = self._join if self._units else self._seq
         if cursor.seq < join:
             return super().after(cursor) if not cursor.units else None
-        if not self._units:
-            return [], self.end
-        return self._missing(cursor), self.end
+        if not self._units:  # what it has seen besides, in another process, is on its way into the log
+            return [], self.end, cursor.units
+        return self._missing(cursor), self.end, 0
 
     def _missing(self, cursor: Cursor) -> list[Frame]:
         """Return what a reader has not seen since the log had all pieces.
@@ -351,21 +364,32 @@ def unseen(rows: Sequence[Mapping[str, Any]], cursor: Cursor) -> tuple[list[Fram
     """
     frames = []
     for row in rows:
-        if row["type"] not in LIVE:
-            cursor = Cursor(row["seq"], cursor.units)
-            frames.append(_frame(row, *cursor))
-            continue
-        own = units_of(row)
-        seen = min(own, cursor.units)
-        cursor = Cursor(row["seq"], cursor.units - seen)
-        if seen < own:
-            frames.append(_frame(_rest(row, seen), *cursor, own - seen))
+        own = units_of(row) if row["type"] in LIVE else 0
+        frame = _frame(row, row["seq"], 0, own)
+        rest, left = unseen_part(frame, cursor.units)
+        cursor = Cursor(row["seq"], left)
+        if rest is not None:
+            frames.append(replace(rest, units=left))
     return frames, cursor
 
 
-def _rest(row: Mapping[str, Any], seen: int) -> Mapping[str, Any]:
-    key = _TEXTS.get(row["type"])
-    return row if not seen or key is None else {**row, key: row[key][seen:]}
+def unseen_part(frame: Frame, seen: int) -> tuple[Frame | None, int]:
+    """Return what a reader has not seen of a frame, and how much it has seen beyond that.
+
+    Args:
+        seen: How much of the pieces that come it has seen.
+    """
+    if not seen:
+        return frame, 0
+    if not frame.own:
+        event = orjson.loads(frame.data)
+        left = 0 if event["type"] in _BORDERS else seen
+        return replace(frame, units=frame.units + left), left
+    if frame.own <= seen:
+        return None, seen - frame.own
+    event = orjson.loads(frame.data)
+    key = _TEXTS[event["type"]]
+    return replace(frame, data=to_json({**event, key: event[key][seen:]}), own=frame.own - seen), 0
 
 
 class Feeds:

@@ -12,11 +12,11 @@ import signal
 import sys
 import threading
 from base64 import b64encode
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from mimetypes import guess_type
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -34,10 +34,13 @@ from agent_terminal_app.errors import (
 )
 from agent_terminal_app.logs import keep_off_the_screen
 from agent_terminal_app.output import as_json, is_terminal, one_line, print_json, print_lines, revealed, say
+from agent_terminal_app.paths import Paths
+from agent_terminal_app.remote import open_remote
 from agent_terminal_app.views.sessions import find_session, here, in_chat, opening_notices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from agent_app import AgentApplication
 
@@ -77,6 +80,12 @@ class Outcome:
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds.")
 @click.option("--ephemeral", is_flag=True, help="Keep nothing on disk.")
 @click.option("--verbose", "-v", is_flag=True, help="Show progress on stderr.")
+@click.option(
+    "--server",
+    envvar="AGENT_SERVER",
+    metavar="URL",
+    help="Ask an agent of this server, whose token is in AGENT_SERVER_TOKEN (or AGENT_SERVER).",
+)
 @click.option("--raw", is_flag=True, help="In a pipe, print control characters as they are.")
 def command(
     prompt: str | None,
@@ -87,6 +96,7 @@ def command(
     session: str | None,
     attached: tuple[Path, ...],
     timeout: float | None,
+    server: str | None,
     *,
     as_events: bool,
     ephemeral: bool,
@@ -106,14 +116,22 @@ def command(
     text = _with_schema(read_prompt(prompt, prompt_file, attached), output_schema)
     schema = read_schema(output_schema)
     parts = [read_attachment(path) for path in attached]
-    opened = open_settings(model=model).with_model(model)
-    with opened.application(ephemeral=ephemeral) as application:
-        session_id = choose_session(application, session, agent)
-        tell_notices(application, session_id)
+    with ExitStack() as stack:
+        application: Talks
+        if server is not None:
+            if ephemeral:
+                raise click.UsageError("--server stores the session, --ephemeral nothing: leave one out.")
+            application = stack.enter_context(open_remote(server, Paths.of_this_user()))
+            session_id = application.choose_session(session, agent, model)
+        else:
+            own = open_settings(model=model).with_model(model).application(ephemeral=ephemeral)
+            application = stack.enter_context(own)
+            session_id = choose_session(own, session, agent)
+            tell_notices(own, session_id)
         asking = Asking(
             application, session_id, as_events=as_events, progress=verbose or is_terminal(sys.stderr)
         )
-        asking.raw = raw
+        asking.raw, asking.server = raw, server
         if timeout is not None:
             asking.limits = {"timeout": None}  # ours counts, be it longer than what a run has by default
         with stopping(asking, timeout):
@@ -261,12 +279,27 @@ def tell_notices(application: AgentApplication, session_id: str) -> None:
 # The request
 
 
+class Talks(Protocol):
+    """Where a session is: an application here, or that of a server."""
+
+    def chat(
+        self,
+        session_id: str,
+        text: str = "",
+        *,
+        attachments: Sequence[Mapping[str, Any]] = (),
+        limits: Mapping[str, Any] | None = None,
+    ) -> AbstractContextManager[Iterable[Mapping[str, Any]]]:
+        """Say something, and give the events."""
+
+    def cancel(self, session_id: str) -> bool:
+        """Stop the run."""
+
+
 class Asking:
     """One request, and what is shown of it."""
 
-    def __init__(
-        self, application: AgentApplication, session_id: str, *, as_events: bool, progress: bool
-    ) -> None:
+    def __init__(self, application: Talks, session_id: str, *, as_events: bool, progress: bool) -> None:
         self._application = application
         self._session_id = session_id
         self._as_events = as_events
@@ -274,6 +307,7 @@ class Asking:
         self._is_json = False
         self.limits: Mapping[str, Any] = {}
         self.raw = False
+        self.server: str | None = None
         self.stopped: Exit | None = None
 
     def ask_until_it_fits(self, text: str, parts: Sequence[Mapping[str, Any]], schema: Any) -> Outcome:
@@ -305,10 +339,13 @@ class Asking:
 
     def tell_how_to_go_on(self, outcome: Outcome) -> None:
         """Say which command continues the session; a decision needs the chat."""
-        if outcome.code == Exit.APPROVAL:
+        there = "" if self.server is None else f"--server {self.server} "
+        if outcome.code == Exit.APPROVAL and there:
+            say(f"agent: decide about it there: {self.server}/v1/approvals?session_id={self._session_id}")
+        elif outcome.code == Exit.APPROVAL:
             say(f"agent: decide about it with: agent chat --session {self._session_id}")
         else:
-            say(f'agent: continue with: agent run --session {self._session_id} "go on"')
+            say(f'agent: continue with: agent run {there}--session {self._session_id} "go on"')
 
     def _answer(self, text: str) -> str:
         if not self._is_json:

@@ -1,0 +1,143 @@
+"""`agent serve` in a process of its own, and `agent run --server`, which asks it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import httpx2
+import pytest
+
+from agent_terminal_app.testing.command import run_agent
+from agent_testing.chat import chat_reply
+from agent_testing.server import ScriptedServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+
+class Started(NamedTuple):
+    """A server that runs, and what it printed."""
+
+    url: str
+    link: str
+    process: subprocess.Popen[str]
+    environment: Mapping[str, str]
+    home: Path
+
+    @property
+    def token(self) -> str:
+        return (self.home / "data" / "agent" / "server-token").read_text().strip()
+
+
+def environment_of(home: Path) -> dict[str, str]:
+    places = {f"XDG_{name.upper()}_HOME": str(home / name) for name in ("data", "config", "state", "cache")}
+    return {**os.environ, **places, "HOME": str(home), "AGENT_KEYRING": "off", "AGENT_SERVER_TOKEN": ""}
+
+
+@contextmanager
+def started(home: Path, *arguments: str) -> Iterator[Started]:
+    environment = environment_of(home)
+    environment.pop("AGENT_SERVER_TOKEN")
+    command = [sys.executable, "-m", "agent_terminal_app", "serve", "--port", "0", *arguments]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=home) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        try:
+            words = line.replace("(", "").replace(")", "").split()
+            yield Started(words[1], words[-1], process, environment, home)
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A user whose model is a server that says hello."""
+    with ScriptedServer(otherwise=chat_reply("hello")) as model:
+        config = tmp_path / "config" / "agent" / "config.toml"
+        config.parent.mkdir(parents=True)
+        address = f'[plugins.openai_compatible]\nbase_url = "{model.url}"\napi_key = ""\n'
+        config.write_text(f'model = "openai_compatible:m"\ntools = []\n{address}')
+        yield tmp_path
+
+
+def test_a_server_starts_answers_and_stops(home: Path) -> None:
+    with started(home) as server:
+        own = {"authorization": f"Bearer {server.token}"}
+        with httpx2.Client(base_url=server.url, headers=own, timeout=60) as client:
+            session_id = client.post("/v1/sessions").json()["id"]
+            asked = client.post(f"/v1/sessions/{session_id}/runs?wait=true", json={"text": "hi"})
+            settings = client.get("/v1/settings").json()["items"]
+            findings = client.get("/v1/doctor").json()["items"]
+        found = json.loads((home / "state" / "agent" / "server.json").read_text())
+        server.process.send_signal(signal.SIGTERM)
+
+        assert server.process.wait(60) == 0
+    assert asked.json()["text"] == "hello"
+    assert found["url"] == server.url
+    assert {one["name"]: one["value"] for one in settings}["model"] == "openai_compatible:m"
+    assert {one["check"] for one in findings} >= {"configuration"}
+    assert not (home / "state" / "agent" / "server.json").exists()
+    assert (home / "data" / "agent" / "server-token").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_link_logs_a_browser_in_once(home: Path) -> None:
+    with started(home) as server, httpx2.Client(base_url=server.url, timeout=60) as browser:
+        assert browser.get("/v1/sessions").status_code == 401
+        assert browser.get(server.link).status_code == 303
+        assert browser.get("/v1/sessions").status_code == 200
+        assert "not been built" in browser.get("/").text
+        browser.cookies.clear()
+        assert browser.get(server.link).status_code == 401
+
+
+def test_a_script_asks_the_agent_of_a_server(home: Path) -> None:
+    with started(home) as server:
+        environment = dict(server.environment)
+        asked = run_agent("run", "hi", "--server", server.url, environment=environment, folder=home)
+        events = run_agent(
+            "run", "hi", "--json", "--server", server.url, environment=environment, folder=home
+        )
+        wrong = {**environment, "AGENT_SERVER_TOKEN": "a-token-that-is-wrong"}
+        refused = run_agent("run", "hi", "--server", server.url, environment=wrong, folder=home)
+
+    assert (asked.returncode, asked.stdout) == (0, "hello\n")
+    assert json.loads(events.stdout.splitlines()[-1])["type"] == "final"
+    assert refused.returncode == 3
+    assert "AGENT_SERVER_TOKEN" in refused.stderr
+    gone = run_agent("run", "hi", "--server", server.url, environment=environment, folder=home)
+    assert gone.returncode == 1
+    assert "cannot be reached" in gone.stderr
+
+
+def test_others_are_let_in_only_with_a_chosen_token(home: Path) -> None:
+    environment = environment_of(home)
+    del environment["AGENT_SERVER_TOKEN"]
+
+    open_to_all = run_agent("serve", "--host", "0.0.0.0", environment=environment, folder=home)
+    short = run_agent("serve", "--token", "short", environment=environment, folder=home)
+
+    assert open_to_all.returncode == short.returncode == 2
+    assert "--token" in open_to_all.stderr
+    assert "16" in short.stderr
+
+
+def test_a_token_that_others_can_read_is_not_used(home: Path) -> None:
+    file = home / "data" / "agent" / "server-token"
+    file.parent.mkdir(parents=True)
+    file.write_text("a-token-that-everybody-reads\n")
+    file.chmod(0o644)
+    environment = environment_of(home)
+    del environment["AGENT_SERVER_TOKEN"]
+
+    refused = run_agent("serve", "--port", "0", environment=environment, folder=home)
+
+    assert refused.returncode == 3
+    assert "can be read by others" in refused.stderr
