@@ -97,7 +97,7 @@ def test_a_key_typed_at_the_prompt_is_kept_and_never_seen(
         terminal.expect_line(r"ready .* session \d+ tokens")
         terminal.type(UP)
         terminal.wait(lambda: terminal.lines.count("» who?") == 2, "the message once more")
-        terminal.type(CTRL_C * 2)
+        terminal.type(CTRL_C * 3)
         assert terminal.end() == 0
 
     assert KEY.encode() not in terminal.raw and KEY[8:].encode() not in terminal.raw
@@ -119,7 +119,7 @@ def test_a_key_that_was_begun_and_left_is_forgotten(
         terminal.expect_line("ready")
         terminal.type(f"{CTRL_Y}x")
         terminal.expect_line("» x$")
-        terminal.type(f"{CTRL_C}{CTRL_C}")
+        terminal.type(CTRL_C * 3)
         assert terminal.end() == 0
 
     assert KEY.encode() not in terminal.raw

@@ -238,6 +238,60 @@ def test_events_say_that_an_answer_was_cut_off(shell: Shell) -> None:
     assert (code, final["type"], final["reason"]["code"]) == (Exit.LIMIT, "final", "length")
 
 
+ASKING = CONFIG.replace('allow = ["write_file"]', "") + 'deny = ["write_file(secret*)"]\n'
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ([], Exit.APPROVAL),
+        (["--allow", "read_file"], Exit.APPROVAL),
+        (["--allow", "write_file(*.txt)"], Exit.OK),
+        (["--yes-to", "edits"], Exit.OK),
+        (["--allow", "write_file("], Exit.USAGE),
+    ],
+)
+def test_calls_can_be_allowed_for_one_command(shell: Shell, options: list[str], code: int) -> None:
+    (shell.home / "config" / "agent" / "config.toml").write_text('tools = ["files"]\n' + ASKING)
+
+    assert shell.run("run", "tool", *options)[0] == code
+    if code == Exit.OK:  # nothing of it is kept
+        assert shell.run("run", "tool", "--continue")[0] == Exit.APPROVAL
+
+
+def test_continue_takes_the_last_session_of_this_folder_and_names_a_later_one(shell: Shell) -> None:
+    other = shell.home / "other"
+    other.mkdir()
+    there = Shell(other, shell.environment)
+
+    code, _, err = shell.run("run", "count", "--continue")
+    assert (code, err) == (1, "agent: there is no session to continue; `agent chat` begins one\n")
+
+    assert shell.run("run", "count")[1] == "2\n"
+    assert shell.run("run", "count", "--continue") == (0, "4\n", "")
+    code, out, err = there.run("run", "count", "--continue")
+    assert (code, out) == (1, "")
+    assert "there is no session of this folder to continue; the last one is in " in err
+    assert str(shell.home) in err and "agent chat --session " in err
+
+    assert there.run("run", "count")[1] == "2\n"
+    code, out, err = shell.run("run", "count", "-c")
+    assert (code, out) == (0, "6\n")
+    assert f"this is the last session of this folder; a later one is in {other}: " in err
+
+
+@pytest.mark.parametrize("more", [["--session", "abcd"], ["--ephemeral"]])
+def test_what_contradicts_continue_is_wrong_usage(shell: Shell, more: list[str]) -> None:
+    assert shell.run("run", "hello", "--continue", *more)[0] == Exit.USAGE
+
+
+def test_a_chat_can_begin_with_a_prompt(shell: Shell) -> None:
+    code, out, _ = shell.run("chat", "--plain", "hello", stdin=b"again\n")
+
+    assert code == 0
+    assert out.index("You said: hello") < out.index("You said: again")
+
+
 def test_every_limit_of_the_runtime_has_the_code_of_a_limit() -> None:
     assert {reason for reason in LIMITS if not is_limit(reason)} == set()
 

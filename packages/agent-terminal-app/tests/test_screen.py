@@ -19,6 +19,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DEMO = [sys.executable, "-m", "agent_terminal_app", "chat", "--demo"]
+# A second Ctrl+C counts however late it comes; with --slow the end of the chat waits for the bell.
+PATIENT = """
+import sys
+from pathlib import Path
+from agent_app import AgentApplication
+from agent_terminal_app.chat import plain
+from agent_terminal_app.chat.prompt import prompt
+from agent_terminal_app.cli import main
+
+plain._AGAIN = prompt._AGAIN = 600.0
+if "--slow" in sys.argv:
+    sys.argv.remove("--slow")
+    close = AgentApplication.close
+    def close_slowly(self):
+        Path("closing").touch()
+        while not Path("bell").exists():
+            pass
+        close(self)
+    AgentApplication.close = close_slowly
+main(["chat", "--demo", *sys.argv[1:]])
+"""
 ESC, UP, ALT_UP, ALT_ENTER, F1 = "\x1b", "\x1b[A", "\x1b[1;3A", "\x1b\r", "\x1bOP"
 CTRL_C, CTRL_D, CTRL_G, CTRL_J, CTRL_L, CTRL_O, CTRL_R = "\x03", "\x04", "\x07", "\n", "\x0c", "\x0f", "\x12"
 
@@ -109,6 +130,12 @@ class Program:
     def close(self) -> None:
         for terminal in self._started:
             terminal.close()
+
+
+def patient(folder: Path) -> str:
+    """Return the path of a chat that has time."""
+    (folder / "patient.py").write_text(PATIENT)
+    return str(folder / "patient.py")
 
 
 def is_restored(terminal: Terminal) -> bool:
@@ -229,7 +256,36 @@ def test_esc_twice_goes_back_before_the_last_message(terminal: Terminal) -> None
     terminal.expect("» /rewind")
 
 
-def test_control_c_stops_then_clears_then_leaves(terminal: Terminal) -> None:
+def test_control_c_stops_then_clears_and_pressed_twice_leaves(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    command = [sys.executable, patient(tmp_path)]
+    with Terminal(command, environment=environment, folder=tmp_path) as terminal:
+        terminal.expect_line("ready")
+        _stop_clear_and_leave(terminal)
+
+        assert terminal.end() == 0
+        assert is_restored(terminal)
+
+
+def test_what_is_pasted_while_the_chat_ends_does_not_reach_the_shell(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    chat = f"{sys.executable} {patient(tmp_path)} --slow"
+    script = f"{chat}; echo it has ended; read line; echo the shell has: $line"
+    with Terminal(["/bin/sh", "-c", script], environment=environment, folder=tmp_path) as terminal:
+        terminal.expect_line("ready")
+        terminal.type(CTRL_C * 2)
+        terminal.wait((tmp_path / "closing").exists, "the end of the chat")
+        terminal.type("rm -r things\n")
+        terminal.expect("rm -r things")
+        (tmp_path / "bell").touch()
+        terminal.expect("it has ended")
+        terminal.type("ls\n")
+        terminal.expect("the shell has: ls")
+
+
+def _stop_clear_and_leave(terminal: Terminal) -> None:
     terminal.type("count to 500\r")
     terminal.expect_line("⚙ count")
     terminal.type(CTRL_C)
@@ -242,9 +298,13 @@ def test_control_c_stops_then_clears_then_leaves(terminal: Terminal) -> None:
     terminal.type(UP)
     terminal.expect_line("» half a thought")
     terminal.type(CTRL_C * 2)
-
-    assert terminal.end() == 0
-    assert is_restored(terminal)
+    terminal.expect_line("Ctrl[+]C again to leave")
+    terminal.type("I stay")
+    terminal.expect_line("» I stay")
+    terminal.expect_line("ready")
+    terminal.type(CTRL_C * 2)  # what is typed is cleared, and there was no Ctrl+C at the empty prompt yet
+    terminal.expect_line("Ctrl[+]C again to leave")
+    terminal.type(f"x\x7f{CTRL_C}{CTRL_C}")
 
 
 def test_a_question_is_left_by_esc_and_answered_by_a_line(terminal: Terminal) -> None:
@@ -403,13 +463,17 @@ def test_a_plain_or_dumb_terminal_gets_lines_and_nothing_else(
         assert is_restored(terminal)
 
 
-def test_control_c_on_a_plain_terminal_ends_the_chat_if_nothing_goes_on(
+def test_control_c_pressed_twice_on_a_plain_terminal_ends_the_chat_if_nothing_goes_on(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    with Terminal([*DEMO, "--plain"], environment=environment, folder=tmp_path) as terminal:
+    command = [sys.executable, patient(tmp_path), "--plain"]
+    with Terminal(command, environment=environment, folder=tmp_path) as terminal:
         terminal.type("hello\n")
         terminal.expect("demonstration")
         terminal.wait(lambda: terminal.lines[-1] == ">", "the sign that nothing goes on")
+        terminal.type(CTRL_C)
+        terminal.expect("Ctrl+C again to leave")
+        terminal.wait(lambda: terminal.lines[-1] == ">", "the sign that the chat goes on")
         terminal.type(CTRL_C)
 
         assert terminal.end() == 130

@@ -139,7 +139,7 @@ def test_commands_end_with_the_process(tmp_path: Path, gone: Callable[[int], Non
     script = """
 from shell_tool import ShellTool
 tool = ShellTool()
-state = tool.init({"roots": ["."], "shell_grace": 0.5})
+state = tool.init({"roots": ["."], "shell_grace": 0.5, "sandbox": "off"})
 for command in ("echo $$; sleep 600", "trap '' TERM; echo $$; while true; do sleep 0.05; done"):
     [started] = tool.stream_tool("shell", {"command": command, "background": True}, state)
     [read] = tool.stream_tool("shell_output", {"id": started["id"], "wait": 30}, state)
@@ -156,7 +156,7 @@ for command in ("echo $$; sleep 600", "trap '' TERM; echo $$; while true; do sle
 
 def test_commands_end_with_the_plugin(tmp_path: Path, gone: Callable[[int], None]) -> None:
     tool = ShellTool()
-    state = tool.init({"roots": [str(tmp_path)]})
+    state = tool.init({"roots": [str(tmp_path)], "sandbox": "off"})  # inside, processes have other numbers
     [started] = tool.stream_tool("shell", {"command": "echo $$; sleep 600", "background": True}, state)
     [read] = tool.stream_tool("shell_output", {"id": started["id"], "wait": 30}, state)
 

@@ -24,7 +24,7 @@ from agent_terminal_app.settings.secrets import find_references
 from agent_terminal_app.settings.trust import trust_list
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from agent_app import AgentApplication
     from agent_app.catalogue import Catalogue, Windows
@@ -65,6 +65,15 @@ class Opened:
             return self
         changed = {name: {**agent, "model": model} for name, agent in agents.items()}
         values = {**self.settings.values, "agents": changed}
+        return replace(self, settings=replace(self.settings, values=values))
+
+    def with_allowed(self, patterns: Sequence[str]) -> Opened:
+        """Return the same with calls that need no approval in this process; no file and no store has them."""
+        if not patterns:
+            return self
+        given = self.settings.values.get("permissions", {})
+        allowed = {**given, "allow": [*given.get("allow", ()), *patterns]}
+        values = {**self.settings.values, "permissions": allowed}
         return replace(self, settings=replace(self.settings, values=values))
 
 

@@ -42,6 +42,7 @@ def talk(
     default_agent: str | None = None,
     session: str | None = None,
     *,
+    prompt: str = "",
     last: bool = False,
     demo: bool = False,
     plain: bool = False,
@@ -49,8 +50,9 @@ def talk(
     """Run a chat until the user leaves, and return the exit code.
 
     Args:
+        prompt: What is said first.
         session: The session to continue: its id, the beginning of it, or its title.
-        last: Continue the last session.
+        last: Continue the last session of this folder.
         demo: Talk to a demonstration in place of a model; nothing is kept.
         plain: No colours and nothing that moves.
 
@@ -58,24 +60,12 @@ def talk(
         CommandError: If there is no such session.
     """
     if demo:
-        return _talk(_open_demo, [DEMO], session, last=last, plain=plain)
+        return _talk(_open_demo, [DEMO], session, prompt, last=last, plain=plain)
     opened = _open(model, default_agent, plain=plain)
     settings = opened.settings
     plain = plain or bool(settings.values["ui"]["plain"])
     open_app = partial(opened.application, titles=True)
-    return _talk(open_app, greeting(settings), session, last=last, plain=plain, opened=opened)
-
-
-def last_session(application: AgentApplication) -> str:
-    """Return the id of the session that was used last.
-
-    Raises:
-        CommandError: If there is none.
-    """
-    page = application.list_sessions(limit=1)
-    if not page.sessions:
-        raise CommandError("there is no session to continue", hint="`agent chat` begins one")
-    return page.sessions[0].id
+    return _talk(open_app, greeting(settings), session, prompt, last=last, plain=plain, opened=opened)
 
 
 def _open(model: str | None, default_agent: str | None, *, plain: bool) -> Opened:
@@ -139,6 +129,7 @@ def _talk(
     open_app: Callable[[], AgentApplication],
     first_lines: list[str],
     session: str | None,
+    prompt: str,
     *,
     last: bool,
     plain: bool,
@@ -147,6 +138,7 @@ def _talk(
     """Greet, and talk until the user leaves.
 
     Args:
+        prompt: What is said first.
         opened: The settings, and where what is typed is kept; None if nothing is.
     """
     theme = "auto" if opened is None else opened.settings.values["ui"]["theme"]
@@ -155,29 +147,37 @@ def _talk(
     for line in first_lines:
         screen.line(line)
     if session or last:
-        open_app, session = _resumed(open_app, session)
+        open_app, session = _resumed(open_app, session, screen)
     if not has_user() or plain or is_dumb():
-        return _in_lines(open_app, screen, session, None if opened is None else opened.settings)
-    return _in_terminal(open_app, session, opened, color=screen.color)
+        return _in_lines(open_app, screen, session, prompt, None if opened is None else opened.settings)
+    return _in_terminal(open_app, session, prompt, opened, color=screen.color)
 
 
 def _resumed(
-    open_app: Callable[[], AgentApplication], session: str | None
+    open_app: Callable[[], AgentApplication], session: str | None, screen: Screen
 ) -> tuple[Callable[[], AgentApplication], str]:
-    """Return the application, open already, and the session to continue: the one given, or the last."""
-    from agent_terminal_app.views.sessions import find_session  # a new chat needs no list of sessions
+    """Return the application, open already, and the session to continue: the one given, or the last here."""
+    # A new chat needs no list of sessions.
+    from agent_terminal_app.views.sessions import find_session, last_session_here
 
     application = open_app()
     try:
-        found = find_session(application, session).id if session else last_session(application)
+        found, line = (find_session(application, session), "") if session else last_session_here(application)
     except BaseException:
         application.close()
         raise
-    return (lambda: application), found
+    if line:
+        screen.line(line)
+    return (lambda: application), found.id
 
 
 def _in_terminal(
-    open_app: Callable[[], AgentApplication], session: str | None, opened: Opened | None, *, color: bool
+    open_app: Callable[[], AgentApplication],
+    session: str | None,
+    prompt: str,
+    opened: Opened | None,
+    *,
+    color: bool,
 ) -> int:
     gc.disable()  # while modules are loaded there is nothing to collect, and the prompt would wait for it
     from agent_terminal_app.chat.keymap import load_keys
@@ -192,10 +192,10 @@ def _in_terminal(
         screen = PromptScreen(color=color)
         chat = Chat(open_app, screen, session, keys)
         if opened is None:
-            return await run_prompt(chat, None)
+            return await run_prompt(chat, None, prompt)
         findings = asyncio.create_task(_show_findings(screen, opened.settings))
         try:
-            return await run_prompt(chat, paths.typed)
+            return await run_prompt(chat, paths.typed, prompt)
         finally:
             findings.cancel()
 
@@ -209,7 +209,11 @@ async def _show_findings(screen: Screen, settings: Settings) -> None:
 
 
 def _in_lines(
-    open_app: Callable[[], AgentApplication], screen: Screen, session: str | None, settings: Settings | None
+    open_app: Callable[[], AgentApplication],
+    screen: Screen,
+    session: str | None,
+    prompt: str,
+    settings: Settings | None,
 ) -> int:
     from agent_terminal_app.chat.loop import Chat
     from agent_terminal_app.chat.plain import run_in_lines
@@ -217,4 +221,4 @@ def _in_lines(
     if settings is not None:
         for line in filter(None, (missing_weights(settings), missing_key(settings))):
             screen.line(line)
-    return asyncio.run(run_in_lines(Chat(open_app, screen, session)))
+    return asyncio.run(run_in_lines(Chat(open_app, screen, session), first=prompt))

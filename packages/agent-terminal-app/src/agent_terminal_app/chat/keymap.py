@@ -57,7 +57,7 @@ ACTIONS = (
     KeyAction(
         "interrupt",
         ("Ctrl+C",),
-        "stops the current work, else clears the input (Up brings it back), else leaves",
+        "stops the current work, else clears the input (Up brings it back); twice within two seconds, leaves",
     ),
     KeyAction("leave", ("Ctrl+D",), "leaves, if nothing is typed; everything is kept"),
     KeyAction("new_line", ("Alt+Enter", "Ctrl+J", "Shift+Enter"), "begins a new line"),

@@ -350,12 +350,21 @@ def _open_conversation(open_app: Callable[[], AgentApplication]) -> Conversation
     return Conversation(app)
 
 
-async def talk_through(chat: Chat, next_line: Callable[[], Awaitable[str | None]]) -> None:
-    """Take lines one after the other, each answered before the next; for pipes and plain terminals."""
+async def talk_through(chat: Chat, next_line: Callable[[], Awaitable[str | None]], first: str = "") -> None:
+    """Take lines one after the other, each answered before the next; for pipes and plain terminals.
+
+    Args:
+        first: What is said before the first line; it answers no question, since none was seen.
+    """
+    chat.typing(first)
     chat.start()
     try:
         await chat.ready()
         await chat.notices_shown()
+        if first:
+            await chat.take(first)
+            chat.typing("")
+            await chat.finish()
         while not chat.left.is_set() and (line := await next_line()) is not None:
             await chat.take(line)
             await chat.finish()

@@ -1,7 +1,7 @@
 """A chat in lines: for pipes, for terminals that should not be drawn on, for screen readers.
 
 Lines are read in a thread that does not delay the exit. Ctrl+C arrives as a signal here: it stops the
-current work, or ends the chat if there is none.
+current work; if there is none, a second one ends the chat, and without a terminal the first one does.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import os
 import sys
 import termios
+import time
 from contextlib import suppress
 from pathlib import Path
 from select import select
@@ -38,18 +39,24 @@ def drop_half_a_line(stream: TextIO) -> None:
 
 
 _INTERRUPTED = 130
+_AGAIN = 2.0
+"""Within how many seconds a second Ctrl+C leaves."""
 _FAILED = 1
 _PIECE = 65_536
 _SIGN, _SIGN_OF_A_QUESTION = "> ", "your answer> "
 
 
-async def run_in_lines(chat: Chat, stream: TextIO | None = None) -> int:
+async def run_in_lines(chat: Chat, stream: TextIO | None = None, first: str = "") -> int:
     """Take lines from a stream until it ends, or the user leaves; return the exit code.
+
+    Args:
+        first: What is said before the first line.
 
     Raises:
         AgentError: If the application cannot be opened.
     """
-    sitting = _Sitting(chat, stream or sys.stdin or Path(os.devnull).open())  # noqa: ASYNC230, SIM115
+    opened = stream or sys.stdin or Path(os.devnull).open()  # noqa: ASYNC230, SIM115
+    sitting = _Sitting(chat, opened, first)
     if isinstance(chat.screen, TextScreen):
         chat.screen.gone = sitting.reader_left
     with on_signals(sitting.end):
@@ -58,8 +65,10 @@ async def run_in_lines(chat: Chat, stream: TextIO | None = None) -> int:
 
 
 class _Sitting:
-    def __init__(self, chat: Chat, stream: TextIO) -> None:
+    def __init__(self, chat: Chat, stream: TextIO, first: str) -> None:
         self.code = 0
+        self._first = first
+        self._asked_at = -_AGAIN
         self._chat = chat
         self._stream = stream
         self._lines = _Lines(stream)
@@ -67,7 +76,7 @@ class _Sitting:
         self._is_signed = False
 
     async def talk(self) -> None:
-        self._talking = asyncio.create_task(talk_through(self._chat, self._next_line))
+        self._talking = asyncio.create_task(talk_through(self._chat, self._next_line, self._first))
         with suppress(asyncio.CancelledError):
             await self._talking
         if self._is_signed:  # nobody has ended this line by Enter
@@ -75,8 +84,20 @@ class _Sitting:
 
     def end(self, code: int) -> None:
         """Stop the current work, if it is only that; else end the chat."""
-        if code != _INTERRUPTED or not self._chat.interrupt():
-            self._leave(code)
+        if code == _INTERRUPTED and (self._chat.interrupt() or self._stays()):
+            return
+        self._leave(code)
+
+    def _stays(self) -> bool:
+        """Say whether the user, who is told that once more leaves, stays for now."""
+        last, self._asked_at = self._asked_at, time.monotonic()
+        if not self._stream.isatty() or self._asked_at - last < _AGAIN:
+            return False
+        self._chat.screen.line()
+        self._chat.screen.line("Ctrl+C again to leave")
+        self._is_signed = False
+        self._sign()
+        return True
 
     def reader_left(self) -> None:
         """End the chat: whoever read the answers has left."""

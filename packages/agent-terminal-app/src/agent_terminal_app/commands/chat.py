@@ -15,6 +15,7 @@ def _complete_session(*given: Any) -> Any:
 
 
 @click.command("chat")
+@click.argument("prompt", default="")
 @click.option("--model", help="Another model: local, or PROVIDER:MODEL.")
 @click.option("--agent", "default_agent", help="Another agent of the configuration.")
 @click.option(
@@ -22,10 +23,11 @@ def _complete_session(*given: Any) -> Any:
     shell_complete=_complete_session,
     help="Continue a session: its id, the beginning of it, or its title.",
 )
-@click.option("--continue", "-c", "last", is_flag=True, help="Continue the last session.")
+@click.option("--continue", "-c", "last", is_flag=True, help="Continue the last session of this folder.")
 @click.option("--demo", is_flag=True, help="Talk to a demonstration in place of a model; nothing is kept.")
 @click.option("--plain", is_flag=True, help="No colours and nothing that moves.")
 def command(
+    prompt: str = "",
     model: str | None = None,
     default_agent: str | None = None,
     session: str | None = None,
@@ -34,9 +36,12 @@ def command(
     demo: bool = False,
     plain: bool = False,
 ) -> int:
-    """Talk to an agent. Without settings it is a small model inside this program."""
+    """Talk to an agent, beginning with PROMPT if there is one.
+
+    Without settings it is a small model inside this program.
+    """
     if session and last:
         raise click.UsageError("--session names a session, --continue takes the last one: leave one out.")
     if demo and (model or default_agent or session or last):
         raise click.UsageError("--demo has a model of its own and keeps nothing: leave the others out.")
-    return talk(model, default_agent, session, last=last, demo=demo, plain=plain)
+    return talk(model, default_agent, session, prompt=prompt, last=last, demo=demo, plain=plain)

@@ -21,7 +21,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from agent_app.assets.asset import Sniffer, display_name, is_textual
+from agent_runtime import SpecError
+from agent_runtime.permissions import CallPattern
 from agent_terminal_app.application import catalogue_of, open_settings
+from agent_terminal_app.chat.questions.edit_mode import EDITING
 from agent_terminal_app.commands.sessions import complete_session
 from agent_terminal_app.errors import (
     CommandError,
@@ -36,7 +39,13 @@ from agent_terminal_app.logs import keep_off_the_screen
 from agent_terminal_app.output import as_json, is_terminal, one_line, print_json, print_lines, revealed, say
 from agent_terminal_app.paths import Paths
 from agent_terminal_app.remote import open_remote
-from agent_terminal_app.views.sessions import find_session, here, in_chat, opening_notices
+from agent_terminal_app.views.sessions import (
+    find_session,
+    here,
+    in_chat,
+    last_session_here,
+    opening_notices,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -76,6 +85,17 @@ class Outcome:
     shell_complete=complete_session,
     help="Continue a session: its id, the beginning of it, or its title.",
 )
+@click.option("--continue", "-c", "last", is_flag=True, help="Continue the last session of this folder.")
+@click.option(
+    "--allow",
+    "allowed",
+    metavar="PATTERN",
+    multiple=True,
+    help="Run calls like this without approval, this time: shell(make *); may be repeated.",
+)
+@click.option(
+    "--yes-to", type=click.Choice(["edits"]), help="Run edits of files without approval, this time."
+)
 @click.option("--attach", "-a", "attached", type=_FILE, multiple=True, help="Attach a file; may be repeated.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds.")
 @click.option("--ephemeral", is_flag=True, help="Keep nothing on disk.")
@@ -94,10 +114,13 @@ def command(
     agent: str | None,
     model: str | None,
     session: str | None,
+    allowed: tuple[str, ...],
+    yes_to: str | None,
     attached: tuple[Path, ...],
     timeout: float | None,
     server: str | None,
     *,
+    last: bool,
     as_events: bool,
     ephemeral: bool,
     verbose: bool,
@@ -107,10 +130,14 @@ def command(
 
     The prompt is the argument, the file, and what is piped in, in this order.
     """
-    if session and ephemeral:
+    if session and last:
+        raise click.UsageError("--session names a session, --continue takes the last one: leave one out.")
+    if (session or last) and ephemeral:
+        option = "--session" if session else "--continue"
         raise click.UsageError(
-            "--session continues a stored session, --ephemeral stores nothing: leave one out."
+            f"{option} continues a stored session, --ephemeral stores nothing: leave one out."
         )
+    patterns = [*read_patterns(allowed), *(EDITING if yes_to == "edits" else ())]
     if not verbose:
         keep_off_the_screen()
     text = _with_schema(read_prompt(prompt, prompt_file, attached), output_schema)
@@ -121,12 +148,17 @@ def command(
         if server is not None:
             if ephemeral:
                 raise click.UsageError("--server stores the session, --ephemeral nothing: leave one out.")
+            if patterns or last:
+                raise click.UsageError(
+                    "--allow, --yes-to and --continue are for sessions of this computer, not for --server."
+                )
             application = stack.enter_context(open_remote(server, Paths.of_this_user()))
             session_id = application.choose_session(session, agent, model)
         else:
-            own = open_settings(model=model).with_model(model).application(ephemeral=ephemeral)
-            application = stack.enter_context(own)
-            session_id = choose_session(own, session, agent)
+            opened = open_settings(model=model).with_model(model).with_allowed(patterns)
+            own = stack.enter_context(opened.application(ephemeral=ephemeral))
+            application = own
+            session_id = choose_session(own, session, agent, last=last)
             tell_notices(own, session_id)
         asking = Asking(
             application, session_id, as_events=as_events, progress=verbose or is_terminal(sys.stderr)
@@ -191,6 +223,20 @@ def _claimed_type(path: Path) -> str | None:
     return guess_type(path.name)[0]
 
 
+def read_patterns(allowed: Sequence[str]) -> list[str]:
+    """Return the patterns of calls that need no approval.
+
+    Raises:
+        click.UsageError: If one of them is not a pattern.
+    """
+    for pattern in allowed:
+        try:
+            CallPattern.parse(pattern, where="--allow")
+        except SpecError as error:
+            raise click.UsageError(str(error)) from error
+    return list(allowed)
+
+
 # What the answer must be
 
 
@@ -251,8 +297,13 @@ def read_answer(text: str) -> Any:
 # The session
 
 
-def choose_session(application: AgentApplication, session: str | None, agent: str | None) -> str:
+def choose_session(
+    application: AgentApplication, session: str | None, agent: str | None, *, last: bool = False
+) -> str:
     """Return the id of the session to use: a new one or a stored one, with the agent asked for.
+
+    Args:
+        last: Continue the last session of this folder.
 
     Raises:
         CommandError: If there is no such agent, or no such session.
@@ -260,9 +311,11 @@ def choose_session(application: AgentApplication, session: str | None, agent: st
     if agent is not None and agent not in application.config["agents"]:
         hint = "see `agent agents list`"
         raise CommandError(f"there is no agent {agent!r}", code=Exit.NOT_CONFIGURED, hint=hint)
-    if session is None:
+    if session is None and not last:
         return application.create_session(agent, metadata=here()).session_id
-    found = find_session(application, session)
+    found, line = (find_session(application, session), "") if session else last_session_here(application)
+    if line:
+        say(f"agent: {line}")
     if agent is not None and found.agent_id != agent:
         application.switch_agent(found.id, agent)
     catalogue_of(application).lend_key_of_session(found.id)

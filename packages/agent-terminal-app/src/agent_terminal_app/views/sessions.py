@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_app import SessionNotFound
 from agent_app.agents import choose_agent
+from agent_app.grants import project_of
 from agent_app.notices import SESSION_OPEN, Notice, read_notices
 from agent_app.services import AGENT
 from agent_core import AgentError, Session
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 SHORTEST_PREFIX = 4
 """How many characters of an id are enough to name it."""
 _PAGE = 200
+_LOOK_BACK = 500
 _LONGEST_BEGINNING = 60
 _MOST = 10
 _LONGEST = 40
@@ -55,6 +59,28 @@ def find_session(application: AgentApplication, given: str) -> SessionInfo:
         ids = ", ".join(info.id for info in found[:5])
         raise CommandError(f"{given!r} may mean {len(found)} sessions: {ids}", hint="give more of the id")
     return found[0]
+
+
+def last_session_here(application: AgentApplication) -> tuple[SessionInfo, str]:
+    """Return the last session that works in this folder, and a line if a later one works elsewhere.
+
+    Raises:
+        CommandError: If there is none among the last few hundred.
+    """
+    folder = os.path.realpath(Path.cwd())
+    elsewhere = ""
+    for info in islice(all_sessions(application), _LOOK_BACK):
+        with suppress(AgentError):  # a damaged session is not the one to continue
+            project = project_of(application.load_session(info.id))
+            if project == folder:
+                return info, f"this is the last session of this folder; {elsewhere}" if elsewhere else ""
+            elsewhere = elsewhere or (
+                f"a later one is in {one_line(project or 'no folder')}: `agent chat --session {info.id}`"
+            )
+    if elsewhere:
+        hint = elsewhere.replace("a later one", "the last one", 1)
+        raise CommandError("there is no session of this folder to continue", hint=hint)
+    raise CommandError("there is no session to continue", hint="`agent chat` begins one")
 
 
 def all_sessions(application: AgentApplication, query: str | None = None) -> Iterator[SessionInfo]:

@@ -210,14 +210,14 @@ def _stopping_keys(binder: Binder, prompt: Prompt) -> None:
     @binder.bindings.add("<sigint>")
     @binder.bind("interrupt")
     def _interrupt(event: KeyPressEvent) -> None:
-        """Stop the current work; else clear what is typed, which Up brings back; else leave."""
+        """Stop the current work; else clear what is typed, which Up brings back; pressed twice, leave."""
         if prompt.interrupt():
             return
         if prompt.line.buffer.text:
             event.app.layout.focus(prompt.line.buffer)
             prompt.line.clear()
         else:
-            prompt.leave()
+            prompt.leave_if_asked_twice()
 
     @binder.bind("leave", binder.typing & Condition(lambda: not prompt.line.buffer.text))
     def _leave(_event: KeyPressEvent) -> None:

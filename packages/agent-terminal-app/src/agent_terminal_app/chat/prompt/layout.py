@@ -183,9 +183,14 @@ class PromptLayout:
         chat: What is shown.
         buffer: What is typed.
         color: Whether styles are wanted.
+
+    Attributes:
+        pane: What was opened.
+        notice: Stands in place of the last line while it is not empty.
     """
 
     def __init__(self, chat: Chat, buffer: Buffer, *, color: bool) -> None:
+        self.notice = ""
         self._chat = chat
         self._color = color
         self.pane = Pane(chat.keys)
@@ -227,7 +232,7 @@ class PromptLayout:
 
     def seen(self) -> tuple[object, ...]:
         """Return everything that may change by itself, to be compared with what was drawn."""
-        return tuple(self.doing()), tuple(self.waiting()), toolbar(self._chat, _size()[0]), self.pane.is_open
+        return tuple(self.doing()), tuple(self.waiting()), self._toolbar(), self.pane.is_open
 
     def doing(self) -> list[str]:
         """Return the current work, one line each."""
@@ -242,7 +247,8 @@ class PromptLayout:
         return self.pane.lines(width - 1, height * 2 // 3, color=self._color)
 
     def _toolbar(self) -> str:
-        return toolbar(self._chat, _size()[0])
+        width = _size()[0]
+        return fitted(self.notice, width - 1) if self.notice else toolbar(self._chat, width)
 
 
 def _size() -> tuple[int, int]:

@@ -40,6 +40,9 @@ _ESCAPE = 0.04
 _TWICE = 0.8
 """Within how many seconds a second Esc belongs to the first."""
 
+_AGAIN = 2.0
+"""Within how many seconds a second Ctrl+C leaves."""
+
 _CHORD = 1.0
 """For how many seconds the first of two keys, as Ctrl+X Ctrl+E, waits for the second."""
 
@@ -74,6 +77,8 @@ class Prompt:
         self._lines: asyncio.Queue[Line] = asyncio.Queue()
         self._taking: asyncio.Task[None] | None = None
         self._escaped = 0.0
+        self._was_interrupted = False
+        self.line.buffer.on_text_changed += lambda _buffer: self._stay()
         self._application = self._make_application()
         self._pager = Pager(self._application, screen)
         self._redraw = Redraw(self.layout.seen, self._application.invalidate, lambda: chat.progress.running)
@@ -145,6 +150,11 @@ class Prompt:
             self.line.forget()
         self._lines.put_nowait(line)
 
+    def say_first(self, text: str) -> None:
+        """Say something as soon as the chat is open; it answers no question, since none was seen."""
+        self.chat.typing(text)
+        self._lines.put_nowait(Line(text, text))
+
     def run_command(self, command: str) -> None:
         """Run a command without typing it."""
         self._lines.put_nowait(Line(command, command))
@@ -184,6 +194,29 @@ class Prompt:
         self._pager.stop()
         if self._is_there:
             self._application.exit()
+
+    def leave_if_asked_twice(self) -> None:
+        """Leave, if this was asked for a moment ago; else say that once more leaves.
+
+        Who presses Ctrl+C a little too late, to stop the agent, stays in the chat.
+        """
+        if self.layout.notice:
+            self._was_interrupted = True
+            self.leave()
+            return
+        self.layout.notice = f"{self.chat.keys.first('interrupt') or 'Ctrl+C'} again to leave"
+        self._application.invalidate()
+        asyncio.get_running_loop().call_later(_AGAIN, self._stay)
+
+    def _stay(self) -> None:
+        if self.layout.notice:
+            self.layout.notice = ""
+            self._application.invalidate()
+
+    def forget_typed_ahead(self) -> None:
+        """Drop what was pasted or typed after the Ctrl+C that has left: the shell would run it."""
+        if self._was_interrupted and sys.stdin.isatty():
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
     def take_back(self) -> None:
         """Take the last message back that waits."""
@@ -256,8 +289,12 @@ def open_terminal() -> Vt100_Output:
     return terminal
 
 
-async def run_prompt(chat: Chat, history: Path | None) -> int:
+async def run_prompt(chat: Chat, history: Path | None, first: str = "") -> int:
     """Read lines from the terminal until the user leaves; the agent works at the same time.
+
+    Args:
+        history: Where what was typed is kept; None for nowhere.
+        first: What is said before anything is typed.
 
     Returns:
         The exit code.
@@ -268,6 +305,8 @@ async def run_prompt(chat: Chat, history: Path | None) -> int:
     screen = chat.screen
     assert isinstance(screen, PromptScreen)
     prompt = Prompt(chat, screen, history)
+    if first:
+        prompt.say_first(first)
     with on_signals(prompt.end_by_signal):
         try:
             with prints_as_lines(screen):
@@ -278,6 +317,8 @@ async def run_prompt(chat: Chat, history: Path | None) -> int:
         finally:
             with suppress(TimeoutError):
                 await asyncio.wait_for(chat.close(), _PATIENCE)
+            with suppress(OSError, termios.error):
+                prompt.forget_typed_ahead()
     if line := _how_to_go_on(chat):
         Remarks(screen).note(line)
     return prompt.code
