@@ -608,4 +608,6 @@ def fields_of(error: type[BaseException]) -> list[str]:
     """Return the attributes that the error's constructor sets, or that the class itself has."""
     own = [name for name in vars(error) if not name.startswith("_") and name != "kind"]
     init = error.__init__
-    return own or (re.findall(r"self\.(\w+) =", inspect.getsource(init)) if inspect.isfunction(init) else [])
+    return own or (
+        re.findall(r"self\.(\w+)(?:: \w+)? =", inspect.getsource(init)) if inspect.isfunction(init) else []
+    )

@@ -54,6 +54,10 @@ class WitnessProvider(Witness):
         self.note("initialize_request")
         return native_messages, {**state, "initialize": [self.name]}
 
+    def repair_native(self, native_messages: Dicts) -> tuple[Dicts, list[str]]:
+        self.note("repair_native")
+        return native_messages, []
+
     def call_api(self, native_messages: Dicts, state: State) -> tuple[Dicts, Dicts, Dicts, State]:
         self.note("call_api")
         return [], [{"text": "called"}], native_messages, {**state, "asked_with": native_messages}
@@ -169,7 +173,7 @@ PREPARED = [
     *chain("init", EVERYONE),
 ]
 CONVERTED = chain("to_native_messages", EVERYONE)
-INITIALIZED = chain("initialize_request", EVERYONE)
+INITIALIZED = [*chain("initialize_request", EVERYONE), "provider.repair_native"]
 CALLED = ["provider.call_api"]
 STREAMED = ["provider.stream_api", *chain("process_chunk", ["provider", "first", "second"]) * 2]
 AFTER = [

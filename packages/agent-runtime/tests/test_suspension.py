@@ -115,6 +115,7 @@ def test_a_run_that_waits_says_what_for(make_runtime: MakeRuntime, placing: Plug
         "mode": "replay",
         "owner": "p",
         "data": {},
+        "asked_with": "",
         "settled": [],
     }
     assert (post.sent, result.rounds, result.run_id) == ([], 1, "r")
@@ -616,3 +617,25 @@ def test_another_process_goes_on_after_the_first_was_killed_while_it_waited(tmp_
 
     assert second.stdout.splitlines() == ["steps 2", "natural_end 2 All done."]
     assert (tmp_path / "sent").read_text() == "boss"
+
+
+def test_a_tool_cannot_take_the_id_of_another_question(make_runtime: MakeRuntime) -> None:
+    def pay(amount: int, context: dict[str, Any]) -> str:
+        """Pay."""
+        if "decision" not in context:
+            raise ToolSuspended(f"Pay {amount}?", id="mine")
+        return f"paid {amount}"
+
+    calls = [ToolCall("pay", {"amount": amount}) for amount in (1, 2)]
+    runtime = make_runtime([Reply(tool_calls=calls), "Done."], tools=[pay])
+    result = runtime.run_to_completion(RunRequest("a", "Pay.", run_id="r"))
+
+    ids = [one.id for one in result.suspended]
+    assert ids == ["mine", "r:1:1"]
+    decisions = [Decision(ids[1], approved=False), Decision(ids[0])]
+    ended = runtime.run_to_completion(RunRequest("a", session=result.session, decisions=decisions))
+
+    assert [one.content for one in ended.session.messages if one.role == "tool"] == [
+        "paid 1",
+        "Error: the call was refused",
+    ]

@@ -196,7 +196,7 @@ class ToolSuspended(ToolError):
         id: str | None = None,  # noqa: A002 - what everybody calls it
         more: Iterable[ToolSuspended] = (),
     ) -> None:
-        self.suspension: JsonObject = {
+        asked: JsonObject = {
             "message": message,
             "action": action,
             "parameters": parameters or {},
@@ -205,9 +205,10 @@ class ToolSuspended(ToolError):
             "data": data or {},
         }
         if id is not None:
-            self.suspension["id"] = id
+            asked["id"] = id
         if others := [other.suspension for other in more]:
-            self.suspension["more"] = others
+            asked["more"] = others
+        self.suspension: JsonObject = asked
         super().__init__(None, f"it waits for a decision: {message}")
 
     def __str__(self) -> str:

@@ -109,7 +109,7 @@ class ProviderPlugin(BasePlugin, Protocol):
     tool_schema_formats: tuple[str, ...] = ()
 
     def init(self, config: Config, *, context: Context) -> State:
-        """Return the state of a new request. Called first, with the tools in ``config["tools"]``."""
+        """Return the state of a new request, edit or action; called first, with ``config["tools"]``."""
         ...
 
     def get_models(self, config: Config, *, context: Context) -> Dicts:

@@ -23,7 +23,7 @@ from agent_core.steps import Flow, run_blocking, with_events
 from agent_runtime.answers import NOT_RUN, part_event, refusal, result_event, start_event
 from agent_runtime.parallel import run_together
 from agent_runtime.phases import CallView, Phase
-from agent_runtime.verdicts import Outcome, Pending, gated, suspension
+from agent_runtime.verdicts import Outcome, Pending, gated, suspension, waiting_id
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -88,18 +88,18 @@ class Calls:
         host = yield from run.agent.core.tool_host(dict(run.agent.config), run.context())
         asked: dict[str, list[Suspension]] = {}
         for waiting in run.waiting:
-            asked.setdefault(waiting.call_id, []).append(waiting)
+            asked.setdefault(waiting.question, []).append(waiting)
         due = {
-            call_id: answered
-            for call_id, all_of_it in asked.items()
+            question: answered
+            for question, all_of_it in asked.items()
             if (answered := [waiting for waiting in all_of_it if waiting.id in decided])
         }
-        run.waiting = tuple(waiting for waiting in run.waiting if waiting.call_id not in due)
+        run.waiting = tuple(waiting for waiting in run.waiting if waiting.question not in due)
         calls = []
-        for number, (call_id, answered) in enumerate(due.items()):
-            waiting = replace(answered[0], data=asked[call_id][0].data)
+        for number, (question, answered) in enumerate(due.items()):
+            waiting = replace(answered[0], data=asked[question][0].data)
             call = _pending(run, host, thaw(freeze(waiting.call)), number)
-            view = replace(call.view, id=call_id, decision=decided[waiting.id])
+            view = replace(call.view, id=waiting.call_id, decision=decided[waiting.id])
             decisions = {one.id: decided[one.id] for one in answered}
             calls.append(replace(call, view=view, suspension=waiting, decisions=decisions))
         return cls(run, host, calls)
@@ -220,7 +220,7 @@ class Calls:
         waits = message["metadata"].pop(SUSPENDED, None)
         if waits is not None:
             first, *more = (suspension(run, call, view.name, one) for one in (waits, *waits.get("more", ())))
-            return Outcome(suspension=first, more=tuple(more))
+            return Outcome(suspension=first, more=tuple(replace(one, asked_with=first.id) for one in more))
         if INTERRUPTED in message["metadata"]:
             run.leave()
         message = yield from self._transformed(view, message, host)
@@ -284,7 +284,7 @@ class Calls:
         run = self._run
         run.use(None)  # what a delegate used counts from now on
         if outcome.suspension is not None:
-            run.waiting = (*run.waiting, outcome.suspension, *outcome.more)
+            run.waiting = (*run.waiting, *_with_own_ids(run, call, (outcome.suspension, *outcome.more)))
             return
         assert outcome.message is not None
         run.append([Message.from_dict(outcome.message)])
@@ -308,6 +308,16 @@ class Calls:
         yield from run.phase(Phase.AFTER_TOOL_EXECUTE, call=call.view, result=freeze(outcome.message))
         if run.state is not before:
             yield from run.checkpoint("result", call.view.id)
+
+
+def _with_own_ids(run: Run, call: Pending, questions: Sequence[Suspension]) -> Sequence[Suspension]:
+    """Return a call's questions under ids that no other question has, whatever its tool has called them."""
+    taken = {waiting.id for waiting in run.waiting}
+    if taken.isdisjoint(one.id for one in questions):
+        return questions
+    own = waiting_id(run, call)
+    first, *more = (replace(one, id=f"{own}:{n}" if n else own) for n, one in enumerate(questions))
+    return first, *(replace(one, asked_with=first.id) for one in more)
 
 
 def _pending(run: Run, host: ToolHost, call: Mapping[str, Any], number: int) -> Pending:

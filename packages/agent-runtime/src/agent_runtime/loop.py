@@ -347,7 +347,7 @@ def _met(run: Run) -> Reason | None:
 
 def _abandon_waiting(run: Run) -> None:
     """Answer calls that still wait although the conversation goes on without a decision."""
-    for waiting in {one.call_id: one for one in run.waiting}.values():  # a call may wait for several
+    for waiting in {one.question: one for one in run.waiting}.values():  # a call may wait for several
         metadata = {"tool_call_id": waiting.call_id, "tool_name": waiting.tool, "error": {"type": "not_run"}}
         text = "Error: the call was not run: nobody decided about it"
         run.append([Message("tool", text, metadata)])

@@ -40,6 +40,7 @@ class Suspension:
         owner: The plugin that asked, or the tool.
         settled: The plugins whose earlier questions about the call were answered with yes.
         data: Data that the tool needs when it continues.
+        asked_with: The id of the first question of the same call, which has the data, if there are several.
     """
 
     id: str
@@ -54,6 +55,12 @@ class Suspension:
     owner: str = ""
     settled: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    asked_with: str = ""
+
+    @property
+    def question(self) -> str:
+        """What all questions of one call have in common, and those of no other call."""
+        return self.asked_with or self.id
 
     def to_dict(self) -> dict[str, Any]:
         """Return the suspension as plain data."""

@@ -89,7 +89,7 @@ def suspension(run: Run, call: Pending, owner: str, asked: Mapping[str, Any]) ->
     """Return the note that a call waits, with an id that no other call of the run has."""
     known = {name: asked[name] for name in asked if name in Suspension.__slots__ and asked[name] is not None}
     return Suspension(
-        id=known.pop("id", None) or _waiting_id(run, call),
+        id=known.pop("id", None) or waiting_id(run, call),
         call_id=call.view.id,
         tool=call.view.name,
         call=call.view.raw,
@@ -99,7 +99,7 @@ def suspension(run: Run, call: Pending, owner: str, asked: Mapping[str, Any]) ->
     )
 
 
-def _waiting_id(run: Run, call: Pending) -> str:
+def waiting_id(run: Run, call: Pending) -> str:
     """Return an id; a call that waits once more gets another, since a decision counts for one question."""
     if call.suspension is not None:
         return f"{call.suspension.id}:{len(call.settled)}"

@@ -215,8 +215,8 @@ def asked_call(session: Session, suspension_id: str) -> AskedCall | None:
     run = read_saved_run(session)
     found = _find(run, suspension_id)
     while run is not None and found is not None and found.owner != OWNER:
-        run, target = _below(found)
-        found = _find(run, target)
+        run = _below(run, found)
+        found = _find(run, suspension_id)
     return None if run is None or found is None else _read(run.agent_id, found)
 
 
@@ -225,16 +225,16 @@ def _find(run: SavedRun | None, suspension_id: object) -> Suspension | None:
     return next((one for one in waiting if one.id == suspension_id), None)
 
 
-def _below(suspension: Suspension) -> tuple[SavedRun | None, object]:
-    """Return the run of a delegate that waits, and what it waits for."""
-    data = suspension.data.get("session")
+def _below(run: SavedRun, suspension: Suspension) -> SavedRun | None:
+    """Return the run of a delegate that waits; its questions have the same ids."""
+    first = _find(run, suspension.question) or suspension
+    data = first.data.get("session")
     if not isinstance(data, Mapping):
-        return None, None
+        return None
     try:
-        session = Session.from_dict(thaw(freeze(data)))
+        return read_saved_run(Session.from_dict(thaw(freeze(data))))
     except (AgentError, KeyError, TypeError, ValueError):
-        return None, None
-    return read_saved_run(session), suspension.data.get("target")
+        return None
 
 
 def _read(agent_id: str, suspension: Suspension) -> AskedCall | None:
