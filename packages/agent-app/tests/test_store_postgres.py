@@ -311,3 +311,61 @@ def test_tables_that_are_gone_are_called_damage(empty_url: str) -> None:
         with pytest.raises(StoreDamaged, match="entries"):
             store.load("s")
         assert "entries" in store.check().problems[0]
+
+
+def as_role(url: str, role: str) -> str:
+    from psycopg.conninfo import make_conninfo
+
+    return make_conninfo(url, user=role, password="x")
+
+
+@pytest.fixture
+def other_role(empty_url: str) -> Iterator[str]:
+    """A role of the same database that has no rights to our tables."""
+    role = "agent_store_stranger"
+    run_sql(empty_url, f"DROP ROLE IF EXISTS {role}")
+    run_sql(empty_url, f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
+    yield role
+    run_sql(empty_url, "DROP SCHEMA IF EXISTS agent_store CASCADE")
+    run_sql(empty_url, f"DROP OWNED BY {role} CASCADE")
+    run_sql(empty_url, f"DROP ROLE {role}")
+
+
+def test_a_schema_that_another_role_made_is_refused(empty_url: str, other_role: str) -> None:
+    """Its tables could have triggers, which would run with our rights."""
+    user, name = run_sql(empty_url, "SELECT current_user, current_database()")[0]
+    run_sql(
+        empty_url,
+        f"GRANT CREATE ON DATABASE {name} TO {other_role}; CREATE ROLE agent_store_owner LOGIN PASSWORD 'x'",
+    )
+    try:
+        run_sql(empty_url, f"CREATE SCHEMA agent_store AUTHORIZATION {other_role}")
+        run_sql(empty_url, f"GRANT CREATE ON DATABASE {name} TO agent_store_owner")
+        with pytest.raises(StoreUnavailable, match=f"belongs to the role {other_role}"):
+            PostgresDatabase(as_role(empty_url, "agent_store_owner"))
+        assert user
+    finally:
+        run_sql(empty_url, "DROP SCHEMA IF EXISTS agent_store CASCADE")
+        run_sql(empty_url, "DROP OWNED BY agent_store_owner CASCADE")
+        run_sql(empty_url, "DROP ROLE agent_store_owner")
+
+
+def test_a_role_without_rights_learns_no_session_ids_by_listening(empty_url: str, other_role: str) -> None:
+    import psycopg
+
+    with closing(SqlStore(PostgresDatabase(empty_url))) as store:
+        [(channel,)] = run_sql(empty_url, "SELECT name FROM agent_store.channel")
+        with psycopg.connect(as_role(empty_url, other_role), autocommit=True) as stranger:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                stranger.execute("SELECT name FROM agent_store.channel")
+            stranger.execute("LISTEN agent_store")
+            with psycopg.connect(empty_url, autocommit=True) as member:
+                member.execute(f'LISTEN "{channel}"')
+                session_id = store.create(said("one", session_id="secret-id")).session.session_id
+                store.delete(session_id)
+
+                heard = next(member.notifies(timeout=60))
+            assert heard.payload == session_id
+            assert list(stranger.notifies(timeout=0)) == []
+    with closing(SqlStore(PostgresDatabase(empty_url))):
+        assert run_sql(empty_url, "SELECT name FROM agent_store.channel") == [(channel,)]

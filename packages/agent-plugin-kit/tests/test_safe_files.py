@@ -137,3 +137,12 @@ def test_what_others_may_have_written_is_not_private(tmp_path: Path) -> None:
         file.chmod(0o600)
         os.chown(file, 12345, 12345)
         assert why_not_private(file) == "belongs to another user (uid 12345)"
+
+
+def test_a_file_in_the_place_of_a_folder_is_an_error_and_stays_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch(mode=0o644)
+
+    with pytest.raises(FileExistsError):
+        make_private_folder(file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644

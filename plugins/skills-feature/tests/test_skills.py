@@ -359,3 +359,19 @@ def test_whatever_stands_in_a_file_a_skill_is_read_or_refused(text: str) -> None
         (place / "SKILL.md").write_bytes(text.encode("utf-8", "surrogatepass"))
         with suppress(SkillError, SkillFileError):  # and nothing else
             assert read_skill(place).name == "tea"
+
+
+def test_the_skills_of_a_project_that_is_not_trusted_are_left_out(tmp_path: Path) -> None:
+    write_skill(tmp_path / ".agent" / "skills", "tea")
+    for trusted, is_there in (([], False), ([str(tmp_path)], True)):
+        provider = ScriptedProvider(["Done."])
+        sections: dict[str, Any] = {"skills": {}, "config": {"trusted_folders": trusted}}
+        spec = AgentSpec("a", "m", plugin_ids=("skills",), sections=sections)
+        builder = AgentRuntimeBuilder().with_provider("scripted", provider)
+        builder = builder.with_plugin("skills", SkillsFeature).with_model({"id": "m", "provider": "scripted"})
+
+        events = list(builder.with_agent_spec(spec).build().run(request(tmp_path)))
+
+        warned = [one["message"] for one in events if isinstance(one, dict) and one["type"] == "warning"]
+        assert ("tea" in str(provider.requests[0].native_messages)) is is_there
+        assert any("the project is not trusted" in one for one in warned) is not is_there

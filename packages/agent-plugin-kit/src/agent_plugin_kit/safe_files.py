@@ -191,7 +191,9 @@ def make_private_folder(folder: str | Path) -> None:
         try:
             os.mkdir(one, 0o700)  # noqa: PTH102 - the same
         except FileExistsError:
-            continue
+            if not os.path.isdir(one):  # noqa: PTH112 - the same
+                raise
+            continue  # somebody else has made it in the meantime
         os.chmod(one, 0o700)  # noqa: PTH101 - what an unusual umask took away
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import agent_app
 import agent_runtime
 from agent_app.defaults import DEFAULT_AGENT, complete_config
+from agent_plugin_kit.trust import TRUSTED_FOLDERS
 from agent_terminal_app.errors import CommandError, Exit, SettingsError
 from agent_terminal_app.keys import KeyLookup, KeyStore, with_keys
 from agent_terminal_app.output import COMPLETION_VARIABLE, say
@@ -21,7 +22,7 @@ from agent_terminal_app.paths import Paths
 from agent_terminal_app.settings import Settings, load_settings
 from agent_terminal_app.settings.layers import user_file
 from agent_terminal_app.settings.secrets import find_references
-from agent_terminal_app.settings.trust import trust_list
+from agent_terminal_app.settings.trust import trust_list, trusted_folders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -149,7 +150,9 @@ def open_application(
     store = database or ("sqlite://" if ephemeral else f"sqlite:///{paths.database}")
     try:
         return agent_app.AgentApplication(
-            with_stored_keys(application_config(settings, titles=titles), paths),
+            with_stored_keys(
+                _with_trust(application_config(settings, titles=titles), paths, database), paths
+            ),
             store=store,
             # A database that machines share has the attachments as well.
             assets=paths.assets if store.startswith("sqlite") and not ephemeral else None,
@@ -161,6 +164,15 @@ def open_application(
         problem = "\n".join(build_problems(settings, error))
         hint = "see `agent agents check` and `agent config path`"
         raise CommandError(problem, code=Exit.NOT_CONFIGURED, hint=hint) from error
+
+
+def _with_trust(config: dict[str, Any], paths: Paths, database: str | None) -> dict[str, Any]:
+    """Say which projects may speak to the model; workers, which share a database, know no projects."""
+    if database is None:
+        for agent in config["agents"].values():
+            own = {**agent["sections"].get("config", {}), TRUSTED_FOLDERS: trusted_folders(paths)}
+            agent["sections"] = {**agent["sections"], "config": own}
+    return config
 
 
 def open_sessions(settings: Settings, paths: Paths) -> AgentApplication:

@@ -20,7 +20,15 @@ from agent_terminal_app.first_run.welcome import greeting, later, missing_key, m
 from agent_terminal_app.logs import keep_off_the_screen, stop_log
 from agent_terminal_app.output import is_terminal
 from agent_terminal_app.paths import Paths
-from agent_terminal_app.settings.trust import changes, leave_alone, read_project, trust_file
+from agent_terminal_app.settings.trust import (
+    changes,
+    leave_alone,
+    leave_folder_alone,
+    read_project,
+    trust_file,
+    trust_folder,
+    undecided_instructions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,10 +79,13 @@ def talk(
 def _open(model: str | None, default_agent: str | None, *, plain: bool) -> Opened:
     """Return the settings; the user is asked about those of the project, or warned if nobody can be asked."""
     opened = open_quietly(model=model, default_agent=default_agent)
-    if opened.settings.untrusted is not None and has_user():
+    says = undecided_instructions(opened.paths, Path.cwd())
+    if (opened.settings.untrusted is not None or says) and has_user():
         from agent_terminal_app.first_run.ask import hold, open_ask  # most projects have no settings
 
         opened = hold(partial(ask_about_project, open_ask(plain=plain), opened))
+        if says:
+            hold(partial(ask_about_instructions, open_ask(plain=plain), opened, says))
     else:
         show_warnings(opened.settings)
     return opened.with_model(model)
@@ -109,6 +120,16 @@ async def ask_about_project(ask: Ask, opened: Opened) -> Opened:
     title = "\n".join([f"{file.path} wants to change settings:", *changes(file)])
     number = await ask.choose(f"{title}\nUse these settings?", [NOT_NOW, YES, NEVER])
     return _decided(opened, file, number)
+
+
+async def ask_about_instructions(ask: Ask, opened: Opened, says: list[str]) -> None:
+    """Ask whether what a project says may reach the model, and write the answer down."""
+    title = "\n".join(["This project has instructions for the agent:", *(f"  {line}" for line in says)])
+    match await ask.choose(f"{title}\nMay they reach the model?", [NOT_NOW, YES, NEVER]):
+        case 1:
+            trust_folder(opened.paths, Path.cwd())
+        case 2:
+            leave_folder_alone(opened.paths, Path.cwd())
 
 
 def _decided(opened: Opened, file: ConfigFile, number: int | None) -> Opened:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_plugin_kit.settings import read_settings, section_schema, setting
+from agent_plugin_kit.trust import NOT_TRUSTED, is_trusted, trusted_folders
 from skills_feature.catalogue import Catalogue, Place, find_skills
 from skills_feature.tools import LOAD, READ, SkillTools
 
@@ -50,15 +51,17 @@ class SkillsFeature:
 
     def register(self, registrar: PluginRegistrar) -> None:
         """Place the catalogue and the tools."""
-        tools = _tools(read_settings(Settings, registrar.spec.section(SECTION)))
+        settings = read_settings(Settings, registrar.spec.section(SECTION))
+        trusted = trusted_folders(registrar.spec.section("config"))
+        tools = _tools(settings, trusted)
         registrar.request_transform(partial(_with_catalogue, tools.catalogue))
-        registrar.phase_hook("run_start", partial(_warn, tools.catalogue))
+        registrar.phase_hook("run_start", partial(_warn, tools.catalogue, settings, trusted))
         registrar.tool("skill_tools", tools)
 
 
 @lru_cache(maxsize=64)  # the same object each time: of a new one everything about its agent is decided anew
-def _tools(settings: Settings) -> SkillTools:
-    return SkillTools(partial(_catalogue, settings))
+def _tools(settings: Settings, trusted: tuple[str, ...] | None = None) -> SkillTools:
+    return SkillTools(partial(_catalogue, settings, trusted))
 
 
 def user_folder() -> Path:
@@ -67,17 +70,26 @@ def user_folder() -> Path:
     return (Path(home) if home else Path.home() / ".config") / "agent" / "skills"
 
 
-def _catalogue(settings: Settings, metadata: Mapping[str, Any]) -> Catalogue:
+def _project_places(settings: Settings, metadata: Mapping[str, Any]) -> list[Place]:
+    """Return where the projects of a session may have skills."""
     roots = metadata.get("workspace_roots") if settings.project else None
     texts = [one for one in roots if isinstance(one, str)] if isinstance(roots, (list, tuple)) else []
-    own = [Place(Path(root) / folder, Path(root)) for root in texts for folder in PROJECT_FOLDERS]
+    return [Place(Path(root) / folder, Path(root)) for root in texts for folder in PROJECT_FOLDERS]
+
+
+def _catalogue(settings: Settings, trusted: tuple[str, ...] | None, metadata: Mapping[str, Any]) -> Catalogue:
+    places = _project_places(settings, metadata)
+    own = [place for place in places if place.within is None or is_trusted(place.within, trusted)]
     return find_skills([*own, *(Path(one).expanduser() for one in settings.folders), user_folder()])
 
 
-def _warn(look: Any, view: PhaseView) -> Flow[None]:
+def _warn(look: Any, settings: Settings, trusted: tuple[str, ...] | None, view: PhaseView) -> Flow[None]:
     """Tell the person of folders that look like skills and are left out, once in each run."""
     from agent_runtime.engine import warn
 
+    for place in _project_places(settings, view.session.metadata):
+        if place.within is not None and not is_trusted(place.within, trusted) and place.folder.is_dir():
+            yield from warn(f"the skills in {place.folder} are left out: {NOT_TRUSTED}", SkillsFeature.name)
     for problem in look(view.session.metadata).problems[:_MOST_WARNINGS]:
         yield from warn(f"a skill is left out: {problem}", SkillsFeature.name)
 

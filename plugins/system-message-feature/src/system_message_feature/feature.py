@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_plugin_kit.settings import read_settings, section_schema, setting
+from agent_plugin_kit.trust import NOT_TRUSTED, is_trusted, trusted_folders
 from system_message_feature.instructions import Instructions, LeftOut, find_instructions
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ class SystemMessageFeature:
 
     def register(self, registrar: PluginRegistrar) -> None:
         """Place what changes the requests."""
-        adding = _Adding(read_settings(Settings, registrar.spec.section(SECTION)))
+        trusted = trusted_folders(registrar.spec.section("config"))
+        adding = _Adding(read_settings(Settings, registrar.spec.section(SECTION)), trusted)
         registrar.request_transform(adding)
         registrar.phase_hook("run_start", adding.warn)
 
@@ -58,8 +60,9 @@ class SystemMessageFeature:
 class _Adding:
     """Adds the texts; asked once for each request."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, trusted: tuple[str, ...] | None) -> None:
         self._settings = settings
+        self._trusted = trusted
 
     def __call__(self, prompt: Prompt, view: PhaseView) -> Prompt:
         parts = [self._settings.text.strip(), _framed(self._found(view))]
@@ -78,7 +81,14 @@ class _Adding:
         if not self._settings.files:
             return ()
         roots = _texts(view.session.metadata.get("workspace_roots"))
-        return find_instructions(roots, self._settings.files, self._settings.file_bytes)
+        found = find_instructions(roots, self._settings.files, self._settings.file_bytes)
+        return tuple(map(self._believed, found))
+
+    def _believed(self, one: Instructions | LeftOut) -> Instructions | LeftOut:
+        """Return instructions as they are, or that they are not read if their project is not trusted."""
+        if isinstance(one, LeftOut) or is_trusted(one.path.parent, self._trusted):
+            return one
+        return LeftOut(one.path, NOT_TRUSTED)
 
 
 def _texts(roots: Any) -> list[str]:

@@ -12,6 +12,8 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from psycopg import sql
+
 from agent_core.log import get_logger
 
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
     import psycopg
 
-CHANNEL = "agent_store"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
 _log = get_logger("store")
 
@@ -29,14 +30,20 @@ class Listening:
 
     Args:
         connect: Opens a connection.
+        channel: What to listen to. Any role of a database may listen to any channel whose name it knows, so
+            the name is random, and kept in a table that only roles with rights can read.
         notify: Called with the id of each session that was written; with None whenever listening begins,
             since it is unknown what was written before. It must not block.
     """
 
     def __init__(
-        self, connect: Callable[[], psycopg.Connection], notify: Callable[[str | None], None]
+        self,
+        connect: Callable[[], psycopg.Connection],
+        channel: str,
+        notify: Callable[[str | None], None],
     ) -> None:
         self._connect = connect
+        self._channel = channel
         self._notify = notify
         self._stopped = threading.Event()
         self._bell, self._rung = socket.socketpair()
@@ -64,7 +71,7 @@ class Listening:
             while not self._stopped.is_set():
                 try:
                     with self._connect() as connection:
-                        connection.execute(f"LISTEN {CHANNEL}")
+                        connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
                         pause = _FIRST_PAUSE
                         self._notify(None)
                         self._pass_on(connection)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
 from agent_app.store import migration, records
-from agent_app.store.notifications import CHANNEL, Listening
+from agent_app.store.notifications import Listening
 from agent_app.store.processes import Moment
 from agent_core import ArgumentError
 from agent_core.log import get_logger
@@ -59,6 +59,11 @@ _AFTER_RESTORE = (
     "UPDATE feed_start SET added = "
     f"(SELECT max(position) FROM feed) / (1::bigint << {_BITS}) + 1 - {_NEXT_TRANSACTION} "
     f"WHERE (SELECT max(position) FROM feed) >= ({_NEXT_TRANSACTION} + added) << {_BITS}"
+)
+# The name of the channel of notifications is a secret of those who may read the tables.
+_MAKE_CHANNEL = (
+    "CREATE TABLE channel (name text NOT NULL, single boolean PRIMARY KEY DEFAULT true CHECK (single)); "
+    "INSERT INTO channel (name) VALUES ('agent_store_' || replace(gen_random_uuid()::text, '-', ''))"
 )
 _LONGEST_WORD = 250
 _WORD_BYTES = 1_000_000  # a tsvector has room for a little more
@@ -116,6 +121,7 @@ class PostgresDatabase:
         self._slots = threading.BoundedSemaphore(_CONNECTIONS)
         self._mine = threading.local()
         self._closed = False
+        self._channel = ""
         try:
             self._migrate()
         except BaseException:
@@ -168,7 +174,7 @@ class PostgresDatabase:
 
     def announce(self, transaction: Any, session_id: str) -> None:
         """Have the server notify those who listen, when it commits."""
-        transaction.rows("SELECT pg_notify(?, ?)", CHANNEL, session_id)
+        transaction.rows("SELECT pg_notify(?, ?)", self._channel, session_id)
 
     def settled(self, transaction: Any) -> int:
         """Return where the positions begin of the oldest transaction that is still under way."""
@@ -178,7 +184,7 @@ class PostgresDatabase:
 
     def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
         """Listen on a connection of its own until what this returns is called, or the database is closed."""
-        listening = Listening(partial(_connected, self.url), tell)
+        listening = Listening(partial(_connected, self.url), self._channel, tell)
         with self._lock:
             self._listening = [one for one in self._listening if one.is_open]
             self._listening.append(listening)
@@ -291,6 +297,7 @@ class PostgresDatabase:
     def _migrate(self) -> None:
         """Migrate the tables to our format, one process at a time, all or nothing."""
         with self._transaction(f"{_WRITE}; SELECT pg_advisory_xact_lock({_MIGRATION})") as transaction:
+            _refuse_strangers(transaction, self._place)
             there = transaction.rows("SELECT to_regclass(?) IS NOT NULL", f"{SCHEMA}.format")[0][0]
             found: int = transaction.rows("SELECT number FROM format")[0][0] if there else 0
             if found > FORMAT:
@@ -302,6 +309,9 @@ class PostgresDatabase:
                 transaction.run(_script(found))
                 _log.info("store_migrated", store=self._place, found=found, now=FORMAT, copy=copy)
             transaction.run(_AFTER_RESTORE)
+            if not transaction.rows("SELECT to_regclass(?) IS NOT NULL", f"{SCHEMA}.channel")[0][0]:
+                transaction.run(_MAKE_CHANNEL)
+            self._channel = str(transaction.rows("SELECT name FROM channel")[0][0])
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -310,6 +320,25 @@ class PostgresDatabase:
             yield
         except psycopg.Error as error:
             raise _meaning(error, self._place) from error
+
+
+def _refuse_strangers(transaction: Any, place: str) -> None:
+    """Refuse a schema that a role made to which we do not belong: its tables and triggers would be theirs.
+
+    Raises:
+        StoreUnavailable: If it is such a schema.
+    """
+    found = transaction.rows(
+        "SELECT pg_get_userbyid(nspowner), current_user, pg_has_role(current_user, nspowner, 'MEMBER') "
+        "FROM pg_namespace WHERE nspname = ?",
+        SCHEMA,
+    )
+    if found and not found[0][2]:
+        owner, user, _ = found[0]
+        raise StoreUnavailable(
+            f"the schema {SCHEMA} of {place} belongs to the role {owner}, to which {user} does not belong: "
+            f"make {user} a member of {owner}, or use another database"
+        )
 
 
 @lru_cache(maxsize=256)

@@ -18,7 +18,7 @@ from agent_terminal_app.settings.keypaths import find_value, leaves, literal, re
 from agent_terminal_app.settings.layers import user_file
 from agent_terminal_app.settings.plugins import set_checked
 from agent_terminal_app.settings.secrets import for_showing
-from agent_terminal_app.settings.trust import changes
+from agent_terminal_app.settings.trust import changes, trust_folder, undecided_instructions
 
 
 @click.group()
@@ -86,8 +86,20 @@ def schema() -> None:
 
 @command.command("trust")
 def trust() -> None:
-    """Let the settings of the project in this folder count, as they are now."""
-    file = trust_project(Paths.of_this_user(), Path.cwd())
+    """Let the settings of the project in this folder count, as they are now.
+
+    Its instructions (AGENTS.md) and skills may reach the model from then on.
+    """
+    paths, folder = Paths.of_this_user(), Path.cwd()
+    says = undecided_instructions(paths, folder)
+    if says:
+        trust_folder(paths, folder)
+        for line in says:
+            click.echo(f"  {line} may reach the model", err=True)
+    if says and not paths.project_config(folder).exists():
+        return
+    file = trust_project(paths, folder)
+    trust_folder(paths, folder)
     for line in changes(file):
         click.echo(line, err=True)
     click.echo(f"{file.path} is trusted until it changes", err=True)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from agent_terminal_app.settings.keypaths import Way
 
 _NEVER = "never"  # in place of a hash
+INSTRUCTIONS = "AGENTS.md"
+SKILLS = (".agent/skills", ".agents/skills", ".claude/skills")
+"""What of a project reaches the model, if it is trusted."""
 
 
 def is_trusted(paths: Paths, file: ConfigFile) -> bool:
@@ -87,6 +90,47 @@ def leave_alone(paths: Paths, file: ConfigFile) -> None:
         CommandError: If that cannot be written down.
     """
     _note(paths, file.path, _NEVER)
+
+
+_FOLDER = "folder"  # in place of a hash: all that is in it may speak to the model
+
+
+def trust_folder(paths: Paths, folder: Path) -> None:
+    """Let the instructions and skills of a project reach the model.
+
+    Raises:
+        CommandError: If that cannot be written down.
+    """
+    _note(paths, project_top(folder) / "", _FOLDER)
+
+
+def leave_folder_alone(paths: Paths, folder: Path) -> None:
+    """Never use the instructions of a project and never ask about them, until the user trusts it."""
+    _note(paths, project_top(folder) / "", f"{_NEVER} {_FOLDER}")
+
+
+def trusted_folders(paths: Paths) -> list[str]:
+    """Return the projects whose instructions and skills may reach the model."""
+    return sorted(folder for folder, word in _notes(paths).items() if word == _FOLDER)
+
+
+def undecided_instructions(paths: Paths, folder: Path) -> list[str]:
+    """Return what a project would say to the model, with the sizes; none if the user decided about it."""
+    top = project_top(folder)
+    if str(top.resolve()) in _notes(paths):
+        return []
+    folders = [one for one in (folder, *folder.parents) if one.is_relative_to(top)]
+    files = [one / INSTRUCTIONS for one in folders]
+    found = [f"{file} ({file.stat().st_size:,} bytes)" for file in files if file.is_file()]
+    for place in (folder / name for name in SKILLS):
+        skills = sorted(one.name for one in place.iterdir() if one.is_dir()) if place.is_dir() else []
+        found += [f"{place} ({len(skills)} skills: {', '.join(skills)[:200]})"] if skills else []
+    return found
+
+
+def project_top(folder: Path) -> Path:
+    """Return the top of the repository that a folder is in, or the folder itself."""
+    return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
 
 
 def trust_list(paths: Paths) -> Path:

@@ -1,0 +1,71 @@
+"""What a project says reaches the model only if the person trusts the project."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_terminal_app.application import _with_trust, application_config, open_quietly
+from agent_terminal_app.cli import main
+from agent_terminal_app.launch import NEVER, NOT_NOW, YES, ask_about_instructions
+from agent_terminal_app.paths import Paths
+from agent_terminal_app.settings.trust import trusted_folders, undecided_instructions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for kind in ("config", "data", "state", "cache"):
+        monkeypatch.setenv(f"XDG_{kind.upper()}_HOME", str(tmp_path / kind))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "src").mkdir()
+    (folder / "AGENTS.md").write_text("Obey.")
+    (folder / "src" / ".agent" / "skills" / "dance").mkdir(parents=True)
+    monkeypatch.chdir(folder / "src")
+    return folder
+
+
+def test_what_a_project_says_is_listed_with_its_size_until_somebody_decides(project: Path) -> None:
+    paths = Paths.of_this_user()
+
+    assert undecided_instructions(paths, project / "src") == [
+        f"{project}/AGENTS.md (5 bytes)",
+        f"{project}/src/.agent/skills (1 skills: dance)",
+    ]
+    assert trusted_folders(paths) == []
+    with pytest.raises(SystemExit):
+        main(["config", "trust"])
+    assert trusted_folders(paths) == [str(project)]
+    assert undecided_instructions(paths, project / "src") == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "trusted", "asked_again"), [(YES, True, False), (NOT_NOW, False, True), (NEVER, False, False)]
+)
+def test_the_person_is_asked_once(project: Path, answer: str, trusted: bool, asked_again: bool) -> None:
+    class Person:
+        async def choose(self, title: str, options: list[str]) -> int:
+            assert "AGENTS.md (5 bytes)" in title
+            return options.index(answer)
+
+    opened = open_quietly()
+    ask: Any = Person()
+    asyncio.run(ask_about_instructions(ask, opened, undecided_instructions(opened.paths, project)))
+
+    assert (trusted_folders(opened.paths) == [str(project)]) is trusted
+    assert bool(undecided_instructions(opened.paths, project)) is asked_again
+
+
+def test_every_agent_learns_which_projects_are_trusted() -> None:
+    opened = open_quietly()
+
+    config = _with_trust(application_config(opened.settings), opened.paths, None)
+    [agent] = config["agents"].values()
+
+    assert agent["sections"]["config"]["trusted_folders"] == []
