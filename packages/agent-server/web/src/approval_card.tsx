@@ -28,13 +28,13 @@ function choicesOf(approval: Approval): Choice[] {
   const granting = pattern === undefined ? [] : Object.entries(WHERE);
   return [
     { key: "y", label: "Yes, once", decision: { approved: true }, kind: "yes" },
+    { key: "n", label: "No", decision: { approved: false }, kind: "no" },
     ...granting.map(([scope, words], at): Choice => ({
       key: String(at + 2),
       label: `Yes, ${words}: ${pattern}`,
       decision: { approved: true, grant: { scope, pattern: pattern ?? "" } },
       kind: "more",
     })),
-    { key: "n", label: "No", decision: { approved: false }, kind: "no" },
   ];
 }
 
@@ -86,8 +86,8 @@ export function ApprovalCard({ approval, others, decide }: Props) {
 
   return (
     <section class="approval" ref={card} tabIndex={-1} aria-label="The agent asks" onKeyDown={press}>
-      <div class="question">
-        <h3>{parameters.suggestions ? oneLine(parameters.preview || parameters.tool || suspension.tool) : visible(suspension.message)}</h3>
+      <div class="question" tabIndex={0} role="group" aria-label="What is asked">
+        <h2>{parameters.suggestions ? oneLine(parameters.preview || parameters.tool || suspension.tool) : visible(suspension.message)}</h2>
         {parameters.display?.content ? <DisplayOfTool display={parameters.display} /> : null}
         <Arguments value={written} />
         {textsIn(written).some(hides) && (

@@ -30,7 +30,7 @@ const CLEAN = {
     "p br strong em del code pre span a ul ol li blockquote h1 h2 h3 h4 h5 h6 table thead tbody tr th td hr " +
     "div button"
   ).split(" "),
-  ALLOWED_ATTR: ["href", "title", "class", "target", "rel", "start", "align", "type", "dir"],
+  ALLOWED_ATTR: ["href", "title", "class", "target", "rel", "start", "align", "type", "dir", "tabindex"],
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   RETURN_TRUSTED_TYPE: true,
@@ -79,7 +79,7 @@ const marked = new Marked({
     code({ text, lang }) {
       const language = /^[\w+#-]{1,30}/.exec(lang ?? "")?.[0]?.toLowerCase() ?? "";
       const bar = `<div class="code-bar"><span>${escaped(language)}</span><button type="button" class="copy">Copy</button></div>`;
-      return `<div class="code">${bar}<pre dir="ltr"><code>${highlighted(text, language)}</code></pre></div>`;
+      return `<div class="code">${bar}<pre dir="ltr" tabindex="0"><code>${highlighted(text, language)}</code></pre></div>`;
     },
   },
 });

@@ -30,26 +30,31 @@ function Details({ call }: { call: Call }) {
   const result = call.result;
   return (
     <div class="call-body">
-      <h3>{call.name}</h3>
+      <p class="heading">{call.name}</p>
       {call.display?.content ? <DisplayOfTool display={call.display} /> : null}
-      {call.state === "writing" ? <pre>{visible(call.written)}</pre> : <Arguments value={call.arguments} />}
-      {call.output && <><h4>Output</h4><pre>{visible(call.output)}</pre></>}
-      {result && <h4>{result.failed ? "Error" : "Result"}</h4>}
-      {result && (result.display?.content ? <DisplayOfTool display={result.display} /> : <pre>{visible(result.text)}</pre>)}
+      {call.state === "writing" ? <Pre text={visible(call.written)} /> : <Arguments value={call.arguments} />}
+      {call.output && <><p class="heading">Output</p><Pre text={visible(call.output)} /></>}
+      {result && <p class="heading">{result.failed ? "Error" : "Result"}</p>}
+      {result && (result.display?.content ? <DisplayOfTool display={result.display} /> : <Pre text={visible(result.text)} />)}
     </div>
   );
+}
+
+/** Text as it is; a keyboard can scroll it. */
+function Pre({ text }: { text: string }) {
+  return <pre tabIndex={0}>{text}</pre>;
 }
 
 /** The arguments of a call, each whole. */
 export function Arguments({ value }: { value: Json | undefined }) {
   if (value === undefined || value === null) return null;
-  if (typeof value !== "object" || Array.isArray(value)) return <pre>{visible(asText(value))}</pre>;
+  if (typeof value !== "object" || Array.isArray(value)) return <Pre text={visible(asText(value))} />;
   return (
     <dl class="arguments">
       {Object.entries(value).map(([name, one]) => (
         <div key={name}>
           <dt>{visible(name)}</dt>
-          <dd><pre>{visible(asText(one))}</pre></dd>
+          <dd><Pre text={visible(asText(one))} /></dd>
         </div>
       ))}
     </dl>
@@ -62,14 +67,14 @@ export function DisplayOfTool({ display }: { display: ToolDisplay }) {
   return (
     <figure class="display">
       {display.title && <figcaption>{oneLine(display.title)}</figcaption>}
-      {display.type === "diff" ? <Diff text={text} /> : <pre>{text}</pre>}
+      {display.type === "diff" ? <Diff text={text} /> : <Pre text={text} />}
     </figure>
   );
 }
 
 function Diff({ text }: { text: string }) {
   return (
-    <pre class="diff">
+    <pre class="diff" tabIndex={0}>
       {text.split("\n").map((line, at) => {
         const kind = line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : line.startsWith("@") ? "place" : "";
         return <span key={at} class={kind}>{`${line}\n`}</span>;
