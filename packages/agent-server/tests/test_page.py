@@ -1,0 +1,432 @@
+"""The page in a real browser: Chromium of this machine, the built page, a server on a real socket."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_core.testing import Reply, ScriptedProvider, ToolCall
+from agent_server.routes.page import FOLDER
+from agent_server.testing import Paced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+    from agent_server.testing import Served, Serving
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (apt-get install chromium)"),
+    pytest.mark.skipif(not (FOLDER / "index.html").exists(), reason="the page is not built (make page)"),
+]
+ASKS = {"permissions": {"default": "ask"}}
+
+
+class Notes:
+    """A tool that is asked about, and a form with a card as its answer."""
+
+    name = "notes"
+    version = "1"
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        properties = {"text": {"type": "string"}}
+        parameters = {"type": "object", "properties": properties, "required": ["text"]}
+        function = {"name": "note", "description": "Write a note.", "parameters": parameters}
+        return [{"type": "function", "function": function}]
+
+    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if arguments["text"] == "fail":
+            return {"success": False, "error": "the pen is broken"}
+        self.written.append(arguments["text"])
+        return {"success": True, "result": f"written: {arguments['text']}"}
+
+
+class Colours:
+    """A feature with an action that has a form, and answers with a card."""
+
+    name = "colours"
+    version = "1"
+
+    def get_actions(self) -> list[dict[str, Any]]:
+        inputs = {
+            "name": {"type": "string", "required": True},
+            "shade": {"type": "integer", "default": 3},
+            "kind": {"type": "string", "enum": ["warm", "cold"], "required": True},
+            "loud": {"type": "boolean"},
+        }
+        again = {"id": "again", "label": "Again", "inputs": {"name": {"type": "string"}}}
+        return [{"id": "mix", "label": "Mix a colour", "inputs": inputs}, again]
+
+    def execute_action(
+        self, action_id: str, session: Any, native_messages: Any, params: dict[str, Any]
+    ) -> dict[str, Any]:
+        actions = [
+            {"kind": "open_url", "id": "o", "label": "Look", "url": "https://example.test/x"},
+            {
+                "kind": "run_action",
+                "id": "r",
+                "label": "Once more",
+                "plugin": "colours",
+                "action_id": "again",
+            },
+        ]
+        body = f"**{action_id}** {sorted(params.items())}"
+        display = {
+            "body": body,
+            "format": "markdown",
+            "title": "Mixed",
+            "display_id": "d",
+            "actions": actions,
+        }
+        return {"display": display}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Log a new browser in; in the end its console must have been silent."""
+    contexts: list[BrowserContext] = []
+    complaints: list[str] = []
+
+    def open_(served: Served, width: int = 1280, height: int = 800, **more: Any) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": height}, **more)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        page.on("console", lambda line: complaints.extend([line.text] * (line.type in ("error", "warning"))))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
+        page.goto(f"{served.url}/login?code={served.access.new_link()}")
+        page.wait_for_selector("#composer")
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def say(page: Page, text: str) -> None:
+    page.fill("#composer", text)
+    page.press("#composer", "Enter")
+
+
+def is_over(page: Page) -> None:
+    """Wait until the answer is complete and stored: then it can be branched from."""
+    page.wait_for_selector(".answer .tools >> nth=-1")
+    page.wait_for_selector(".working", state="detached")
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    """Wait in Python: the page's policy lets no text be evaluated, not even by Playwright's own waiting."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_an_answer_streams_in_and_a_reload_goes_on_without_doubling(
+    serve_it: Serving, open_page: Callable[..., Page]
+) -> None:
+    paced = Paced()
+    chunks = ["# Sea\n\n", "It is ", "**wide**", " and ", "blue."]
+    served = serve_it(provider=ScriptedProvider([Reply(chunks=chunks, delay=0.01)], sleep=paced))
+    page = open_page(served)
+
+    say(page, "a poem")
+    paced.release(3)
+    page.wait_for_selector(".answer strong")
+    page.reload()
+    page.wait_for_selector(".answer strong")
+    assert page.inner_text(".answer .markdown").split() == ["Sea", "It", "is", "wide"]
+    paced.release(100)
+    is_over(page)
+
+    assert page.inner_text(".answer .markdown").split() == ["Sea", "It", "is", "wide", "and", "blue."]
+    assert (page.locator(".answer").count(), page.locator(".said").count()) == (1, 1)
+
+
+def test_stop_keeps_what_was_said(serve_it: Serving, open_page: Callable[..., Page]) -> None:
+    paced = Paced()
+    reply = Reply(chunks=["one ", "two ", "three"], delay=0.01)
+    page = open_page(serve_it(provider=ScriptedProvider([reply], sleep=paced)))
+
+    say(page, "count")
+    paced.release(2)
+    page.wait_for_selector("text=one two")
+    with page.expect_response("**/cancel"):
+        page.click("text=Stop")
+    paced.release(100)  # the provider of the test looks up when it has something to say
+    is_over(page)
+
+    assert page.inner_text(".answer .markdown").startswith("one two")
+    assert "Interrupted" in page.inner_text(".answer")
+
+
+def test_sessions_are_found_renamed_and_deleted(serve_it: Serving, open_page: Callable[..., Page]) -> None:
+    served = serve_it(["apples", "pears"])
+    page = open_page(served)
+    for words in ("about apples", "about pears"):
+        page.click("text=New session >> nth=0")
+        say(page, words)
+        is_over(page)
+    wait(lambda: page.locator(".session").count() == 2)
+
+    page.fill("#search", "apples")
+    wait(lambda: page.locator(".session").count() == 1)
+    page.hover(".session")
+    page.click(".session [title=Rename]")
+    page.fill(".renaming input", "Fruit of the tree")
+    page.press(".renaming input", "Enter")
+    page.wait_for_selector("text=Fruit of the tree")
+    page.fill("#search", "")
+    wait(lambda: page.locator(".session").count() == 2)
+    page.click(".session:has-text('Fruit') [title=Delete]")
+    page.click(".deleting .danger")
+    wait(lambda: page.locator(".session").count() == 1)
+
+    assert [info.title for info in served.app.list_sessions().sessions] != ["Fruit of the tree"]
+
+
+def test_a_call_is_asked_about_by_button_and_key_and_shown(
+    serve_it: Serving, open_page: Callable[..., Page]
+) -> None:
+    notes = Notes()
+    call = [
+        Reply(text="I write.", tool_calls=[ToolCall("note", {"text": text})]) for text in ("milk", "fail")
+    ]
+    hidden = Reply(tool_calls=[ToolCall("note", {"text": "safe\u202eelif"})])
+    served = serve_it([call[0], "done", call[1], "sorry", hidden, "well"], plugins=[notes], config=ASKS)
+    page = open_page(served)
+
+    say(page, "note milk")
+    page.wait_for_selector(".approval")
+    assert "milk" in page.inner_text(".approval .arguments")
+    assert notes.written == []
+    page.reload()
+    page.wait_for_selector(".approval")
+    page.click(".approval .primary")
+    page.wait_for_selector("text=done")
+    is_over(page)
+    assert notes.written == ["milk"]
+    page.click(".call summary")
+    assert "written: milk" in page.inner_text(".call-body")
+    assert page.locator(".call").count() == 1
+
+    say(page, "fail now")
+    page.wait_for_selector(".approval")
+    page.press(".approval", "y")
+    page.wait_for_selector("text=sorry")
+    page.click(".call.failed summary")
+    page.wait_for_selector(".call.failed .call-body >> text=the pen is broken")
+    is_over(page)
+
+    say(page, "and now")
+    page.wait_for_selector(".approval .warning")
+    assert "safe[U+202E]elif" in page.inner_text(".approval .arguments")
+    page.press(".approval", "n")
+    page.wait_for_selector("text=well")
+    assert notes.written == ["milk"]
+
+
+def test_messages_wait_while_it_works_and_can_be_withdrawn(
+    serve_it: Serving, open_page: Callable[..., Page]
+) -> None:
+    paced = Paced()
+    script: list[Reply | str] = [Reply(chunks=["working ", "still"], delay=0.01), "second answer"]
+    page = open_page(serve_it(provider=ScriptedProvider(script, sleep=paced)))
+
+    say(page, "begin")
+    paced.release(1)
+    page.wait_for_selector("text=working")
+    for words in ("wrong thing", "right thing"):
+        page.fill("#composer", words)
+        page.click("text=Queue")
+        page.wait_for_selector(f".queue >> text={words}")
+    page.click(".queue li:has-text('wrong') button")
+    page.wait_for_selector(".queue >> text=wrong thing", state="detached")
+    paced.release(100)
+    page.wait_for_selector("text=second answer")
+    is_over(page)
+
+    said = [one.strip() for one in page.locator(".said .bubble").all_inner_texts()]
+    assert said == ["begin", "right thing"]
+    assert page.locator(".answer").count() == 2
+
+
+def test_edit_and_answer_again_are_branches(serve_it: Serving, open_page: Callable[..., Page]) -> None:
+    page = open_page(serve_it(["first", "second", "third"]))
+    say(page, "question")
+    is_over(page)
+
+    page.click("text=Edit")
+    page.fill(".editing textarea", "better question")
+    page.click("text=Send as a branch")
+    page.wait_for_selector("text=second")
+    is_over(page)
+    assert "2/2" in page.inner_text(".branches")
+    assert page.inner_text(".said .bubble").strip() == "better question"
+    page.click("text=Answer again")
+    page.wait_for_selector("text=third")
+    is_over(page)
+    page.click("[aria-label='Branch before']")
+    page.wait_for_selector("text=second")
+    page.click("[aria-label='Branch before']")
+    page.wait_for_selector("text=first")
+
+    assert page.inner_text(".said .bubble").strip() == "question"
+
+
+def test_files_are_attached(serve_it: Serving, open_page: Callable[..., Page]) -> None:
+    served = serve_it(["seen"])
+    page = open_page(served)
+    pixel = bytes.fromhex(
+        "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360000002000001"
+        "e221bc330000000049454e44ae426082"
+    )
+
+    page.set_input_files("input[type=file]", {"name": "dot.png", "mimeType": "image/png", "buffer": pixel})
+    say(page, "what is this?")
+    is_over(page)
+
+    assert page.get_attribute(".picture", "alt") == "dot.png"
+
+
+def test_a_plugins_form_and_card_need_no_code_of_the_page(
+    serve_it: Serving, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(serve_it(["hi"], plugins=[Colours]))
+    say(page, "hello")
+    is_over(page)
+
+    page.click("text=Actions")
+    page.click("text=Mix a colour")
+    page.fill("dialog [name=name]", "red")
+    page.select_option("dialog [name=kind]", "warm")
+    page.click("dialog .primary")
+    page.wait_for_selector(".card strong >> text=mix")
+    shown = page.inner_text(".card")
+    assert "('kind', 'warm'), ('loud', False), ('name', 'red'), ('shade', 3)" in shown
+    assert "(example.test)" in shown
+    page.click("text=Once more")
+    page.wait_for_selector(".card strong >> text=again")
+
+    assert page.locator(".card").count() == 1
+
+
+HOSTILE = [
+    "<script>document.title='owned'</script>",
+    "<img src=x onerror=\"document.title='owned'\">",
+    "<svg onload=\"document.title='owned'\"><script>document.title='owned'</script></svg>",
+    "<iframe srcdoc=\"<script>parent.document.title='owned'</script>\"></iframe>",
+    "[click](javascript:document.title='owned')",
+    "[click](JaVaScRiPt&colon;document.title='owned')",
+    "[click](data:text/html,<script>1</script>)",
+    "[click](vbscript:x) <vbscript:x> [a](//evil.test)",
+    "![pixel](https://evil.test/pixel.png)",
+    "[docs.python.org](https://evil.test/login)",
+    "[user](https://good.test@evil.test/)",
+    '[a](https://x.test "\\" onmouseover=\\"document.title=1")',
+    "```js onload=x\"><script>document.title='owned'</script>\n</code></pre><script>1</script>\n```",
+    "<style>body{display:none}</style><link rel=stylesheet href=https://evil.test/x.css>",
+    '<form action="https://evil.test"><input name=a><button>Log in</button></form>',
+    "<math><mtext><table><mglyph><style><img src=x onerror=document.title='owned'>",
+    '<a href="https://evil.test" style="position:fixed;inset:0">x</a>',
+    "|a|\n|-|\n|<img src=x onerror=document.title='owned'>|",
+    "[ref]\n\n[ref]: javascript:document.title='owned'",
+    "safe \u202egnp.exe\u202c name",
+    ">" * 5000 + " deep",
+    "[" * 5000 + "x",
+    "<details open ontoggle=document.title='owned'><template><b>x</b></template>",
+]
+
+
+def test_nothing_of_a_model_becomes_markup(serve_it: Serving, open_page: Callable[..., Page]) -> None:
+    served = serve_it([*HOSTILE])
+    page = open_page(served)
+    foreign: list[str] = []
+    page.on("request", lambda request: foreign.append(request.url))
+    for number, _payload in enumerate(HOSTILE, 1):
+        say(page, "go")
+        wait(lambda number=number: page.locator(".answer .tools").count() == number)  # type: ignore[misc]
+
+    found = page.evaluate(
+        """() => [...document.querySelectorAll('.answer .markdown *')].map((one) => [one.localName,
+        [...one.attributes].map((attribute) => attribute.name).join(' '), one.getAttribute('href') ?? ''])"""
+    )
+    tags = {tag for tag, _, _ in found}
+    attributes = {name for _, names, _ in found for name in names.split()}
+    links = [href for _, _, href in found if href]
+
+    assert "owned" not in page.title()
+    assert [url for url in foreign if not url.startswith((served.url, "data:"))] == []
+    assert tags <= {
+        "div",
+        "p",
+        "a",
+        "span",
+        "code",
+        "pre",
+        "button",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+    }
+    assert attributes <= {"class", "href", "title", "target", "rel", "dir", "type", "tabindex"}
+    assert all(href.startswith("https://") for href in links)
+    shown = page.inner_text(".transcript")
+    assert "<script>document.title='owned'</script>" in shown
+    assert "docs.python.org (evil.test)" in shown
+    assert "safe [U+202E]gnp.exe" in shown
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_its_screen_and_axe_finds_nothing(
+    serve_it: Serving, open_page: Callable[..., Page], width: int, scheme: str
+) -> None:
+    axe = FOLDER.parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+    long = (
+        "# Title\n\n"
+        + "word " * 80
+        + "\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\ndef f():\n    return 1\n```"
+    )
+    ask = Reply(tool_calls=[ToolCall("note", {"text": "long " * 100})])
+    page = open_page(
+        serve_it([long + " " + "x" * 300, ask], plugins=[Notes()], config=ASKS),
+        width,
+        844 if width < 700 else 800,
+        color_scheme=scheme,
+    )
+    say(page, "hello")
+    is_over(page)
+    say(page, "note it")
+    page.wait_for_selector(".approval")
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if axe.exists():
+        page.evaluate(axe.read_text(encoding="utf-8"))
+        problems = page.evaluate(
+            "axe.run().then((run) => run.violations.map((one) => [one.id, one.nodes.map((at) => at.html)]))"
+        )
+        assert problems == []

@@ -1,0 +1,131 @@
+// A question of the agent: everything that will act is shown, and each answer says how far it reaches.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { asText } from "./api";
+import { hides, oneLine, visible } from "./text";
+import { Arguments, DisplayOfTool } from "./tool_card";
+import { callOf } from "./entries";
+import type { Approval, Json, JsonObject } from "./wire";
+
+interface Choice {
+  key: string;
+  label: string;
+  decision: JsonObject;
+  kind: "yes" | "no" | "more";
+}
+
+const WHERE = { session: "for this session", always: "always" };
+
+/** Return the answers that can be given; what reaches further than this call names what it grants. */
+function choicesOf(approval: Approval): Choice[] {
+  const { parameters, action = "approve", response_schema: schema } = approval.suspension;
+  if (action !== "approve") {
+    const options = schema?.enum ?? [];
+    return options.map((value, at) => ({ key: String(at + 1), label: asText(value), decision: { value }, kind: "more" }));
+  }
+  const narrow = (parameters.suggestions ?? []).filter((pattern) => pattern.includes("("));
+  const pattern = narrow.find((one) => one.includes("*")) ?? narrow[0];
+  const granting = pattern === undefined ? [] : Object.entries(WHERE);
+  return [
+    { key: "y", label: "Yes, once", decision: { approved: true }, kind: "yes" },
+    { key: "n", label: "No", decision: { approved: false }, kind: "no" },
+    ...granting.map(([scope, words], at): Choice => ({
+      key: String(at + 2),
+      label: `Yes, ${words}: ${pattern}`,
+      decision: { approved: true, grant: { scope, pattern: pattern ?? "" } },
+      kind: "more",
+    })),
+  ];
+}
+
+function textsIn(value: Json | undefined): string[] {
+  const found: string[] = [];
+  const waiting: (Json | undefined)[] = [value];
+  while (waiting.length) {
+    const here = waiting.pop();
+    if (typeof here === "string") found.push(here);
+    else if (Array.isArray(here)) waiting.push(...here);
+    else if (here !== null && typeof here === "object") waiting.push(...Object.keys(here), ...Object.values(here));
+  }
+  return found;
+}
+
+interface Props {
+  approval: Approval;
+  others: number;
+  decide: (decision: JsonObject) => Promise<void>;
+}
+
+export function ApprovalCard({ approval, others, decide }: Props) {
+  const { suspension } = approval;
+  const { parameters } = suspension;
+  const card = useRef<HTMLElement>(null);
+  const [words, setWords] = useState("");
+  const [sent, setSent] = useState(false);
+  const choices = choicesOf(approval);
+  const wantsYesOrNo = (suspension.action ?? "approve") === "approve";
+  const written = wantsYesOrNo ? (parameters.arguments ?? callOf(suspension.call, "").arguments) : parameters.arguments;
+  const give = (decision: JsonObject): void => {
+    if (sent) return;
+    setSent(true);
+    void decide(decision).finally(() => setSent(false));
+  };
+
+  useEffect(() => card.current?.focus(), []);
+  const press = (event: KeyboardEvent): void => {
+    if (event.target !== card.current || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+    const chosen = choices.find((choice) => choice.key === event.key.toLowerCase());
+    if (chosen === undefined) return;
+    event.preventDefault();
+    give(chosen.decision);
+  };
+  const answer = (): void => {
+    if (wantsYesOrNo) give({ approved: false, reason: words });
+    else give({ value: valueOf(words, suspension.response_schema?.type) });
+  };
+
+  return (
+    <section class="approval" ref={card} tabIndex={-1} aria-label="The agent asks" onKeyDown={press}>
+      <div class="question" tabIndex={0} role="group" aria-label="What is asked">
+        <h2>{parameters.suggestions ? oneLine(parameters.preview || parameters.tool || suspension.tool) : visible(suspension.message)}</h2>
+        {parameters.display?.content ? <DisplayOfTool display={parameters.display} /> : null}
+        <Arguments value={written} />
+        {textsIn(written).some(hides) && (
+          <p class="warning">It holds characters that cannot be seen; they are written out here as [U+…].</p>
+        )}
+        {parameters.reason && <p class="quiet">You are asked because {visible(parameters.reason)}.</p>}
+        {parameters.tool && parameters.tool !== suspension.tool && <p class="quiet">{parameters.tool} will run, called by {suspension.tool}.</p>}
+      </div>
+      <div class="choices">
+        {choices.map((choice) => (
+          <button key={choice.key} type="button" class={choice.kind === "yes" ? "primary" : ""} disabled={sent} onClick={() => give(choice.decision)}>
+            <kbd>{choice.key}</kbd> {visible(choice.label)}
+          </button>
+        ))}
+      </div>
+      {(wantsYesOrNo || !choices.length) && (
+        <form
+          class="reason"
+          onSubmit={(event) => {
+            event.preventDefault();
+            answer();
+          }}
+        >
+          <input value={words} aria-label={wantsYesOrNo ? "No, and what to do instead" : "Your answer"} placeholder={wantsYesOrNo ? "No, and what to do instead" : "Your answer"} onInput={(event) => setWords(event.currentTarget.value)} />
+          <button type="submit" disabled={sent || !words.trim()}>Answer</button>
+        </form>
+      )}
+      {!wantsYesOrNo && <button type="button" disabled={sent} onClick={() => give({ approved: false })}>Give no answer</button>}
+      {others > 0 && <p class="quiet">{others} more after this.</p>}
+    </section>
+  );
+}
+
+function valueOf(words: string, type = "string"): Json {
+  if (type === "string") return words;
+  try {
+    return JSON.parse(words) as Json;
+  } catch {
+    return words; // the server says what it wants instead
+  }
+}

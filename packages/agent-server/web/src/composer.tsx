@@ -1,0 +1,145 @@
+// Where a person writes: a text, files, and how to send it while the agent works.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { inSession, upload } from "./api";
+import type { Conversation } from "./conversation";
+import { Clip, Cross } from "./icons";
+import type { InputMode, JsonObject } from "./wire";
+
+/** A file that was chosen; it is stored in the session when the message is sent. */
+export class Attachment {
+  readonly name: string;
+  readonly type: string;
+
+  constructor(private readonly file: File) {
+    this.name = file.name || "pasted file";
+    this.type = file.type;
+  }
+
+  async attach(session: string): Promise<JsonObject> {
+    const path = `${inSession(session, "assets")}?name=${encodeURIComponent(this.name)}`;
+    const stored = await upload<{ id: string }>(path, this.file);
+    return { type: "asset", asset_id: stored.id };
+  }
+}
+
+export interface Draft {
+  text: string;
+  files: Attachment[];
+  mode: InputMode;
+}
+
+interface Props {
+  conversation: Conversation | undefined;
+  submit: (draft: Draft) => Promise<void>;
+}
+
+function draftName(conversation: Conversation | undefined): string {
+  return `draft ${conversation?.id ?? "new"}`;
+}
+
+export function Composer({ conversation, submit }: Props) {
+  const name = draftName(conversation);
+  const [text, setText] = useState(() => localStorage.getItem(name) ?? "");
+  const [files, setFiles] = useState<Attachment[]>([]);
+  const [sending, setSending] = useState(false);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const chooser = useRef<HTMLInputElement>(null);
+  const running = conversation?.running ?? false;
+  const hasSomething = text.trim() !== "" || files.length > 0;
+
+  useEffect(() => {
+    if (matchMedia("(min-width: 700px)").matches) field.current?.focus();
+  }, []);
+  useEffect(() => {
+    const box = field.current;
+    if (box === null) return;
+    box.style.height = "auto";
+    box.style.height = `${Math.min(box.scrollHeight, 240)}px`;
+    if (text) localStorage.setItem(name, text);
+    else localStorage.removeItem(name);
+  }, [text, name]);
+
+  const put = async (mode: InputMode): Promise<void> => {
+    if (!hasSomething || sending) return;
+    setSending(true);
+    setText("");
+    setFiles([]);
+    try {
+      await submit({ text: text.trim(), files, mode });
+    } catch {
+      setText((now) => now || text); // nothing that was written gets lost
+      setFiles(files);
+    } finally {
+      setSending(false);
+      field.current?.focus();
+    }
+  };
+  const add = (chosen: FileList | null | undefined): void => {
+    if (chosen?.length) setFiles((now) => [...now, ...[...chosen].map((file) => new Attachment(file))]);
+  };
+  const press = (event: KeyboardEvent): void => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      void put(event.altKey ? "queue" : "steer");
+    } else if (event.key === "Escape" && running) {
+      event.preventDefault();
+      void conversation?.stop();
+    }
+  };
+
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void put("steer");
+      }}
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault();
+        add(event.dataTransfer?.files);
+      }}
+    >
+      {files.length > 0 && (
+        <ul class="files" aria-label="Attached files">
+          {files.map((file) => (
+            <li key={file}>
+              {file.name}
+              <button type="button" class="icon" aria-label={`Remove ${file.name}`} onClick={() => setFiles(files.filter((one) => one !== file))}><Cross /></button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <textarea
+        id="composer"
+        ref={field}
+        rows={1}
+        dir="auto"
+        value={text}
+        aria-label="Message"
+        placeholder={running ? "Say something while it works (Enter: next step, Alt+Enter: afterwards)" : "Message (Enter sends, Shift+Enter for a new line)"}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={press}
+        onPaste={(event) => add(event.clipboardData?.files)}
+      />
+      <div class="buttons">
+        <input
+          ref={chooser}
+          type="file"
+          multiple
+          hidden
+          onChange={(event) => {
+            add(event.currentTarget.files);
+            event.currentTarget.value = "";
+          }}
+        />
+        <button type="button" class="icon" aria-label="Attach files" title="Attach files" onClick={() => chooser.current?.click()}><Clip /></button>
+        <span class="space" />
+        {running && <button type="button" class="stop" onClick={() => void conversation?.stop()}>Stop</button>}
+        {running && hasSomething && <button type="button" onClick={() => void put("queue")}>Queue</button>}
+        <button type="submit" class="primary" disabled={!hasSomething || sending}>{running ? "Steer" : "Send"}</button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,344 @@
+// One session on the screen: its stored messages, and what a run adds to them event by event.
+//
+// Stored messages and events overlap: while a run goes on, its finished steps are messages already. So the page
+// reads the messages, leaves out those of the step that goes on, and plays the events from that step's beginning.
+
+import { inSession, list, Problem, read, remove, send, wordsOf } from "./api";
+import { type Entry, entriesOf, type Note } from "./entries";
+import { Feed } from "./feed";
+import { LiveRun } from "./live_run";
+import { Store } from "./store";
+import type { Approval, Event, InputMode, JsonObject, Message, Part, SessionInfo, SessionState, Usage, Waiting } from "./wire";
+
+const PAGE = 50;
+const LOOKED_THROUGH = 1000;
+const BOUNDARIES = ["step_start", "step_end", "final", "error", "turn_end", "session_changed"];
+const ENDS = ["step_end", "final", "error", "turn_end"];
+
+interface MessagePage {
+  items: Message[];
+  before: number | null;
+}
+
+export class Conversation extends Store {
+  info: SessionInfo | undefined;
+  running = false;
+  connected = true;
+  approvals: Approval[] = [];
+  queued: Waiting[] = [];
+  notes: Note[] = [];
+  usage: Usage | undefined;
+  status = "";
+  before: number | null = null;
+  /** The position of the first entry: older ones that are read later come before it, and the others stay. */
+  firstPosition = 0;
+  loaded = false;
+  gone = false;
+  /** What a screen reader hears: the whole answer once it is there, never its pieces. */
+  announcement = "";
+
+  private messages: Message[] = [];
+  private stored: Entry[] = [];
+  private readonly run = new LiveRun();
+  private feed: Feed | undefined;
+  private closed = false;
+  private asked = false; // whether the run that begins next is this page's own
+  private changes = 0; // counts events, to notice that something came while we were reading
+
+  constructor(
+    readonly id: string,
+    private readonly listChanged: () => void,
+  ) {
+    super();
+  }
+
+  get entries(): Entry[] {
+    return [...this.stored, ...this.run.entries, ...this.notes];
+  }
+
+  close(): void {
+    this.closed = true;
+    this.feed?.close();
+  }
+
+  /** Read everything, and follow the events from there. */
+  async load(): Promise<void> {
+    try {
+      for (let attempt = 0; attempt < 5; attempt += 1) if (await this.readAll()) break;
+    } catch (error) {
+      this.failed(error);
+    }
+    this.loaded = true;
+    this.changed();
+  }
+
+  private failed(error: unknown): void {
+    if (error instanceof Problem && error.status === 404) this.gone = true;
+    else if (error instanceof Problem && error.status === 0) {
+      this.connected = false;
+      window.setTimeout(() => !this.closed && void this.load(), 2000);
+    } else this.note("error", wordsOf(error));
+  }
+
+  /** Read state, messages and the step that goes on; false if a step began or ended meanwhile. */
+  private async readAll(): Promise<boolean> {
+    const state = await read<SessionState>(inSession(this.id, "state"));
+    const from = Math.max(0, state.last_event - LOOKED_THROUGH);
+    const events = await this.logged(from);
+    const page = await read<MessagePage>(`${inSession(this.id, "messages")}?limit=${PAGE}`);
+    const seen = events.at(-1)?.seq ?? from;
+    if ((await this.logged(seen)).some((event) => BOUNDARIES.includes(event.type))) return false;
+    if (this.closed) return true;
+    this.feed?.close();
+    this.run.clear();
+    for (const event of events) this.run.remember(event);
+    const step = openStep(events);
+    const calls = new Set(step.map((event) => event["call_id"]).filter((id) => typeof id === "string"));
+    this.take({ ...page, items: page.items.filter((message) => !isOfCalls(message, calls)) });
+    this.takeState(state);
+    this.connected = true;
+    const after = step[0]?.seq === undefined ? seen : step[0].seq - 1;
+    this.feed = new Feed(
+      inSession(this.id, "events"),
+      String(after),
+      {
+        event: (event) => this.hear(event),
+        lost: () => void this.load(),
+        deleted: () => this.deleted(),
+        connected: (is) => this.setConnected(is),
+      },
+      () => this.running,
+    );
+    void this.readUsage();
+    return true;
+  }
+
+  private logged(after: number): Promise<Event[]> {
+    return list<Event>(`${inSession(this.id, "events")}?after=${after}&limit=${LOOKED_THROUGH}`);
+  }
+
+  private take(page: MessagePage): void {
+    const first = page.items[0]?.index ?? 0;
+    const last = this.messages.at(-1)?.index ?? -1;
+    const older = last + 1 >= first ? this.messages.filter((message) => (message.index ?? 0) < first) : [];
+    this.messages = [...older, ...page.items];
+    if (!older.length) this.before = page.before;
+    this.stored = entriesOf(this.messages, this.run.known);
+  }
+
+  private takeState(state: SessionState): void {
+    this.info = state.info;
+    this.running = state.running !== null;
+    this.approvals = state.approvals.filter((approval) => approval.decision === null);
+    this.queued = state.queued;
+  }
+
+  /** Read the messages of a run that is over; what is on the screen stays where it is. */
+  private async settle(): Promise<void> {
+    const changes = this.changes;
+    try {
+      const [state, page] = await Promise.all([
+        read<SessionState>(inSession(this.id, "state")),
+        read<MessagePage>(`${inSession(this.id, "messages")}?limit=${PAGE}`),
+      ]);
+      if (this.closed || (changes !== this.changes && this.running)) return;
+      const isOver = state.running === null || !this.running;
+      this.takeState({ ...state, running: isOver ? null : state.running });
+      if (isOver) {
+        this.run.clear();
+        this.take(page);
+      }
+      void this.readUsage();
+    } catch (error) {
+      this.failed(error);
+    }
+    this.changed();
+  }
+
+  async readOlder(): Promise<void> {
+    if (this.before === null) return;
+    const page = await read<MessagePage>(`${inSession(this.id, "messages")}?limit=${PAGE}&before=${this.before}`);
+    this.messages = [...page.items, ...this.messages];
+    this.before = page.before;
+    const shown = this.stored.length;
+    this.stored = entriesOf(this.messages, this.run.known);
+    this.firstPosition -= this.stored.length - shown;
+    this.changed();
+  }
+
+  private async readUsage(): Promise<void> {
+    try {
+      this.usage = await read<Usage>(inSession(this.id, "usage"));
+      this.changed();
+    } catch {
+      // It is shown in a corner: nobody needs to hear that it is missing.
+    }
+  }
+
+  private setConnected(is: boolean): void {
+    if (this.connected === is) return;
+    this.connected = is;
+    this.changed();
+  }
+
+  private deleted(): void {
+    this.gone = true;
+    this.listChanged();
+    this.changed();
+  }
+
+  private hear(event: Event): void {
+    this.changes += 1;
+    this.run.remember(event);
+    switch (event.type) {
+      case "run_start":
+        this.begin(event);
+        break;
+      case "status":
+        this.status = String(event["text"] ?? "");
+        break;
+      case "final":
+      case "error":
+        this.end(event);
+        return;
+      case "warning":
+        this.note("warning", String(event["message"] ?? ""));
+        break;
+      case "session_renamed":
+        if (this.info) this.info = { ...this.info, title: String(event["title"]) };
+        this.listChanged();
+        break;
+      case "decision_made":
+        this.approvals = this.approvals.filter((approval) => approval.id !== event["approval_id"]);
+        break;
+      case "session_changed":
+      case "agent_switched":
+        if (!this.running) void this.settle();
+        break;
+      default:
+        this.hearInput(event);
+        this.run.add(event);
+        if (event.type === "text") this.status = "";
+    }
+    this.changedSoon();
+  }
+
+  private begin(event: Event): void {
+    const own = this.asked || event["resumed"] === true || this.running;
+    this.asked = false;
+    this.running = true;
+    this.notes = [];
+    if (!own) void this.load(); // another tab or program has said something: it is in the messages
+  }
+
+  private end(event: Event): void {
+    this.running = false;
+    this.status = "";
+    if (event.type === "error") {
+      const error = event["error"] as { message?: string } | undefined;
+      this.note("error", error?.message ?? "The run failed.", true);
+    } else {
+      const code = (event["reason"] as { code?: string } | undefined)?.code ?? "natural_end";
+      if (code === "cancelled") this.note("info", "Stopped.");
+      else if (code !== "natural_end" && code !== "suspended") this.note("warning", `Ended early: ${code.replaceAll("_", " ")}.`);
+      this.announcement = String(event["text"] ?? "");
+    }
+    this.changed();
+    this.listChanged();
+    void this.settle();
+  }
+
+  private hearInput(event: Event): void {
+    const number = event["input"];
+    if (event.type === "input_queued" || event.type === "input_edited") {
+      const waiting = { seq: number, mode: event["mode"], message: event["message"] } as Waiting;
+      this.queued = [...this.queued.filter((one) => one.seq !== number), waiting].sort((a, b) => a.seq - b.seq);
+    } else if (event.type === "input_withdrawn") {
+      this.queued = this.queued.filter((one) => one.seq !== number);
+    } else if (event.type === "input_delivered") {
+      const delivered = event["inputs"] as number[];
+      for (const one of this.queued) if (delivered.includes(one.seq)) this.run.say(one.message);
+      this.queued = this.queued.filter((one) => !delivered.includes(one.seq));
+    }
+  }
+
+  note(level: Note["level"], text: string, retry = false): void {
+    this.notes = [...this.notes, { kind: "note", level, text, retry }];
+    this.changed();
+  }
+
+  // What a person does
+
+  /** Say something: to an agent that waits, or to one that works. */
+  async say(text: string, attachments: JsonObject[], shown: Part[], mode: InputMode): Promise<void> {
+    if (this.running) {
+      await send("POST", inSession(this.id, "inputs"), { text, attachments, mode });
+      return;
+    }
+    this.notes = [];
+    this.run.say({ role: "user", content: text, multipartContent: shown });
+    await this.start({ text, attachments });
+  }
+
+  /** Have the agent answer what stands there. */
+  async start(request: JsonObject = {}): Promise<void> {
+    this.asked = true;
+    this.running = true;
+    this.notes = [];
+    this.changed();
+    try {
+      await send("POST", inSession(this.id, "runs"), request);
+    } catch (error) {
+      this.asked = false;
+      this.running = false;
+      this.run.clear();
+      this.note("error", wordsOf(error));
+      throw error;
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.attempt(send("POST", inSession(this.id, "cancel")));
+  }
+
+  /** Decide what the run waits for; it goes on by itself. */
+  async decide(approval: Approval, decision: JsonObject): Promise<void> {
+    this.asked = true;
+    await this.attempt(
+      send("POST", `/v1/approvals/${encodeURIComponent(approval.id)}?session_id=${encodeURIComponent(this.id)}`, decision),
+    );
+    this.approvals = this.approvals.filter((one) => one.id !== approval.id);
+    this.changed();
+  }
+
+  async withdraw(seq: number): Promise<void> {
+    await this.attempt(remove(inSession(this.id, "inputs", seq)));
+  }
+
+  async change(change: JsonObject): Promise<void> {
+    await this.attempt(send("PATCH", inSession(this.id), change));
+    await this.settle();
+    this.listChanged();
+  }
+
+  /** Do something, and say on the screen if it fails. */
+  async attempt(work: Promise<unknown>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      this.note("error", wordsOf(error));
+    }
+  }
+}
+
+/** Return the events of the step that goes on, from its beginning; none if there is no such step. */
+function openStep(events: Event[]): Event[] {
+  const begun = events.findLastIndex((event) => event.type === "step_start");
+  const step = begun < 0 ? [] : events.slice(begun);
+  return step.some((event) => ENDS.includes(event.type)) ? [] : step;
+}
+
+function isOfCalls(message: Message, calls: ReadonlySet<unknown>): boolean {
+  const asked = message.metadata?.tool_calls ?? [];
+  return calls.has(message.metadata?.tool_call_id) || asked.some((call) => calls.has(call.id));
+}

@@ -1,0 +1,170 @@
+// The open session, or the place where a new one begins.
+
+import { useEffect, useState } from "preact/hooks";
+import { inSession, list, send, wordsOf } from "./api";
+import { ApprovalCard } from "./approval_card";
+import { Composer, type Draft } from "./composer";
+import { Conversation } from "./conversation";
+import { Bars } from "./icons";
+import { Offers } from "./offers";
+import type { Choices } from "./page";
+import { Store, useStore } from "./store";
+import { oneLine } from "./text";
+import { Transcript } from "./transcript";
+import type { SessionInfo } from "./wire";
+
+interface Props {
+  conversation: Conversation | undefined;
+  choices: Choices;
+  create: () => Promise<Conversation>;
+  open: (id: string) => void;
+  showMenu: () => void;
+}
+
+const nothing = new Store();
+/** What was said in a session that is about to be opened. */
+const firstWords = new Map<string, Draft>();
+
+export function ConversationView({ conversation, choices, create, open, showMenu }: Props) {
+  useStore(conversation ?? nothing);
+  const [branches, setBranches] = useState<SessionInfo[]>([]);
+  const [failure, setFailure] = useState("");
+  const title = oneLine(conversation?.info?.title ?? "") || "New session";
+
+  useEffect(() => {
+    document.title = conversation ? `${title} · Keelwork` : "Keelwork";
+  }, [title, conversation]);
+
+  useEffect(() => {
+    if (!conversation?.loaded) return;
+    const words = firstWords.get(conversation.id);
+    firstWords.delete(conversation.id);
+    if (words) void begin(conversation, words).catch(() => undefined);
+    list<SessionInfo>(inSession(conversation.id, "branches")).then(setBranches, () => undefined);
+  }, [conversation, conversation?.loaded]);
+
+  const submit = async (draft: Draft): Promise<void> => {
+    setFailure("");
+    try {
+      if (conversation !== undefined) return await begin(conversation, draft);
+      const made = await create();
+      firstWords.set(made.id, draft);
+      open(made.id);
+    } catch (error) {
+      setFailure(wordsOf(error));
+      throw error;
+    }
+  };
+
+  /** Make a branch, and have the agent answer its last message. */
+  const branch = async (index: number, how: "edit" | "regenerate", content?: string): Promise<void> => {
+    if (conversation === undefined) return;
+    const path = inSession(conversation.id, "messages", index, how);
+    await conversation.attempt(
+      send<SessionInfo>("POST", path, content === undefined ? {} : { content }).then((made) => {
+        firstWords.set(made.id, { text: "", files: [], mode: "steer" });
+        open(made.id);
+      }),
+    );
+  };
+
+  if (conversation?.gone) {
+    return <main class="conversation"><Header title="Session" showMenu={showMenu} /><p class="welcome">There is no such session any more.</p></main>;
+  }
+  const at = branches.findIndex((one) => one.id === conversation?.id);
+  return (
+    <main class="conversation">
+      <Header title={title} showMenu={showMenu}>
+        {branches.length > 1 && at >= 0 && (
+          <span class="branches" role="group" aria-label="Branches">
+            <button type="button" class="icon" disabled={at === 0} aria-label="Branch before" onClick={() => open(branches[at - 1]?.id ?? "")}>‹</button>
+            {at + 1}/{branches.length}
+            <button type="button" class="icon" disabled={at + 1 === branches.length} aria-label="Next branch" onClick={() => open(branches[at + 1]?.id ?? "")}>›</button>
+          </span>
+        )}
+        {conversation && <Switches conversation={conversation} choices={choices} />}
+        {conversation && <Offers conversation={conversation} open={open} />}
+      </Header>
+      {conversation ? (
+        <Transcript conversation={conversation} branch={branch} />
+      ) : (
+        <div class="welcome"><h1>What is to be done?</h1><p>Your agent answers here. Everything stays on this server.</p></div>
+      )}
+      <footer class="below">
+        {conversation?.connected === false && <p class="quiet" role="status">Connection lost. Trying again …</p>}
+        {conversation?.approvals.slice(0, 1).map((approval) => (
+          <ApprovalCard
+            key={approval.id}
+            approval={approval}
+            others={conversation.approvals.length - 1}
+            decide={(decision) => conversation.decide(approval, decision)}
+          />
+        ))}
+        {conversation && <Queue conversation={conversation} />}
+        {failure && <p class="failure" role="alert">{failure}</p>}
+        <Composer conversation={conversation} submit={submit} />
+        {conversation?.usage && <UsageLine conversation={conversation} />}
+      </footer>
+      <p class="unseen" aria-live="polite">{conversation?.announcement}</p>
+    </main>
+  );
+}
+
+async function begin(conversation: Conversation, draft: Draft): Promise<void> {
+  if (!draft.text && !draft.files.length) return conversation.start();
+  const parts = await Promise.all(draft.files.map((file) => file.attach(conversation.id)));
+  const shown = draft.files.map((file) => ({ type: "file", name: file.name, mime_type: file.type }));
+  await conversation.say(draft.text, parts, shown, draft.mode);
+}
+
+function Header({ title, showMenu, children }: { title: string; showMenu: () => void; children?: preact.ComponentChildren }) {
+  return (
+    <header class="bar">
+      <button type="button" class="icon narrow" aria-label="Sessions" onClick={showMenu}><Bars /></button>
+      <h2 dir="auto">{title}</h2>
+      {children}
+    </header>
+  );
+}
+
+function Switches({ conversation, choices }: { conversation: Conversation; choices: Choices }) {
+  const agent = conversation.info?.agent_id ?? "";
+  return (
+    <span class="switches">
+      {choices.agents.length > 1 && (
+        <select aria-label="Agent" value={agent} disabled={conversation.running} onChange={(event) => void conversation.change({ agent_id: event.currentTarget.value })}>
+          {choices.agents.map((name) => <option key={name} value={name}>{name}</option>)}
+        </select>
+      )}
+      {choices.models.length > 1 && (
+        <select aria-label="Model" disabled={conversation.running} onChange={(event) => void conversation.change({ model: event.currentTarget.value })}>
+          <option value="">the agent's model</option>
+          {choices.models.map((name) => <option key={name} value={name}>{name}</option>)}
+        </select>
+      )}
+    </span>
+  );
+}
+
+function Queue({ conversation }: { conversation: Conversation }) {
+  if (!conversation.queued.length) return null;
+  return (
+    <ul class="queue" aria-label="Messages that wait">
+      {conversation.queued.map((one) => (
+        <li key={one.seq}>
+          <span class="badge">{one.mode === "queue" ? "after this answer" : "next step"}</span>
+          <span class="words" dir="auto">{oneLine(String(one.message.content))}</span>
+          <button type="button" onClick={() => void conversation.withdraw(one.seq)}>Withdraw</button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function UsageLine({ conversation }: { conversation: Conversation }) {
+  const total = conversation.usage?.total;
+  const tokens = total?.total_tokens ?? (total?.input_tokens ?? 0) + (total?.output_tokens ?? 0);
+  if (!tokens) return null;
+  const cost = total?.cost ? ` · $${total.cost.toFixed(4)}` : "";
+  return <p class="usage quiet">{tokens.toLocaleString()} tokens{cost}</p>;
+}

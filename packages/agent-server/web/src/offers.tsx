@@ -1,0 +1,250 @@
+// What plugins offer in a session: buttons, forms for their inputs, and the cards that they answer with.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { inSession, list, send, wordsOf } from "./api";
+import type { Conversation } from "./conversation";
+import { safeAddress } from "./markdown";
+import { CopyButton, MarkdownView } from "./transcript";
+import { oneLine, visible } from "./text";
+import type { Action, ActionResult, Display, DisplayAction, Input, Json, JsonObject, UiElement } from "./wire";
+
+interface Offer {
+  action: Action;
+  label: string;
+  element: UiElement | undefined;
+}
+
+interface Card {
+  id: string;
+  plugin: string;
+  display: Display;
+}
+
+const SHOWN = ["session_action", "message_action"];
+
+async function readOffers(session: string): Promise<Offer[]> {
+  const [actions, elements] = await Promise.all([
+    list<Action>(inSession(session, "actions")),
+    list<UiElement>(`/v1/ui?session_id=${encodeURIComponent(session)}`),
+  ]);
+  const ordered = elements.filter((one) => SHOWN.includes(one.ui_type)).sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
+  return actions
+    .filter((action) => action.manual ?? !action.trigger)
+    .map((action) => {
+      const element = ordered.find((one) => one.plugin === action.plugin && one.action_id === action.id);
+      return { action, element, label: oneLine(element?.label ?? action.label ?? action.id, 80) };
+    })
+    .sort((a, b) => (a.element?.order ?? 0) - (b.element?.order ?? 0));
+}
+
+/** Return the inputs of an action: what the action declares, with what the dialog says of each. */
+function inputsOf({ action, element }: Offer): Input[] {
+  const declared = Array.isArray(action.inputs)
+    ? action.inputs
+    : Object.entries(action.inputs ?? {}).map(([name, input]) => ({ ...input, name }));
+  const said = element?.dialog?.inputs ?? [];
+  return declared
+    .filter((input) => input.name !== "session_id")
+    .map((input) => ({ ...said.find((one) => one.name === input.name), ...input }));
+}
+
+export function Offers({ conversation, open }: { conversation: Conversation; open: (id: string) => void }) {
+  const [offers, setOffers] = useState<Offer[]>([]);
+  const [asked, setAsked] = useState<Offer>();
+  const [cards, setCards] = useState<Card[]>([]);
+  const menu = useRef<HTMLDetailsElement>(null);
+
+  useEffect(() => {
+    readOffers(conversation.id).then(setOffers, () => undefined);
+  }, [conversation, conversation.info?.agent_id]);
+
+  const show = (plugin: string, result: ActionResult): void => {
+    if (result.error?.message) conversation.note("error", result.error.message);
+    for (const effect of result.ui_effects ?? []) {
+      if (effect.type === "toast" && effect.text) conversation.note("info", effect.text);
+      if (effect.type === "open_session" && effect.session_id) open(effect.session_id);
+    }
+    const { display } = result;
+    if (display) {
+      const id = display.display_id ?? crypto.randomUUID();
+      setCards((now) => {
+        const at = now.findIndex((card) => card.id === id && card.plugin === plugin);
+        const card = { id, plugin, display };
+        return at < 0 ? [...now, card] : now.with(at, card);
+      });
+    } else if (typeof result.message === "string" && result.message) conversation.note("info", result.message);
+  };
+  const run = async (plugin: string, action: string, params: JsonObject): Promise<void> => {
+    const path = inSession(conversation.id, "actions", plugin, action);
+    show(plugin, (await send<{ result: ActionResult }>("POST", path, { params })).result);
+  };
+
+  if (!offers.length) return null;
+  return (
+    <>
+      <details class="menu" ref={menu}>
+        <summary>Actions</summary>
+        <ul>
+          {offers.map((offer) => (
+            <li key={`${offer.action.plugin} ${offer.action.id}`}>
+              <button
+                type="button"
+                title={offer.element?.description ?? offer.action.description}
+                onClick={() => {
+                  if (menu.current) menu.current.open = false;
+                  setAsked(offer);
+                }}
+              >
+                {offer.label}
+              </button>
+            </li>
+          ))}
+        </ul>
+      </details>
+      {asked && (
+        <ActionDialog offer={asked} close={() => setAsked(undefined)} run={(params) => run(asked.action.plugin, asked.action.id, params)} />
+      )}
+      <div class="cards">
+        {cards.map((card) => (
+          <DisplayCard
+            key={`${card.plugin} ${card.id}`}
+            display={card.display}
+            close={() => setCards((now) => now.filter((one) => one !== card))}
+            run={(action) => run(action.plugin, action.action_id, action.params ?? {})}
+          />
+        ))}
+      </div>
+    </>
+  );
+}
+
+function ActionDialog({ offer, close, run }: { offer: Offer; close: () => void; run: (params: JsonObject) => Promise<void> }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [failure, setFailure] = useState("");
+  const [busy, setBusy] = useState(false);
+  const inputs = inputsOf(offer);
+  const about = offer.element?.dialog;
+  useEffect(() => dialog.current?.showModal(), []);
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    setBusy(true);
+    setFailure("");
+    try {
+      await run(valuesOf(event.currentTarget as HTMLFormElement, inputs));
+      close();
+    } catch (error) {
+      setFailure(wordsOf(error));
+      setBusy(false);
+    }
+  };
+  return (
+    <dialog ref={dialog} onClose={close} aria-label={offer.label}>
+      <form onSubmit={(event) => void submit(event)}>
+        <h2>{oneLine(about?.title ?? offer.label)}</h2>
+        {about?.body && <p class="plain">{visible(about.body)}</p>}
+        {inputs.map((input) => <Field key={input.name} input={input} />)}
+        {failure && <p class="failure" role="alert">{failure}</p>}
+        <div class="buttons">
+          <button type="button" onClick={close}>Cancel</button>
+          <button type="submit" class="primary" disabled={busy}>{offer.label}</button>
+        </div>
+      </form>
+    </dialog>
+  );
+}
+
+function Field({ input }: { input: Input }) {
+  const options = input.enum ?? input.options ?? [];
+  const common = { name: input.name, required: input.required && input.type !== "boolean", placeholder: input.placeholder };
+  const value = input.default === undefined || input.default === null ? "" : typeof input.default === "string" ? input.default : JSON.stringify(input.default);
+  const isLong = input.widget === "textarea" || input.type === "object" || input.type === "array";
+  return (
+    <label class="field">
+      <span>{oneLine(input.label ?? input.name)}</span>
+      {options.length ? (
+        <select {...common} value={value}>
+          {!input.required && <option value="" />}
+          {options.map((one) => <option key={String(one)} value={typeof one === "string" ? one : JSON.stringify(one)}>{String(one)}</option>)}
+        </select>
+      ) : input.type === "boolean" ? (
+        <input type="checkbox" name={input.name} defaultChecked={input.default === true} />
+      ) : isLong ? (
+        <textarea {...common} rows={4} defaultValue={value} />
+      ) : (
+        <input {...common} {...kindOf(input)} defaultValue={value} />
+      )}
+      {input.description && <small>{visible(input.description)}</small>}
+    </label>
+  );
+}
+
+function kindOf(input: Input) {
+  if (input.widget === "password") return { type: "password" } as const;
+  if (input.type === "integer") return { type: "number", step: "1" } as const;
+  if (input.type === "number") return { type: "number", step: "any" } as const;
+  return { type: "text" } as const;
+}
+
+/** Return what was filled in, each value of the type that its action wants; what is empty is not given. */
+function valuesOf(form: HTMLFormElement, inputs: Input[]): JsonObject {
+  const data = new FormData(form);
+  const values: JsonObject = {};
+  for (const input of inputs) {
+    const text = data.get(input.name);
+    const chosen = (input.enum ?? input.options ?? []).find((one) => typeof one !== "string" && JSON.stringify(one) === text);
+    if (input.type === "boolean" && chosen === undefined) values[input.name] = text !== null;
+    else if (chosen !== undefined) values[input.name] = chosen;
+    else if (typeof text === "string" && text !== "") values[input.name] = typed(text, input.type);
+  }
+  return values;
+}
+
+function typed(text: string, type = "string"): Json {
+  if (type === "string" || type === "any") return text;
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return text; // the server says what is wrong with it
+  }
+}
+
+interface CardProps {
+  display: Display;
+  close: () => void;
+  run: (action: Extract<DisplayAction, { kind: "run_action" }>) => Promise<void>;
+}
+
+function DisplayCard({ display, close, run }: CardProps) {
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState("");
+  const start = async (action: Extract<DisplayAction, { kind: "run_action" }>): Promise<void> => {
+    setBusy(true);
+    setFailure("");
+    try {
+      await run(action);
+      if (!action.preserve_display) close();
+    } catch (error) {
+      setFailure(wordsOf(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <section class={`card ${display.variant ?? "info"} ${display.presentation ?? "inline"}`} role="status">
+      {display.title && <h3>{oneLine(display.title)}</h3>}
+      {display.format === "markdown" ? <MarkdownView text={display.body} /> : <p class="plain">{visible(display.body)}</p>}
+      {failure && <p class="failure" role="alert">{failure}</p>}
+      <div class="buttons">
+        {display.actions?.map((action) => {
+          if (action.kind === "open_url") {
+            const url = safeAddress(action.url);
+            return url && <a key={action.id} class="button" href={url.href} target="_blank" rel="noopener noreferrer">{oneLine(action.label)} <span class="host">({url.host})</span></a>;
+          }
+          if (action.kind === "copy_text") return <CopyButton key={action.id} text={action.text} label={oneLine(action.label)} />;
+          return <button key={action.id} type="button" disabled={busy} onClick={() => void start(action)}>{oneLine(action.label)}</button>;
+        })}
+        {display.dismissible !== false && <button type="button" onClick={close}>Close</button>}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,105 @@
+// The whole page: the list of sessions on one side, the open one on the other.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { list, wordsOf } from "./api";
+import { Conversation } from "./conversation";
+import { ConversationView } from "./conversation_view";
+import { Sessions } from "./sessions";
+import { Sidebar } from "./sidebar";
+import type { JsonObject } from "./wire";
+
+function sessionInAddress(): string | undefined {
+  return /^#s=(.+)$/.exec(location.hash)?.[1];
+}
+
+export interface Choices {
+  agents: string[];
+  models: string[];
+}
+
+export function Page() {
+  const sessions = useMemo(() => new Sessions(), []);
+  const [id, setId] = useState(sessionInAddress());
+  const [menu, setMenu] = useState(false);
+  const [failure, setFailure] = useState("");
+  const [choices, setChoices] = useState<Choices>({ agents: [], models: [] });
+  const conversation = useMemo(
+    () => (id === undefined ? undefined : new Conversation(id, () => void sessions.refresh())),
+    [id, sessions],
+  );
+
+  useEffect(() => {
+    const follow = (): void => setId(sessionInAddress());
+    const refresh = (): void => {
+      if (document.visibilityState === "visible") sessions.refresh().catch((error) => setFailure(wordsOf(error)));
+    };
+    refresh();
+    void readChoices().then(setChoices, () => undefined);
+    addEventListener("hashchange", follow);
+    document.addEventListener("visibilitychange", refresh);
+    return () => {
+      removeEventListener("hashchange", follow);
+      document.removeEventListener("visibilitychange", refresh);
+    };
+  }, [sessions]);
+
+  useEffect(() => {
+    void conversation?.load();
+    return () => conversation?.close();
+  }, [conversation]);
+
+  const open = (chosen: string | undefined): void => {
+    history.pushState(null, "", chosen === undefined ? "/" : `#s=${chosen}`);
+    setId(chosen);
+    setMenu(false);
+  };
+
+  /** Make a session; what is said first follows when it is on the screen. */
+  const create = async (): Promise<Conversation> => {
+    const made = await sessions.create();
+    const begun = new Conversation(made.id, () => void sessions.refresh());
+    await begun.load();
+    begun.close();
+    void sessions.refresh();
+    return begun;
+  };
+
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      if (!(event.ctrlKey || event.metaKey)) return;
+      if (event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        setMenu(true);
+        document.getElementById("search")?.focus();
+      } else if (event.shiftKey && event.key.toLowerCase() === "o") {
+        event.preventDefault();
+        open(undefined);
+        document.getElementById("composer")?.focus();
+      }
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+
+  return (
+    <div class={menu ? "page with-menu" : "page"}>
+      <Sidebar sessions={sessions} current={id} open={open} close={() => setMenu(false)} />
+      {menu && <button type="button" class="shade" aria-label="Close the list of sessions" onClick={() => setMenu(false)} />}
+      <ConversationView
+        key={id ?? "new"}
+        conversation={conversation}
+        choices={choices}
+        create={create}
+        open={open}
+        showMenu={() => setMenu(true)}
+      />
+      {failure && <p class="toast error" role="alert">{failure}</p>}
+    </div>
+  );
+}
+
+async function readChoices(): Promise<Choices> {
+  const [agents, models] = await Promise.all([list<JsonObject>("/v1/agents"), list<JsonObject>("/v1/models")]);
+  const ids = (found: JsonObject[]): string[] => found.map((one) => String(one["id"] ?? one["name"] ?? "")).filter(Boolean);
+  return { agents: ids(agents), models: ids(models) };
+}
