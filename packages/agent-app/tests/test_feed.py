@@ -14,6 +14,7 @@ from agent_core import ArgumentError, Session
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agent_app.store.base import SessionStore
     from agent_app.store.sql import SqlStore
 
 
@@ -25,7 +26,7 @@ def brief(events: Any) -> list[tuple[Any, ...]]:
     return [(event["type"], event.get("session_id"), event.get("seq")) for event in events]
 
 
-def feed_of(store: SqlStore, count: int, after: int = 0) -> list[dict[str, Any]]:
+def feed_of(store: SessionStore, count: int, after: int = 0) -> list[dict[str, Any]]:
     """Return the feed when it has that many events.
 
     PostgreSQL holds events back while anybody's older transaction is under way, also in another database.

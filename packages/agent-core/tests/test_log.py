@@ -274,3 +274,35 @@ def test_whether_a_line_would_be_read_is_known_before_it_is_made(
         assert log.is_enabled(level)
     finally:
         structlog.reset_defaults()
+
+
+def test_threads_that_log_while_logging_is_imported_wait_for_it() -> None:
+    """Another thread may be in the middle of the import: what it has put into `sys.modules` is half a module."""
+    program = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+from agent_core.log import get_logger
+assert "logging" not in sys.modules
+log, failed, start = get_logger("core"), [], threading.Barrier(9)
+
+def ask():
+    start.wait()
+    try:
+        for _ in range(2000):
+            log.is_enabled("info")
+    except Exception as error:
+        failed.append(repr(error))
+
+def load():
+    start.wait()
+    import logging
+
+threads = [threading.Thread(target=ask) for _ in range(8)] + [threading.Thread(target=load)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(failed)
+"""
+    for _ in range(3):
+        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+        assert ran.stdout == "[]\n"

@@ -9,7 +9,7 @@ costs nothing and a configuration made afterwards still counts.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agent_core.frozen import JsonObject
@@ -27,15 +27,16 @@ class Logger:
 
     def is_enabled(self, level: str) -> bool:
         """Say whether anybody would read lines of that level, for callers that would prepare them in vain."""
-        structlog = sys.modules.get("structlog")
-        if structlog is not None and structlog.is_configured():
+        structlog = _configured_structlog()
+        if structlog is not None:
             try:
                 return bool(structlog.get_logger(self._name).is_enabled_for(_LEVELS[level]))
             except Exception:  # noqa: BLE001  # an application's own class of loggers may know no such thing
                 return True
-        logging = sys.modules.get("logging")
-        if logging is None:  # and so nobody has asked for more than the default
+        if "logging" not in sys.modules:  # and so nobody has asked for more than the default
             return _LEVELS[level] >= _LEVELS["warning"]
+        import logging  # and not what the dict has: another thread may be in the middle of importing it
+
         return bool(logging.getLogger(self._name).isEnabledFor(_LEVELS[level]))
 
     def debug(self, event: str, **fields: object) -> None:
@@ -55,8 +56,8 @@ class Logger:
         self._write("error", event, fields)
 
     def _write(self, level: str, event: str, fields: JsonObject) -> None:
-        structlog = sys.modules.get("structlog")
-        if structlog is not None and structlog.is_configured():
+        structlog = _configured_structlog()
+        if structlog is not None:
             getattr(structlog.get_logger(self._name), level)(event, **fields)
             return
         if _LEVELS[level] < _LEVELS["warning"] and "logging" not in sys.modules:
@@ -68,6 +69,13 @@ class Logger:
             details = " ".join(f"{key}={value!r}" for key, value in fields.items())
             known = {"event": event, "fields": fields}  # for handlers that keep fields
             logger.log(_LEVELS[level], "%s %s", event, details, extra=known)
+
+
+def _configured_structlog() -> Any:
+    """Return structlog if the application has configured it; one that is still being imported is not."""
+    structlog = sys.modules.get("structlog")
+    is_configured = getattr(structlog, "is_configured", None)
+    return structlog if is_configured is not None and is_configured() else None
 
 
 def get_logger(part: str) -> Logger:
