@@ -277,7 +277,7 @@ def test_whether_a_line_would_be_read_is_known_before_it_is_made(
 
 
 def test_threads_that_log_while_logging_is_imported_wait_for_it() -> None:
-    """Another thread may be in the middle of the import: what it has put into `sys.modules` is half a module."""
+    """Another thread may be in the middle of the import: what is in `sys.modules` is half a module."""
     program = """
 import sys, threading
 sys.setswitchinterval(1e-6)
