@@ -95,8 +95,9 @@ bench-scale: $(READY) ## measure durable runs with 1 to 4 workers beside plain o
 postgres: $(READY) ## run a PostgreSQL server in .postgres until Ctrl+C, and print its address (Linux)
 	@$(RUN) python -m agent_app.testing.postgres .postgres
 
-screens: $(READY) ## record the pictures of the README anew
+screens: $(READY) $(PAGE) ## record the pictures of the README anew (needs Chromium)
 	@$(RUN) python docs/screens/record.py
+	@$(RUN) python docs/screens/record_page.py
 
 walk: $(READY) ## follow one message through the platform and count what it touches (ARGS=--list)
 	@$(RUN) python tools/walk.py $(ARGS)
