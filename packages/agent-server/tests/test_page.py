@@ -246,6 +246,26 @@ def test_a_call_is_asked_about_by_button_and_key_and_shown(
     assert notes.written == ["milk"]
 
 
+def test_nobody_says_yes_to_what_was_not_on_the_screen(
+    serve_it: Serving, open_page: Callable[..., Page]
+) -> None:
+    notes = Notes()
+    long = "\n".join(f"line {number}" for number in range(200))
+    script = [Reply(tool_calls=[ToolCall("note", {"text": long})]), "done"]
+    page = open_page(serve_it(script, plugins=[notes], config=ASKS))
+    say(page, "note it")
+    page.wait_for_selector(".approval")
+
+    page.press(".approval", "y")
+    assert page.is_disabled(".approval .primary")
+    assert page.is_enabled(".choices button:has-text('No')")
+    page.locator(".approval .question .quiet").last.scroll_into_view_if_needed()
+    page.click(".approval .primary")
+    page.wait_for_selector("text=done")
+
+    assert notes.written == [long]
+
+
 def test_messages_wait_while_it_works_and_can_be_withdrawn(
     serve_it: Serving, open_page: Callable[..., Page]
 ) -> None:

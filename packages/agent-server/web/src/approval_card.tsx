@@ -5,7 +5,7 @@ import { asText } from "./api";
 import { hides, oneLine, visible } from "./text";
 import { Arguments, DisplayOfTool } from "./tool_card";
 import { callOf } from "./entries";
-import type { Approval, Json, JsonObject } from "./wire";
+import type { Approval, Json, JsonObject, ToolDisplay } from "./wire";
 
 interface Choice {
   key: string;
@@ -50,6 +50,20 @@ function textsIn(value: Json | undefined): string[] {
   return found;
 }
 
+/** Say whether what a tool shows has all of an argument in it: a diff has a sign before each line. */
+function isShown(value: Json | undefined, display: ToolDisplay): boolean {
+  if (typeof value !== "string") return false;
+  const lines = asText(display.content).split("\n");
+  const shown = new Set([...lines, ...lines.map((line) => line.slice(1)), ...(display.title ?? "").split(", ")]);
+  return value.replace(/\n$/, "").split("\n").every((line) => shown.has(line));
+}
+
+/** Return the arguments that are not in what the tool shows of the call. */
+function argumentsLeft(written: Json | undefined, display: ToolDisplay | null | undefined): Json | undefined {
+  if (!display?.content || written === null || typeof written !== "object" || Array.isArray(written)) return written;
+  return Object.fromEntries(Object.entries(written).filter(([, value]) => !isShown(value, display)));
+}
+
 interface Props {
   approval: Approval;
   others: number;
@@ -62,6 +76,12 @@ export function ApprovalCard({ approval, others, decide }: Props) {
   const card = useRef<HTMLElement>(null);
   const [words, setWords] = useState("");
   const [sent, setSent] = useState(false);
+  const [seen, setSeen] = useState(false); // nobody says yes to what was not on the screen
+  const question = useRef<HTMLDivElement>(null);
+  const look = (): void => {
+    const box = question.current;
+    if (box && box.scrollTop + box.clientHeight >= box.scrollHeight - 2) setSeen(true);
+  };
   const choices = choicesOf(approval);
   const wantsYesOrNo = (suspension.action ?? "approve") === "approve";
   const written = wantsYesOrNo ? (parameters.arguments ?? callOf(suspension.call, "").arguments) : parameters.arguments;
@@ -71,11 +91,18 @@ export function ApprovalCard({ approval, others, decide }: Props) {
     void decide(decision).finally(() => setSent(false));
   };
 
-  useEffect(() => card.current?.focus(), []);
+  const isOffered = (choice: Choice): boolean => !sent && (seen || choice.kind === "no");
+
+  useEffect(() => {
+    card.current?.focus();
+    look();
+    addEventListener("resize", look);
+    return () => removeEventListener("resize", look);
+  }, []);
   const press = (event: KeyboardEvent): void => {
     if (event.target !== card.current || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
     const chosen = choices.find((choice) => choice.key === event.key.toLowerCase());
-    if (chosen === undefined) return;
+    if (chosen === undefined || !isOffered(chosen)) return;
     event.preventDefault();
     give(chosen.decision);
   };
@@ -86,19 +113,20 @@ export function ApprovalCard({ approval, others, decide }: Props) {
 
   return (
     <section class="approval" ref={card} tabIndex={-1} aria-label="The agent asks" onKeyDown={press}>
-      <div class="question" tabIndex={0} role="group" aria-label="What is asked">
+      <div class="question" ref={question} onScroll={look} tabIndex={0} role="group" aria-label="What is asked">
         <h2>{parameters.suggestions ? oneLine(parameters.preview || parameters.tool || suspension.tool) : visible(suspension.message)}</h2>
         {parameters.display?.content ? <DisplayOfTool display={parameters.display} /> : null}
-        <Arguments value={written} />
+        <Arguments value={argumentsLeft(written, parameters.display)} />
         {textsIn(written).some(hides) && (
           <p class="warning">It holds characters that cannot be seen; they are written out here as [U+…].</p>
         )}
         {parameters.reason && <p class="quiet">You are asked because {visible(parameters.reason)}.</p>}
         {parameters.tool && parameters.tool !== suspension.tool && <p class="quiet">{parameters.tool} will run, called by {suspension.tool}.</p>}
       </div>
+      {!seen && <p class="quiet" role="status">Read to the end, then you can say yes.</p>}
       <div class="choices">
         {choices.map((choice) => (
-          <button key={choice.key} type="button" class={choice.kind === "yes" ? "primary" : ""} disabled={sent} onClick={() => give(choice.decision)}>
+          <button key={choice.key} type="button" class={choice.kind === "yes" ? "primary" : ""} disabled={!isOffered(choice)} onClick={() => give(choice.decision)}>
             <kbd>{choice.key}</kbd> {visible(choice.label)}
           </button>
         ))}

@@ -76,7 +76,7 @@ function Diff({ text }: { text: string }) {
   return (
     <pre class="diff" tabIndex={0}>
       {text.split("\n").map((line, at) => {
-        const kind = line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : line.startsWith("@") ? "place" : "";
+        const kind = /^(---|\+\+\+) /.test(line) ? "place" : line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : line.startsWith("@") ? "place" : "";
         return <span key={at} class={kind}>{`${line}\n`}</span>;
       })}
     </pre>
