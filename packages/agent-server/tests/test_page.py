@@ -163,6 +163,28 @@ def test_an_answer_streams_in_and_a_reload_goes_on_without_doubling(
     assert (page.locator(".answer").count(), page.locator(".said").count()) == (1, 1)
 
 
+def test_a_reload_in_a_later_step_doubles_neither_answers_nor_calls(
+    serve_it: Serving, open_page: Callable[..., Page]
+) -> None:
+    paced = Paced()
+    call = Reply(text="I write.", tool_calls=[ToolCall("note", {"text": "milk"})])
+    script = [call, Reply(chunks=["It is ", "noted."], delay=0.01)]
+    page = open_page(serve_it(provider=ScriptedProvider(script, sleep=paced), plugins=[Notes()]))
+
+    say(page, "note milk")
+    paced.release(1)
+    page.wait_for_selector("text=It is")
+    page.reload()
+    page.wait_for_selector("text=It is")
+    shown = page.locator(".transcript").inner_text().split("\n")
+    calls = page.locator(".call").count()
+    paced.release(100)
+    page.wait_for_selector("text=It is noted.")
+
+    assert [shown.count(line) for line in ("note milk", "I write.", "It is")] == [1, 1, 1]
+    assert calls == 1
+
+
 def test_stop_keeps_what_was_said(serve_it: Serving, open_page: Callable[..., Page]) -> None:
     paced = Paced()
     reply = Reply(chunks=["one ", "two ", "three"], delay=0.01)
