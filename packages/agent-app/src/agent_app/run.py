@@ -310,6 +310,8 @@ class _Chat:
             session = yield from self._lifecycle("request_error", session, agent, {"error": about})
             yield from self._keep_prepared(session, agent)
             yield from self._outbox.settle()
+            if isinstance(error, StoreError):  # whoever reads only that must not say everything again
+                about = {**about, "message": f"{about['message']}; a second try stored everything up to here"}
         except AgentError as worse:
             _log.warning("request_error_not_saved", session=session.session_id, error=str(worse))
         yield from self._outbox.fail({"type": "error", "error": about})
