@@ -83,7 +83,7 @@ def test_the_page_lists_every_change_with_its_fields() -> None:
     assert listed == [
         (
             get_args(hints["type"])[0],
-            [name for name in one.__annotations__ if name not in ("type", "seq", "cursor")],
+            [name for name in one.__annotations__ if name not in ("type", "seq", "cursor", "at")],
             one.__doc__,
         )
         for one in get_args(ChangeEvent)

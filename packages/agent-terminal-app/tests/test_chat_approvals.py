@@ -30,6 +30,7 @@ class Commands:
     """A tool that remembers what it ran, and knows what people may want to grant."""
 
     name = "commands"
+    parallel = False
     version = "1"
 
     def __init__(self, ran: list[str]) -> None:

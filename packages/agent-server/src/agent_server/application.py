@@ -90,8 +90,7 @@ class Server:
 
     async def stop(self) -> None:
         """Let runs finish, or cancel them in the end; tell readers to connect again."""
-        self.services.streams.is_closing = True
-        await self.services.runs.stop(self._grace)
+        await self.services.runs.stop(self._grace)  # readers see their ends
         await self.services.streams.close()
         await self.services.feeds.close()
 

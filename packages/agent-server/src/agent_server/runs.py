@@ -42,14 +42,18 @@ class Run:
 
 
 class Runs:
-    """The runs of this process."""
+    """The runs of this process.
+
+    Attributes:
+        is_stopping: Whether no more are begun, since the server stops.
+    """
 
     def __init__(self, app: AgentApplication, feeds: Feeds) -> None:
         self._app = app
         self._feeds = feeds
         self._tasks: set[asyncio.Task[None]] = set()  # a task that nobody refers to may vanish
         self._runs: dict[str, Run] = {}
-        self._is_stopping = False
+        self.is_stopping = False
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -60,7 +64,7 @@ class Runs:
 
     async def stop(self, seconds: float) -> None:
         """Let runs go on for some seconds, then cancel them; what they produced is kept."""
-        self._is_stopping = True
+        self.is_stopping = True
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
         for session_id in list(self._runs):
@@ -93,7 +97,7 @@ class Runs:
             AgentError: If it cannot begin: the session is running, there is nothing to say.
             Problem: If the server stops.
         """
-        if self._is_stopping:
+        if self.is_stopping:
             raise Problem(503, "stopping", "The server stops", "Ask again.", headers={"retry-after": "1"})
         begun: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
         task = asyncio.create_task(self._run(session_id, text, request, begun))

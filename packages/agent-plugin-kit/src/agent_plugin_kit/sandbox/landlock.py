@@ -76,9 +76,10 @@ def find_landlock() -> Landlock | str:
 
 
 def _readable(profile: Profile) -> Iterator[Path]:
-    """Yield folders and files that together are everything but what is hidden."""
+    """Yield folders and files that together are everything but what is hidden, and our own Python."""
     from pathlib import Path
 
+    yield from (Path(sys.prefix), Path(sys.base_prefix))
     home = Path(os.path.realpath(Path.home()))
     apart = {*profile.hidden, Path("/run"), Path("/tmp"), Path("/var/tmp"), Path("/dev")}  # noqa: S108
     apart |= {home} if profile.strict else set()

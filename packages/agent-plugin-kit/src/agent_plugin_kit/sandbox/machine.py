@@ -183,7 +183,9 @@ class Sandbox:
         variables |= _writable_places(profile, isinstance(way, Bubblewrap))
         match way:
             case Bubblewrap():
-                return self._in_bubblewrap(way, command, profile, folder, variables, visible)
+                # Programs of our own Python, and servers that run on it, must find its packages.
+                python = Path(sys.prefix), Path(sys.base_prefix)
+                return self._in_bubblewrap(way, command, profile, folder, variables, (*visible, *python))
             case Landlock():
                 if profile.hosts:
                     raise NoSandbox(

@@ -22,7 +22,7 @@ async def livez() -> dict[str, str]:
 @router.get("/readyz")
 async def readyz(services: Served) -> dict[str, str]:
     """Say whether the server can take requests: it is not stopping, and its database answers."""
-    if services.streams.is_closing:
+    if services.runs.is_stopping:
         raise Problem(503, "stopping", "The server stops", headers={"retry-after": "1"})
     try:
         async with asyncio.timeout(5):
