@@ -7,12 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import httpx2
 import pytest
 
+from agent_app.store import open_store
 from agent_terminal_app.testing.command import run_agent
 from agent_testing.chat import chat_reply
 from agent_testing.server import ScriptedServer
@@ -96,6 +97,16 @@ def test_the_link_logs_a_browser_in_once(home: Path) -> None:
         assert "<title>Keelwork</title>" in browser.get("/").text
         browser.cookies.clear()
         assert browser.get(server.link).status_code == 401
+
+
+def test_sessions_work_in_the_folder_in_which_the_server_was_started(home: Path) -> None:
+    with started(home) as server:
+        headers = {"authorization": f"Bearer {server.token}"}
+        with httpx2.Client(base_url=server.url, headers=headers, timeout=60) as client:
+            session_id = client.post("/v1/sessions", json={}).json()["id"]
+
+    with closing(open_store(f"sqlite:///{home}/data/agent/app.db")) as store:
+        assert store.load(session_id).session.metadata["workspace_roots"] == [str(home)]
 
 
 def test_a_script_asks_the_agent_of_a_server(home: Path) -> None:

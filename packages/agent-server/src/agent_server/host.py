@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """The program that starts the server. All methods may block; they are called in threads."""
+    """The program that starts the server. All methods but the first may block; they are called in threads."""
+
+    def new_session(self) -> dict[str, Any]:
+        """Return the metadata of sessions that are made on this server, such as their workspace."""
 
     def settings(self) -> Sequence[dict[str, Any]]:
         """Return the settings that hold: `name`, `value` and `origin` of each, secrets left out."""
@@ -39,6 +42,10 @@ class Host(Protocol):
 
 class NoHost:
     """A program that has nothing of this: the application was made in code."""
+
+    def new_session(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
 
     def settings(self) -> Sequence[dict[str, Any]]:
         """Return none."""

@@ -13,6 +13,7 @@ from agent_terminal_app.settings import unset_value
 from agent_terminal_app.settings.keypaths import leaves, spell
 from agent_terminal_app.settings.plugins import set_checked
 from agent_terminal_app.settings.secrets import is_secret_name
+from agent_terminal_app.views.sessions import here
 
 if TYPE_CHECKING:
     from agent_terminal_app.paths import Paths
@@ -30,6 +31,10 @@ class UserHost:
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
         self._keys = KeyStore(paths)
+
+    def new_session(self) -> dict[str, Any]:
+        """Return that sessions work in the folder in which the server was started, as those of a chat do."""
+        return here()
 
     def settings(self) -> list[dict[str, Any]]:
         """Return the settings that hold now, each with its origin; what may be a secret is hidden."""

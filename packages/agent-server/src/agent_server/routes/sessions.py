@@ -55,7 +55,7 @@ async def create_session(
 
 
 async def _create(services: Services, new: NewSession, session_id: str | None) -> Response:
-    app, metadata = services.app, dict(new.metadata)
+    app, metadata = services.app, {**services.host.new_session(), **new.metadata}
     if new.model:
         metadata[OVERRIDES] = {"model": await _declared(services, new.model)}
     session = await app.create_session_async(new.agent_id, session_id=session_id, metadata=metadata)
