@@ -292,22 +292,6 @@ def test_a_log_that_was_cut_to_nothing_is_noticed(tmp_path: Path) -> None:
     assert "store.db-wal is missing" in problem
 
 
-@pytest.mark.parametrize(("start", "stop"), [(0, 32), (16, 17), (40, 41), (0, None)])
-def test_a_log_whose_beginning_is_damaged_is_as_good_as_missing(
-    tmp_path: Path, start: int, stop: int | None
-) -> None:
-    path = tmp_path / "store.db"
-    talk_and_die(path, 1)
-    log = Path(f"{path}-wal")
-    content = bytearray(log.read_bytes())
-    damaged = content[start:stop]
-    content[start:stop] = bytes(byte ^ 1 for byte in damaged) if stop is not None else bytes(len(damaged))
-    log.write_bytes(content)
-
-    [problem] = problems(path)
-    assert "store.db-wal is missing" in problem
-
-
 def test_a_copy_that_sqlite_makes_is_whole(tmp_path: Path) -> None:
     path, copy = tmp_path / "store.db", tmp_path / "copy.db"
     with closing(opened(path)) as store:

@@ -666,7 +666,9 @@ def test_a_blocked_call_is_an_error_for_the_model_and_the_run_goes_on(
         return verdicts.get(view.call.arguments["number"])
 
     runtime = make_runtime(
-        [numbered("note", 0, 1, 2), "Done."], tools=[note], plugins={"p": placing(gate=gate)}
+        [numbered("note", 0, 1, 2), "Done."],
+        tools=[tool(note, parallel=False)],
+        plugins={"p": placing(gate=gate)},
     )
 
     events, result = drive(runtime, RunRequest("a", "Go."))

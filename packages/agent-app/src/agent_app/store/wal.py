@@ -3,8 +3,7 @@
 The newest changes are in the log (``-wal``) alone until they are copied into the file. If someone deletes
 the log, or copies the file without it, what is left is an intact database of an earlier moment. So
 the file itself says that it needs its log: whenever the log begins, `NEEDED` is written through to the file,
-and after it `WHOLE` to the log alone. A reader with both sees `WHOLE`; with the file alone, `NEEDED`. A log
-whose beginning is damaged is as good as none: SQLite reads nothing of it.
+and after it `WHOLE` to the log alone. A reader with both sees `WHOLE`; with the file alone, `NEEDED`.
 No crash removes the log; SQLite does, once all of it is in the file. A copy that SQLite makes is whole.
 
 It costs two small writes each time the log has grown to some megabytes.
@@ -43,7 +42,7 @@ class WriteAhead:
         self._connection = connection
         self._due = not there
         self._commits = self._rows = 0
-        self.missing = self._is_unreadable() if there else self._needed()
+        self.missing = not there and self._needed()
         if there:
             self.settle()
         connection.execute(f"PRAGMA wal_autocheckpoint = {_LONGEST}")
@@ -68,19 +67,6 @@ class WriteAhead:
                 return False
             time.sleep(_PAUSE)
         return True
-
-    def _is_unreadable(self) -> bool:
-        """Say whether SQLite finds nothing in the log, although the file needs it: its beginning is damaged.
-
-        A log that somebody was stopped at in the middle of beginning it has something in it.
-        """
-        if self._state()[0] != NEEDED:
-            return False
-        try:
-            frames: int = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1]
-        except sqlite3.Error:  # it may only be read
-            return False
-        return frames <= 0
 
     def _state(self) -> tuple[int, float | None]:
         rows = self._connection.execute("SELECT state, missed FROM log").fetchall()
