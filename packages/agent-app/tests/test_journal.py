@@ -492,3 +492,18 @@ def test_runs_on_an_event_loop_are_stopped_and_stored(make: Callable[..., AgentA
     name = asyncio.run(work())
     assert app.load_session(name).messages[-1].content == "half"
     assert types(app.events(name))[-1] == "final"
+
+
+def test_a_run_that_is_refused_hides_no_other(
+    make: Callable[..., AgentApplication],
+) -> None:
+    app = make(Reply(chunks=["a", "b"], delay=math.inf))
+    name = app.create_session().session_id
+    app.start_run(name, "hi")
+    with pytest.raises(SessionBusy):
+        app.start_run(name, "again")
+
+    app.stop_runs()
+
+    assert app.session_state(name)["running"] is None
+    assert types(app.events(name))[-1] == "final"

@@ -552,3 +552,29 @@ class TestTools:
             assert token.callbacks
 
         assert token.callbacks == {}
+
+
+class Broken:
+    """A token whose own code fails."""
+
+    def __init__(self, *, adds: bool) -> None:
+        self._adds = adds
+
+    def add_callback(self, callback: Callable[[], None]) -> object:
+        if not self._adds:
+            raise ValueError("no callbacks here")
+        return callback
+
+    def remove_callback(self, token: object) -> None:
+        raise ValueError("it stays")
+
+
+@pytest.mark.parametrize("adds", [True, False])
+def test_a_token_that_fails_costs_no_answer(*, adds: bool) -> None:
+    core = AgentCore()
+    core.register_provider(EchoProvider)
+    session = core.add_message(core.create_session(), "user", "hello")
+
+    _, messages = core.send_request(session, {}, cancellation=Broken(adds=adds))
+
+    assert [message["content"] for message in messages] == ["hello"]

@@ -30,8 +30,9 @@ class DetachedRuns:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._threads: dict[str, threading.Thread] = {}
-        self._tasks: dict[str, Task[None]] = {}
+        # By run and not by session: one that is refused, since its session is busy, must not hide the other.
+        self._threads: dict[threading.Thread, str] = {}
+        self._tasks: dict[Task[None], str] = {}
 
     def start(self, session_id: str, flow: Flow[Session]) -> int | None:
         """Run a request in a thread; return the number of its first logged event once it has begun.
@@ -49,12 +50,12 @@ class DetachedRuns:
             except BaseException as error:  # noqa: BLE001 - the caller hears of it, or the log
                 _failed(session_id, begun, error)
             finally:
-                self._forget(self._threads, session_id, threading.current_thread())
+                self._forget(self._threads, threading.current_thread())
                 _done(begun)
 
         thread = threading.Thread(target=work, name=f"agent-run-{session_id[:8]}", daemon=True)
         with self._lock:
-            self._threads[session_id] = thread
+            self._threads[thread] = session_id
         thread.start()
         return begun.result()
 
@@ -74,28 +75,28 @@ class DetachedRuns:
                 if not isinstance(error, Exception):
                     raise
             finally:
-                self._forget(self._tasks, session_id, asyncio.current_task())
+                self._forget(self._tasks, asyncio.current_task())
                 _done(begun)
 
         task = asyncio.create_task(work(), name=f"agent-run-{session_id[:8]}")
         with self._lock:
-            self._tasks[session_id] = task
+            self._tasks[task] = session_id
         # A caller that is cancelled here leaves the run alone.
         return await asyncio.shield(asyncio.wrap_future(begun))
 
     def is_running(self, session_id: str) -> bool:
         """Say whether a session has a detached run."""
         with self._lock:
-            return session_id in self._threads or session_id in self._tasks
+            return session_id in (*self._threads.values(), *self._tasks.values())
 
     def stop(self, cancel: Callable[[str], object]) -> None:
         """Cancel all runs in threads, and wait until what they produced is stored."""
         with self._lock:
             threads = dict(self._threads)
-            tasks = list(self._tasks)
-        for session_id in (*threads, *tasks):
+            running = {*threads.values(), *self._tasks.values()}
+        for session_id in running:
             cancel(session_id)
-        for thread in threads.values():
+        for thread in threads:
             thread.join(PATIENCE)
 
     async def stop_async(self, cancel: Callable[[str], object]) -> None:
@@ -104,16 +105,15 @@ class DetachedRuns:
 
         with self._lock:
             tasks = dict(self._tasks)
-        for session_id in tasks:
+        for session_id in tasks.values():
             cancel(session_id)
         if tasks:
-            await asyncio.wait(tasks.values(), timeout=PATIENCE)
+            await asyncio.wait(tasks, timeout=PATIENCE)
         await asyncio.to_thread(self.stop, cancel)
 
-    def _forget(self, runs: dict[str, Any], session_id: str, run: object) -> None:
+    def _forget(self, runs: dict[Any, str], run: object) -> None:
         with self._lock:
-            if runs.get(session_id) is run:
-                del runs[session_id]
+            runs.pop(run, None)
 
 
 def _failed(session_id: str, begun: Future[int | None], error: BaseException) -> None:

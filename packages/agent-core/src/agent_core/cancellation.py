@@ -7,9 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from agent_core.errors import ArgumentTypeError
+from agent_core.log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+_log = get_logger("cancellation")
 
 
 class CancellationToken(Protocol):
@@ -20,6 +23,26 @@ class CancellationToken(Protocol):
 
     def remove_callback(self, token: object) -> None:
         """Forget the callback that *token* stands for."""
+
+
+def on_cancel(token: CancellationToken, callback: Callable[[], None]) -> Callable[[], None]:
+    """Call *callback* when a caller's token is cancelled, and return how to stop that.
+
+    The token is the caller's own code: one that raises is not listened to, and costs no answer.
+    """
+    try:
+        key = token.add_callback(callback)
+    except Exception as error:  # noqa: BLE001 - see above
+        _log.warning("cancellation_not_watched", error=repr(error))
+        return lambda: None
+
+    def forget() -> None:
+        try:
+            token.remove_callback(key)
+        except Exception as error:  # noqa: BLE001 - see above
+            _log.warning("cancellation_still_watched", error=repr(error))
+
+    return forget
 
 
 class Cancellation:

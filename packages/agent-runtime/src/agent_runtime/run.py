@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from agent_core import ArgumentTypeError, Cancellation, Message, Session
+from agent_core.cancellation import on_cancel
 from agent_core.context import Context, build_context, without_reserved
 from agent_core.errors import RequestCancelled
 from agent_core.steps import Emit, Flow, nothing
@@ -407,10 +408,8 @@ class Run:
         undo: list[Callable[[], object]] = []
         outer = self.request.cancellation
         if outer is not None:
-            key = outer.add_callback(
-                lambda: self._stop_now(Reason("cancelled", "the caller cancelled the run"))
-            )
-            undo.append(partial(outer.remove_callback, key))
+            why_cancelled = Reason("cancelled", "the caller cancelled the run")
+            undo.append(on_cancel(outer, lambda: self._stop_now(why_cancelled)))
         if (timeout := self._timeout) is not None:
             why = self._out_of_time(timeout)
             undo.append(self.clock.call_later(timeout, lambda: self._stop_now(why)))

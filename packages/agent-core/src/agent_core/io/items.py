@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
+from agent_core.cancellation import on_cancel
 from agent_core.errors import RequestCancelled
 from agent_core.log import get_logger
 from agent_core.steps import Batch
@@ -52,8 +53,7 @@ def watch(step: OpenStream, cancelled: Callable[[], Any]) -> Callable[[], None]:
     token = step.cancellation
     if token is None:
         return lambda: None
-    key = token.add_callback(cancelled)
-    return lambda: token.remove_callback(key)
+    return on_cancel(token, cancelled)
 
 
 def close_iterator(iterator: Any) -> None:

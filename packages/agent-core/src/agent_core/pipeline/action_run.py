@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from agent_core.cancellation import Cancellation
+from agent_core.cancellation import Cancellation, on_cancel
 from agent_core.errors import ActionCancelledError, ActionTimeoutError, RequestCancelled
 from agent_core.steps import CloseStream, Flow, OpenStream, Read, Whole, Work, ask, run_blocking
 
@@ -45,7 +45,7 @@ def run_action(
     """
     if token is None:
         return (yield from run_blocking(function))
-    key = None if caller is None else caller.add_callback(token.cancel)
+    forget = None if caller is None else on_cancel(caller, token.cancel)
     reader = yield from ask(OpenStream(Work(blocking=lambda: _outcome(function)), action.timeout, token))
     try:
         outcomes = yield from ask(Read(reader))
@@ -58,8 +58,8 @@ def run_action(
         token.cancel()  # the caller has left: nobody wants the rest
         raise
     finally:
-        if caller is not None:
-            caller.remove_callback(key)
+        if forget is not None:
+            forget()
     yield CloseStream(reader)
     assert outcomes is not None
     result, error = outcomes[0]

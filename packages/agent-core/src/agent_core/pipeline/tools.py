@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agent_core.cancellation import Cancellation
+from agent_core.cancellation import Cancellation, on_cancel
 from agent_core.errors import RequestCancelled, ToolError, ToolSuspended
 from agent_core.log import get_logger
 from agent_core.pipeline.tool_calls import (
@@ -157,7 +157,7 @@ def _read_items(host: ToolHost, ready: ReadyCall, collected: _Collected) -> Flow
     outer = host.cancellation
     watched = None if outer is None else own
     reader = yield from ask(OpenStream(plugin.work(invocation(host, ready, own)), timeout, watched))
-    passing_on = None if outer is None else outer.add_callback(partial(_tell, own))
+    forget = None if outer is None else on_cancel(outer, partial(_tell, own))
     try:
         while (items := (yield from ask(Read(reader)))) is not None:
             if shown := collected.take(items):
@@ -169,8 +169,8 @@ def _read_items(host: ToolHost, ready: ReadyCall, collected: _Collected) -> Flow
         yield from _let_go(reader)
         raise
     finally:
-        if outer is not None and passing_on is not None:
-            outer.remove_callback(passing_on)
+        if forget is not None:
+            forget()
     yield from _let_go(reader)
 
 

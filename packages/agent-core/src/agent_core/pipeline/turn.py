@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from agent_core.cancellation import check_token
+from agent_core.cancellation import check_token, on_cancel
 from agent_core.errors import AgentError, PluginError, ProviderError, RequestCancelled
 from agent_core.frozen import FrozenList, freeze
 from agent_core.log import get_logger
@@ -110,7 +110,7 @@ class CancelWatch:
         self._token: CancellationToken | None = request.cancellation
         if self._token is not None:
             check_token(self._token)
-            self._key = self._token.add_callback(self._cancel)
+            self._forget = on_cancel(self._token, self._cancel)
 
     @property
     def for_reader(self) -> CancellationToken | None:
@@ -126,7 +126,7 @@ class CancelWatch:
     def stop(self) -> None:
         """Forget the callback, whatever happened."""
         if self._token is not None:
-            self._token.remove_callback(self._key)
+            self._forget()
 
     def _cancel(self) -> None:
         self.cancelled = True
