@@ -153,7 +153,8 @@ class House:
         settings = SandboxSettings.read(
             {"protected_paths": [str(self.home / ".config" / "agent")], **(config or {})}
         )
-        while True:
+        printed = ""
+        for _ in range(10):
             confined = (sandbox or self.sandbox).confine(
                 ["bash", "--noprofile", "--norc", "-c", command],
                 settings,
@@ -165,7 +166,8 @@ class House:
             # Sockets of others are covered. One that vanishes just then, as that of a house which is torn
             # down in another process, keeps bubblewrap from starting: nothing was run, and it is tried again.
             if not printed.startswith("bwrap: Can't mkdir parents for "):
-                return printed
+                break
+        return printed
 
     def start(self, confined: Confined) -> str:
         """Run a command that is in a sandbox, and return what it printed."""
