@@ -26,16 +26,26 @@ class Registry:
 
     def with_plugins(self, wrappers: Iterable[PluginWrapper]) -> Registry:
         """Return the registry with these providers (each with its extensions), features and tools."""
-        registry = self
+        taken: dict[str, list[PluginWrapper]] = {}
+        for there in self:
+            taken.setdefault(there.name, []).append(there)
+        added: dict[str, list[PluginWrapper]] = {"provider": [], "feature": [], "tool": []}
         for wrapper in wrappers:
-            registry = registry._with_plugin(wrapper)
-        return registry
+            _check_family(wrapper)
+            family = (wrapper, *getattr(wrapper, "extensions", ()))
+            for plugin in family:
+                _check_new(plugin, taken.get(plugin.name, ()))
+            for plugin in family:
+                taken.setdefault(plugin.name, []).append(plugin)
+            added[wrapper.kind].append(wrapper)
+        places = {f"{kind}s": (*getattr(self, f"{kind}s"), *new) for kind, new in added.items() if new}
+        return replace(self, **places)
 
     def with_extensions(self, placed: Iterable[tuple[str, ExtensionWrapper]]) -> Registry:
         """Return the registry with one more extension for each of the named providers."""
         extensions = dict(placed)
         for extension in extensions.values():
-            self._check_new(extension)
+            _check_new(extension, self)
         providers = [
             provider.with_extension(extensions[provider.name]) if provider.name in extensions else provider
             for provider in self.providers
@@ -55,18 +65,11 @@ class Registry:
         """Return the names of all plugins, each once, in order."""
         return list(dict.fromkeys(wrapper.name for wrapper in self))
 
-    def _with_plugin(self, wrapper: PluginWrapper) -> Registry:
-        family = (wrapper, *getattr(wrapper, "extensions", ()))
-        for plugin in family:
-            self._check_new(plugin)
-        _check_family(wrapper)
-        place = f"{wrapper.kind}s"
-        return replace(self, **{place: (*getattr(self, place), wrapper)})
 
-    def _check_new(self, wrapper: PluginWrapper) -> None:
-        for other in self:
-            if other.name == wrapper.name and not _same_extension(other, wrapper):
-                raise DuplicatePluginError(wrapper.name, _clash(wrapper, other))
+def _check_new(wrapper: PluginWrapper, others: Iterable[PluginWrapper]) -> None:
+    for other in others:
+        if other.name == wrapper.name and not _same_extension(other, wrapper):
+            raise DuplicatePluginError(wrapper.name, _clash(wrapper, other))
 
 
 def _check_family(provider: PluginWrapper) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MethodType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_core import FunctionTool, ModelDiscoveryCache
 from agent_core.frozen import FrozenDict, JsonObject, freeze
@@ -43,7 +43,7 @@ from agent_runtime.sections import read_claims, tool_settings
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agent_core import AgentCore, Decision, ToolDescriptor
+    from agent_core import AgentCore, Decision, Resolution, ToolDescriptor
     from agent_core.steps import Flow
     from agent_runtime.env import TaggedTool
     from agent_runtime.registries import PluginEntry, RegistrySet, ToolEntry
@@ -62,12 +62,18 @@ class _Plan:
     Attributes:
         version: That of the registries when it was made.
         entries: The plugins that are on.
+        core: Has the tools that every agent is offered, and no others.
+        config: The configuration of its requests.
+        resolution: What the core decided for that configuration.
     """
 
     version: tuple[int, ...]
     found: Found
     chain: Chain
     entries: tuple[PluginEntry, ...]
+    core: AgentCore
+    config: dict[str, Any]
+    resolution: Resolution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +153,15 @@ class Resolver:
         config = request_config(chain, found.spec, found.target)
         resolution = enable(core, found.spec, chain, config)
         entries = enabled_entries(chain, resolution.decisions)
-        plan = _Plan(version=version, found=found, chain=chain, entries=entries)
-        self._plans[agent_id] = plan
+        plan = self._plans[agent_id] = _Plan(
+            version=version,
+            found=found,
+            chain=chain,
+            entries=entries,
+            core=core,
+            config=config,
+            resolution=resolution,
+        )
         return plan
 
     def _equip(self, plan: _Plan, placed: Mapping[str, TaggedTool]) -> _Equipment:
@@ -162,13 +175,13 @@ class Resolver:
         return equipment
 
     def _equipped(self, plan: _Plan, placed: Mapping[str, TaggedTool]) -> _Equipment:
-        spec = plan.found.spec
+        spec, core, config, resolution = plan.found.spec, plan.core, plan.config, plan.resolution
         tools = collect_tools(self._registries, spec, self._run_child, self._clock)
         for entry in placed_tools(spec, placed):
             add_tool(spec.id, tools, entry)
-        core = self._core(spec, plan.chain, tools)
-        config = request_config(plan.chain, spec, plan.found.target)
-        resolution = enable(core, spec, plan.chain, config)
+        if spec.delegates or placed:
+            core = self._core(spec, plan.chain, tools)
+            resolution = enable(core, spec, plan.chain, config)
         table = table_of(spec, resolution, tools)
         filtered = filter_tools(spec, table.available)
         only: JsonObject = {"allowed_tools": filtered.names}
