@@ -12,6 +12,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import logging
+
     from agent_core.frozen import JsonObject
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -20,10 +22,11 @@ _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 class Logger:
     """Writes events with fields: ``log.warning("reserved_context_key", keys=["core"])``."""
 
-    __slots__ = ("_name",)
+    __slots__ = ("_name", "_standard")
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._standard: logging.Logger | None = None
 
     def is_enabled(self, level: str) -> bool:
         """Say whether anybody would read lines of that level, for callers that would prepare them in vain."""
@@ -35,9 +38,7 @@ class Logger:
                 return True
         if "logging" not in sys.modules:  # and so nobody has asked for more than the default
             return _LEVELS[level] >= _LEVELS["warning"]
-        import logging  # and not what the dict has: another thread may be in the middle of importing it
-
-        return bool(logging.getLogger(self._name).isEnabledFor(_LEVELS[level]))
+        return self._standard_logger().isEnabledFor(_LEVELS[level])
 
     def debug(self, event: str, **fields: object) -> None:
         """Say something only a person debugging wants to read."""
@@ -62,13 +63,18 @@ class Logger:
             return
         if _LEVELS[level] < _LEVELS["warning"] and "logging" not in sys.modules:
             return  # nobody can have asked for it, and loading it takes a while
-        import logging
-
-        logger = logging.getLogger(self._name)
+        logger = self._standard_logger()
         if logger.isEnabledFor(_LEVELS[level]):
             details = " ".join(f"{key}={value!r}" for key, value in fields.items())
             known = {"event": event, "fields": fields}  # for handlers that keep fields
             logger.log(_LEVELS[level], "%s %s", event, details, extra=known)
+
+    def _standard_logger(self) -> logging.Logger:
+        if self._standard is None:
+            import logging  # and not what `sys.modules` has: another thread may still be importing it
+
+            self._standard = logging.getLogger(self._name)
+        return self._standard
 
 
 def _configured_structlog() -> Any:

@@ -194,7 +194,7 @@ def check_data(name: str, value: object) -> Any:
 
 def check_message_dict(data: object) -> None:
     """Raise `SessionFormatError` unless *data* is a message's dict form."""
-    if not isinstance(data, Mapping):
+    if not isinstance(data, (dict, Mapping)):
         raise SessionFormatError(f"a message must be a dict, not {type(data).__name__}", field="messages")
     if "role" not in data or "content" not in data:
         raise SessionFormatError("missing", field="role" if "role" not in data else "content")

@@ -122,7 +122,7 @@ def _history(messages: Sequence[Message]) -> History[Message]:
 
 
 def _frozen_metadata(metadata: Mapping[str, object]) -> FrozenDict:
-    if not isinstance(metadata, Mapping):
+    if not isinstance(metadata, (dict, Mapping)):  # `dict` first: asking an abstract class is slow
         raise ArgumentTypeError(f"metadata must be a dict, not {type(metadata).__name__}")
     frozen: FrozenDict = (
         metadata if metadata.__class__ is FrozenDict else check_data("metadata", dict(metadata))

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from agent_provider_kit.wire import Config, Dicts, JsonObject, State
 
 _OK = 200
-_HEADERS = "reply_headers"
+_HEADERS, _EXCHANGE = "reply_headers", "exchange"
 _COUNTS = ("input_tokens", "totalTokens", "inputTokens")
 
 Ask = Callable[[str, float], Awaitable["JsonObject"]]
@@ -183,8 +183,9 @@ class HttpProvider:
 
     def init(self, config: JsonObject) -> State:
         """Return the state of a request."""
-        state: State = {"config": config, "tools": config.get("tools") or []}
-        state["reply"] = self.new_reply(state, self._exchange(config, "stream_api"))
+        exchange = self._exchange(config, "stream_api")
+        state: State = {"config": config, "tools": config.get("tools") or [], _EXCHANGE: exchange}
+        state["reply"] = self.new_reply(state, exchange)
         return state
 
     async def call_api_async(
@@ -196,7 +197,7 @@ class HttpProvider:
     ) -> tuple[Dicts, Dicts, Dicts, State]:
         """Ask for the answer in one piece."""
         state["memory"] = memory
-        exchange = self._exchange(state["config"], "call_api")
+        exchange = self._exchange_of(state, "call_api")
         reply = state["reply"] = self.new_reply(state, exchange)
         with self._running.watch(request_id) as running:
             response = await running.reach(self._send(native_messages, state, exchange, stream=False))
@@ -214,7 +215,7 @@ class HttpProvider:
     ) -> AsyncIterator[Batch]:
         """Ask for the answer in pieces; each read of the socket gives one batch of decoded events."""
         state["memory"] = memory
-        exchange = self._exchange(state["config"], "stream_api")
+        exchange = self._exchange_of(state, "stream_api")
         reply: Reply = state["reply"]
         cloud = self._cloud(state["config"])
         decoder = SseDecoder() if cloud is None else cloud.decoder()
@@ -258,9 +259,8 @@ class HttpProvider:
 
     def finalize(self, native_messages: Dicts, state: State) -> tuple[Dicts, Dicts, State]:
         """Return the reply's items, complete or not."""
-        exchange = self._exchange(state["config"], "finalize")
-        headers = {name: exchange.redact(value) for name, value in (state.get(_HEADERS) or {}).items()}
-        items = _with_headers(state["reply"].items(), headers)
+        exchange = self._exchange_of(state, "finalize")
+        items = _with_headers(state["reply"].items(), state.get(_HEADERS) or {}, exchange)
         calls = sum(map(_calls_in, items))
         if calls > MOST_CALLS:
             raise ReplyTooLarge(
@@ -317,6 +317,13 @@ class HttpProvider:
         cloud = self._cloud(config)
         key = find_key(config, *(self.key_variables if cloud is None else cloud.key_variables))
         return Exchange(self.name, hook, self._base_url(config), key, config=config)
+
+    def _exchange_of(self, state: State, hook: str) -> Exchange:
+        """Return with whom a request talks: as it began, unless an extension has changed its settings."""
+        known: Exchange | None = state.get(_EXCHANGE)
+        if known is None or known.config is not state["config"]:
+            return self._exchange(state["config"], hook)
+        return known._replace(hook=hook)
 
     def _base_url(self, config: Config) -> str:
         cloud = self._cloud(config)
@@ -492,12 +499,15 @@ def _check_size(size: int, exchange: Exchange) -> None:
         )
 
 
-def _with_headers(items: Dicts, headers: Mapping[str, str]) -> Dicts:
+def _with_headers(items: Dicts, headers: Mapping[str, str], exchange: Exchange) -> Dicts:
     """Keep the provider's id of the request and what it says about limits, with the last item."""
-    found = {"request_id": request_id(headers), "rate_limits": rate_limits(headers)}
-    known = {name: value for name, value in found.items() if value}
-    if not items or not known:
+    known_as, limits = request_id(headers), rate_limits(headers)
+    if not items or not (known_as or limits):
         return items
+    # A server may send the key back in any header.
+    known: JsonObject = {"request_id": exchange.redact(known_as)} if known_as else {}
+    if limits:
+        known["rate_limits"] = {name: exchange.redact(value) for name, value in limits.items()}
     return [*items[:-1], {**items[-1], "_metadata": {**(items[-1].get("_metadata") or {}), **known}}]
 
 

@@ -44,7 +44,7 @@ def check_session(session: object) -> Session:
 
 def check_context(context: object) -> Mapping[str, object] | None:
     """Return the caller's context, frozen."""
-    if context is not None and not isinstance(context, Mapping):
+    if context is not None and not isinstance(context, (dict, Mapping)):
         raise ArgumentTypeError(f"context must be a dict, not {type(context).__name__}")
     return context if isinstance(context, Context) or context is None else freeze(dict(context))
 
@@ -292,7 +292,7 @@ class CoreBase:
     def _recall(
         self, config: JsonObject, *, provider_optional: bool
     ) -> tuple[tuple[ConfigKey, bool], Resolution | None]:
-        if not isinstance(config, Mapping):
+        if not isinstance(config, (dict, Mapping)):
             read_config(config)
         key = (config_key(config), provider_optional)
         known = self._resolutions.get(key)

@@ -47,7 +47,7 @@ def outline(value: object) -> str:
 
 
 def has_type(value: object, name: str) -> bool:
-    return isinstance(value, Mapping) and value.get("type") == name
+    return isinstance(value, (dict, Mapping)) and value.get("type") == name
 
 
 def name_in(value: Mapping[str, object], field: str = "name") -> str:

@@ -136,9 +136,9 @@ class NativeHistory:
         self, messages: Sequence[Message], items: Sequence[FrozenDict], model: str | None
     ) -> NativeHistory:
         """Return the history after *messages*, whose native form is *items*."""
-        return replace(
-            self,
+        return NativeHistory(
             items=self.items.extend(items),
+            provider=self.provider,
             models=add_run(self.models, model, len(items)),
             seal=self.seal.extend(messages, items),
         )
@@ -265,7 +265,7 @@ def read_runs(stored: Any, count: int) -> ModelRuns:
 
 
 def _read_provenance(stored: object, count: int) -> tuple[str | None, ModelRuns]:
-    if not isinstance(stored, Mapping):
+    if not isinstance(stored, (dict, Mapping)):
         return None, read_runs(None, count)
     return stored.get("provider"), read_runs(stored.get("models"), count)
 
