@@ -436,3 +436,20 @@ def _replaced(node: _Node, position: int, shift: int, item: object) -> _Node:
     digit = position >> shift & _MASK
     changed = _replaced(node[digit], position, shift - _BITS, item) if shift else item
     return (*node[:digit], changed, *node[digit + 1 :])
+
+
+def same_beginning(one: Sequence[object], other: Sequence[object]) -> int:
+    """Return how many of the first items of two lists are equal.
+
+    Lists compare identical items in a few nanoseconds, so whole beginnings are compared and the length is
+    searched for by halves: two long lists that differ near the end cost hardly more than equal ones.
+    """
+    same, differs = 0, min(len(one), len(other)) + 1
+    middle = differs - 1
+    while same < differs - 1:
+        if one[same:middle] == other[same:middle]:
+            same = middle
+        else:
+            differs = middle
+        middle = (same + differs) // 2
+    return same

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_core.encoding import plain
 from agent_core.errors import ArgumentTypeError, SessionFormatError
-from agent_core.frozen import EMPTY, FrozenDict, FrozenList, JsonObject
+from agent_core.frozen import EMPTY, FrozenDict, FrozenList, JsonObject, State
 from agent_core.history import History
 from agent_core.messages import Message, check_data
 
@@ -55,6 +55,15 @@ class Session:
         """Return this session, newly made, with its integrity known."""
         object.__setattr__(self, "_seal", seal)
         return self
+
+    @property
+    def memory(self) -> State | None:
+        """What somebody found out about this conversation and need not find out again; never stored.
+
+        All versions of a conversation share the dict, forks too, so what is found in it must be compared
+        with the messages before it is believed. None as long as there is no native history.
+        """
+        return getattr(self._seal, "memory", None)
 
     @property
     def history(self) -> History[Message]:

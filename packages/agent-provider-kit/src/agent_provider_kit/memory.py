@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from agent_core.history import same_beginning
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -46,16 +48,9 @@ def encoded(
         as_sent: Returns an item as the server should get it.
     """
     known: tuple[str, Sequence[JsonObject], list[bytes]] | None = memory.get(_SENT) if memory else None
-    same = 0 if known is None or known[0] != form else _same_beginning(known[1], items)
+    same = 0 if known is None or known[0] != form else same_beginning(known[1], items)
     parts = [] if known is None else known[2][:same]
     parts += [orjson.dumps(as_sent(item)) for item in items[same:]]
     if memory is not None:
         memory[_SENT] = form, items, parts  # at once: a request of a fork must not see half of it
     return orjson.Fragment(b"[" + b",".join(parts) + b"]")
-
-
-def _same_beginning(before: Sequence[JsonObject], items: Dicts) -> int:
-    count = min(len(before), len(items))
-    if items[:count] == before[:count]:
-        return count
-    return next(place for place, (old, new) in enumerate(zip(before, items, strict=False)) if old != new)

@@ -117,7 +117,7 @@ def _check_limits(run: Run, limits: UsageLimits, prompt: Callable[[], Prompt]) -
     """Raise `OverLimit` if the request would go over one."""
     reason = limits.reached(run.usage)
     if reason is None and limits.counts_input:
-        counter, sent = counter_for(run.state, run.model.id), prompt()
+        counter, sent = counter_for(run.state, run.model.id, run.session), prompt()
         estimate = counter.messages(sent.messages) + counter.tools(sent.tools)
         reason = limits.before_request(run.usage, estimate)
     if reason is not None:

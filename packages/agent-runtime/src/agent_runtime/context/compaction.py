@@ -164,7 +164,7 @@ class CompactionPlugin:
     def before_inference(self, view: PhaseView) -> Flow[Command | None]:
         """Forget summaries that are not true any more; make one if the prompt grows too long."""
         records, command = yield from self._true_records(view)
-        if self._is_due(view, current(records, view.session.messages)):
+        if self._is_due(view, current(records, view.session.messages, view.session.memory)):
             command = yield from self._compact(view, records, command, forced=False)
         return command
 
@@ -175,7 +175,7 @@ class CompactionPlugin:
             return None
         forced = isinstance(payload, Mapping) and payload.get("force") is True
         records, command = yield from self._true_records(view)
-        if forced or self._is_due(view, current(records, view.session.messages)):
+        if forced or self._is_due(view, current(records, view.session.messages, view.session.memory)):
             command = yield from self._compact(view, records, command, forced=forced)
         return command
 
@@ -187,7 +187,8 @@ class CompactionPlugin:
     def _true_records(self, view: PhaseView) -> Flow[tuple[list[Record], Command | None]]:
         """Return the records that fit the history, and what forgets the others."""
         saved = view.state.read(COMPACTIONS)
-        records = [record for record in read_records(saved) if record.is_valid(view.session.messages)]
+        messages, memory = view.session.messages, view.session.memory
+        records = [record for record in read_records(saved) if record.is_valid(messages, memory)]
         if write_records(records) == saved:
             return records, None
         message = "the conversation was edited; a summary of its earlier form is not used any more"
@@ -198,14 +199,14 @@ class CompactionPlugin:
         allowed = limits(self.policy, view.run.model)
         if self.policy.compact_at is None or not allowed.known:
             return False
-        counter = counter_for(view.state, view.run.model.id)
+        counter = counter_for(view.state, view.run.model.id, view.session)
         tokens = counter.messages(_as_sent(view.session.messages, record)) + _around(view, counter)
         return tokens > self.policy.compact_at * allowed.budget
 
     def _compact(
         self, view: PhaseView, records: list[Record], command: Command | None, *, forced: bool
     ) -> Flow[Command | None]:
-        plan = self._plan(view, current(records, view.session.messages), forced=forced)
+        plan = self._plan(view, current(records, view.session.messages, view.session.memory), forced=forced)
         if plan is None or view.state.read(FAILURES) >= MOST_FAILURES:
             return command
         command = command or Command()
@@ -243,7 +244,7 @@ class CompactionPlugin:
         *,
         forced: bool,
     ) -> _Plan:
-        messages, counter = view.session.messages, counter_for(view.state, view.run.model.id)
+        messages, counter = view.session.messages, counter_for(view.state, view.run.model.id, view.session)
         front = prefix_length(messages)
         tokens = counter.messages(_as_sent(messages, record))
         return _Plan(

@@ -14,13 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core import Message
 from agent_core.encoding import canonical
 from agent_runtime.state import StateKey
 from agent_runtime.summary import as_message, last_user_turn, prefix_length
 
+if TYPE_CHECKING:
+    from agent_core.frozen import State
+
+_VERIFIED = "runtime.summarised"
 COMPACTIONS: StateKey[list[dict[str, Any]]] = StateKey("context.compactions", [], scope="session")
 """The records, oldest first, as plain data."""
 
@@ -50,9 +54,27 @@ class Record:
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
-    def is_valid(self, messages: Sequence[Message]) -> bool:
-        """Say whether the history still begins with what was summarised."""
-        return self.upto <= len(messages) and digest(messages[: self.upto]) == self.digest
+    def is_valid(self, messages: Sequence[Message], memory: State | None = None) -> bool:
+        """Say whether the history still begins with what was summarised.
+
+        Args:
+            memory: Of the session, to remember that it does: the next request asks again.
+        """
+        if self.upto > len(messages):
+            return False
+        beginning = list(messages[: self.upto])
+        verified, digests = (memory or {}).get(_VERIFIED, ([], {}))
+        if digests.get(self.digest) == self.upto and beginning == verified[: self.upto]:
+            return True
+        if digest(beginning) != self.digest:
+            return False
+        if memory is not None:
+            # Older summaries cover less of the same messages, so the longest beginning serves for all.
+            shared = min(self.upto, len(verified))
+            same = digests if beginning[:shared] == verified[:shared] else {}
+            longest = verified if same and len(verified) > self.upto else beginning
+            memory[_VERIFIED] = longest, {**same, self.digest: self.upto}
+        return True
 
 
 def read_records(saved: object) -> list[Record]:
@@ -72,10 +94,12 @@ def undo(records: Sequence[Record]) -> list[Record]:
     return list(records[:-1])
 
 
-def current(records: Iterable[Record], messages: Sequence[Message]) -> Record | None:
+def current(
+    records: Iterable[Record], messages: Sequence[Message], memory: State | None = None
+) -> Record | None:
     """Return the record that counts: the newest that is valid, if messages follow what it covers."""
     for record in reversed(list(records)):
-        if record.upto < len(messages) and record.is_valid(messages):
+        if record.upto < len(messages) and record.is_valid(messages, memory):
             return record
     return None
 

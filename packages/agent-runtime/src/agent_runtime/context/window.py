@@ -114,18 +114,18 @@ def truncate(
         keep_recent: How many of the last messages stay in any case, with their whole groups.
         pinned: How many of the first messages stay as well, besides leading system messages.
     """
-    costs = [counter.message(message) for message in messages]
-    total, dropped = sum(costs), set[int]()
-    if total > budget:
+    weights = [counter.weight(message) for message in messages]
+    total, dropped = sum(weights), set[int]()
+    if counter.tokens(total) > budget:
         for group in _droppable(messages, keep_recent, pinned):
             dropped.update(group)
-            total -= sum(costs[place] for place in group)
-            if total <= budget:
+            total -= sum(weights[place] for place in group)
+            if counter.tokens(total) <= budget:
                 break
     return Truncated(
         kept=tuple(message for place, message in enumerate(messages) if place not in dropped),
         dropped=tuple(message for place, message in enumerate(messages) if place in dropped),
-        tokens=total,
+        tokens=counter.tokens(total),
     )
 
 
@@ -186,7 +186,7 @@ class ContextTransformPlugin:
         self, messages: Sequence[Message], pinned: int, prompt: Prompt, view: PhaseView
     ) -> Sequence[Message]:
         allowed = limits(self.policy, view.run.model)
-        counter = counter_for(view.state, view.run.model.id)
+        counter = counter_for(view.state, view.run.model.id, view.session)
         budget = allowed.budget - counter.tools(prompt.tools)
         if not allowed.known or counter.messages(messages) <= budget:
             return messages
@@ -208,7 +208,7 @@ class ContextTransformPlugin:
         if counted is None:
             return None
         model = view.run.model.id
-        counter = counter_for(view.state, model)
+        counter = counter_for(view.state, model, view.session)
         asked = _before_answer(view)
         prompt = Prompt([*_system(view), *asked], view.run.tools, {})
         estimated = counter.messages(self._sent(prompt, asked, view)) + counter.tools(prompt.tools)
@@ -220,7 +220,7 @@ def _summarised(
     messages: Sequence[Message], session: Sequence[Message], view: PhaseView
 ) -> tuple[Sequence[Message], int]:
     """Return the messages with the summary that counts, if one does, and how many of the first must stay."""
-    record = current(read_records(view.state.read(COMPACTIONS)), session)
+    record = current(read_records(view.state.read(COMPACTIONS)), session, view.session.memory)
     cut = None if record is None else find_cut(messages, session, record.upto)
     if record is None or cut is None:
         return messages, 0
