@@ -27,7 +27,14 @@ from agent_provider_kit.failures import (
 )
 from agent_provider_kit.http_provider import Ask, HttpProvider, Reply
 from agent_provider_kit.keys import ApiKey, find_key, redact
-from agent_provider_kit.memory import encoded, known_good, remember_good
+from agent_provider_kit.memory import (
+    encoded,
+    grown,
+    known_good,
+    last_turn,
+    remember_good,
+    repaired_by_turns,
+)
 from agent_provider_kit.settings import (
     ANSWER_SETTINGS,
     COMMON_SETTINGS,
@@ -90,12 +97,15 @@ __all__ = [
     "failure_in_reply",
     "failure_of_reply",
     "find_key",
+    "grown",
     "known_good",
+    "last_turn",
     "make_usage",
     "read_effort",
     "read_output_schema",
     "read_tool_choice",
     "redact",
     "remember_good",
+    "repaired_by_turns",
     "subschemas",
 ]

@@ -9,18 +9,22 @@ a few nanoseconds an item, since most of them are the very same object.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 
 from agent_core.history import same_beginning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from agent_provider_kit.wire import Dicts, JsonObject, State
 
 _GOOD, _SENT = "good", "sent"
+T = TypeVar("T")
+Begins = Callable[["Dicts", int], bool]
+"""Says whether a turn begins at a place: a person speaks, and the model has answered all that was before."""
 
 
 def known_good(items: Dicts, memory: State | None) -> int:
@@ -54,3 +58,62 @@ def encoded(
     if memory is not None:
         memory[_SENT] = form, items, parts  # at once: a request of a fork must not see half of it
     return orjson.Fragment(b"[" + b",".join(parts) + b"]")
+
+
+def grown(
+    items: Dicts,
+    memory: State | None,
+    what: str,
+    make: Callable[[Dicts], T],
+    join: Callable[[T, T], T],
+    form: str = "",
+    may_cut: Callable[[int], bool] = lambda _place: True,
+) -> T:
+    """Return what *make* makes of the items; of a beginning that was made before, what was made then.
+
+    Args:
+        items: The beginning of a history, or all of it.
+        memory: Of the conversation.
+        what: A name for what is made.
+        make: Makes something of items that follow each other.
+        join: Puts two such things together.
+        form: What else *make* depends on: settings, for example.
+        may_cut: Says whether the items before a place and those behind it can be made apart.
+    """
+    known: tuple[str, Dicts, T] | None = memory.get(f"made.{what}") if memory else None
+    if known is not None and known[0] == form and items[: len(known[1])] == known[1]:
+        start = len(known[1])
+        if start == len(items):
+            return known[2]
+        made = join(known[2], make(items[start:])) if may_cut(start) else make(items)
+    else:
+        made = make(items)
+    if memory is not None:
+        memory[f"made.{what}"] = form, items, made
+    return made
+
+
+# Where several items are sent as one, no item can be encoded alone. But a turn can: nothing that comes after
+# a person has spoken changes how the turns before are sent.
+
+
+def last_turn(items: Dicts, begins: Begins, end: int | None = None) -> int:
+    """Return where the last turn before *end* begins; 0 if there is only one."""
+    places = range((len(items) if end is None else end) - 1, 0, -1)
+    return next((place for place in places if begins(items, place)), 0)
+
+
+def repaired_by_turns(
+    items: Dicts,
+    memory: State | None,
+    begins: Begins,
+    repair: Callable[[Dicts], tuple[Dicts, list[str]]],
+) -> tuple[Dicts, list[str]]:
+    """Repair a history; of one that was good before, only the turns that are new are looked at."""
+    good = known_good(items, memory)
+    start = last_turn(items, begins, good)
+    _same, report = repair(items[start:])
+    if report:
+        return repair(items)  # once more, for the places in its report, and for what it may need to look at
+    remember_good(items, memory)
+    return items, []

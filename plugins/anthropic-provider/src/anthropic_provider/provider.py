@@ -18,6 +18,7 @@ from agent_provider_kit import (
     RequestRefused,
     State,
     Vertex,
+    last_turn,
 )
 from agent_provider_kit.clouds.vertex import location
 from anthropic_provider.events import StreamEvent, decode_event
@@ -30,9 +31,16 @@ from anthropic_provider.refusals import (
     wants_the_error,
     without_blocks,
 )
-from anthropic_provider.repair import repair_items, validate_items
+from anthropic_provider.repair import repair_new_items, validate_items
 from anthropic_provider.reply import MessageReply
-from anthropic_provider.request import compose, takes_system_role, with_marks
+from anthropic_provider.request import (
+    Encoded,
+    begins_turn,
+    compose,
+    encode_turns,
+    takes_system_role,
+    with_marks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,8 +85,8 @@ class AnthropicProvider(HttpProvider):
     def validate_native(self, native_messages: Dicts) -> list[str]:
         return validate_items(native_messages)
 
-    def repair_native(self, native_messages: Dicts) -> tuple[Dicts, list[str]]:
-        return repair_items(native_messages)
+    def repair_native(self, native_messages: Dicts, memory: State | None = None) -> tuple[Dicts, list[str]]:
+        return repair_new_items(native_messages, memory)
 
     def endpoint(self, config: Config, *, stream: bool) -> str:
         """Return the address of the API; the clouds have the model in it."""
@@ -125,12 +133,22 @@ class AnthropicProvider(HttpProvider):
 
     def _plain_body(self, native_messages: Dicts, state: State) -> JsonObject:
         config = state["config"]
-        system, messages = compose(native_messages, system_role=self._system_role(state))
+        system_role, memory = self._system_role(state), state.get("memory")
+        start = 0 if memory is None else last_turn(native_messages, begins_turn)
+        before = encode_turns(native_messages, start, memory, system_role=system_role) if start else None
+        system, messages = compose(native_messages[start:], system_role=system_role)
         body: JsonObject = {"model": config.get("model"), **options(config)}
+        if before is not None:
+            system = before.system
         if system is not None:
             body["system"] = system
         body |= {**tool_options(config, state["tools"]), "messages": messages}
-        return with_marks(body, config["cache"]) if config.get("cache") else body
+        if config.get("cache"):
+            body = with_marks(body, config["cache"], 0 if before is None else before.marks)
+        if before is not None:
+            rest = Encoded(None, orjson.dumps(body["messages"])[1:-1], 0)
+            body["messages"] = orjson.Fragment(b"[" + before.joined(rest).messages + b"]")
+        return body
 
     def new_reply(self, state: State, exchange: Exchange) -> MessageReply:
         return MessageReply(exchange)

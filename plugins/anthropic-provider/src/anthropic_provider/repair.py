@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent_provider_kit import grown, repaired_by_turns
 from anthropic_provider.messages import (
     METADATA,
     Block,
@@ -25,9 +26,10 @@ from anthropic_provider.messages import (
     put_aside,
     says_something,
 )
+from anthropic_provider.request import begins_turn
 
 if TYPE_CHECKING:
-    from agent_provider_kit import Dicts, JsonObject
+    from agent_provider_kit import Dicts, JsonObject, State
 
 _INTERRUPTED = "The call was interrupted before it gave a result; it may have run."
 _HARMLESS = frozenset({"thinking", "redacted_thinking", "image", "document"})
@@ -36,6 +38,26 @@ _HARMLESS = frozenset({"thinking", "redacted_thinking", "image", "document"})
 def validate_items(items: Dicts) -> list[str]:
     """Return what the API would not accept; nothing for a good history."""
     return repair_items(items)[1]
+
+
+def repair_new_items(items: Dicts, memory: State | None) -> tuple[Dicts, list[str]]:
+    """Do the same; of a history that was good before, only the turns that are new are looked at."""
+
+    def repair(part: Dicts) -> tuple[Dicts, list[str]]:
+        # An id must be new in the whole conversation, so the ids of earlier turns are remembered.
+        before = items[: len(items) - len(part)]
+        ids = grown(before, memory, "call ids", _call_ids, _both) if before else frozenset[Any]()
+        return repair_items(part) if ids.isdisjoint(_call_ids(part)) else (part, ["an id stands twice"])
+
+    return repaired_by_turns(items, memory, begins_turn, repair)
+
+
+def _call_ids(items: Dicts) -> frozenset[Any]:
+    return frozenset(block.get("id") for item in items for block in blocks_of(item) if is_call(block))
+
+
+def _both(ids: frozenset[Any], more: frozenset[Any]) -> frozenset[Any]:
+    return ids | more
 
 
 def repair_items(items: Dicts) -> tuple[Dicts, list[str]]:

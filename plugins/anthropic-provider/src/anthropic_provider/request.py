@@ -11,17 +11,22 @@ marked text in the user's turn.
 from __future__ import annotations
 
 import re
+from functools import partial
 from itertools import takewhile, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent_provider_kit import Dicts, JsonObject
+import orjson
+
+from agent_provider_kit import Dicts, JsonObject, grown
 from anthropic_provider.messages import (
     METADATA,
     Block,
     Blocks,
     blocks_of,
     is_blank,
+    is_call,
     is_result,
+    is_server_call,
     is_text,
     is_thinking,
     says_something,
@@ -29,6 +34,8 @@ from anthropic_provider.messages import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from agent_provider_kit import State
 
 Place = tuple[int, int]
 """A block's place: the number of its item, and its own number in that item."""
@@ -76,6 +83,44 @@ def compose(items: Dicts, *, system_role: bool = False) -> Outgoing:
     if _needs_opening(runs):
         messages = [_OPENING, *messages]
     return Outgoing(_system(items), messages or ([_BEGINNING] if items else []))
+
+
+def begins_turn(items: Dicts, place: int) -> bool:
+    """Say whether a turn begins here: a person speaks, behind an answer of the model that calls nothing.
+
+    Where two items of the model stand together, they are sent as one, and no turn is cut off there.
+    """
+    if items[place].get("role") != "user" or place < 1 or items[place - 1].get("role") != "assistant":
+        return False
+    alone = place == 1 or items[place - 2].get("role") == "user"
+    if not alone or not says_something(items[place]) or not says_something(items[place - 1]):
+        return False
+    calls = any(is_call(block) or is_server_call(block) for block in blocks_of(items[place - 1]))
+    return not calls and not any(map(is_result, blocks_of(items[place])))
+
+
+class Encoded(NamedTuple):
+    """Turns as they are sent: the system prompt, messages as JSON without the brackets, and cache marks."""
+
+    system: str | Blocks | None
+    messages: bytes
+    marks: int
+
+    def joined(self, more: Encoded) -> Encoded:
+        messages = b",".join([self.messages, more.messages])
+        return Encoded(self.system, messages, self.marks + more.marks)
+
+
+def encode_turns(items: Dicts, start: int, memory: State, *, system_role: bool) -> Encoded:
+    """Return the turns before the one that begins at *start*; what was encoded before is taken as it was."""
+
+    def encode(items: Dicts) -> Encoded:
+        system, messages = compose(items, system_role=system_role)
+        return Encoded(system, orjson.dumps(messages)[1:-1], count_marks({"messages": messages}))
+
+    form = "system role" if system_role else ""
+    may_cut = partial(begins_turn, items)
+    return grown(items[:start], memory, "messages", encode, Encoded.joined, form, may_cut)
 
 
 def places(items: Dicts, *, system_role: bool = False) -> list[list[Place]]:
@@ -180,15 +225,26 @@ def _system(items: Dicts) -> str | Blocks | None:
 # takes four marks, and those that parts bring themselves come first.
 
 
-def with_marks(body: Body, cache: Any) -> Body:
-    """Return the body with marks where they help; *cache* is True or how long to remember ("5m", "1h")."""
+def with_marks(body: Body, cache: Any, used: int = 0) -> Body:
+    """Return the body with marks where they help.
+
+    Args:
+        body: With the messages, at least those of the last turn.
+        cache: True, or how long to remember: "5m", "1h".
+        used: How many marks the messages have that are not in the body.
+    """
     mark = {"type": "ephemeral", **({"ttl": cache} if isinstance(cache, str) else {})}
-    free = _MOST_MARKS - sum(_MARK in block for block in _all_blocks(body))
+    free = _MOST_MARKS - used - count_marks(body)
     for place in (_mark_turn, _mark_system, _mark_tools):
         marked = place(body, mark) if free > 0 else body
         free -= marked is not body
         body = marked
     return body
+
+
+def count_marks(body: Body) -> int:
+    """Return how many parts of a body are marked."""
+    return sum(_MARK in block for block in _all_blocks(body))
 
 
 def _mark_turn(body: Body, mark: JsonObject) -> Body:

@@ -6,7 +6,17 @@ import re
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import quote
 
-from agent_provider_kit import Cloud, Config, Dicts, HttpProvider, JsonObject, RequestRefused, State, Vertex
+from agent_provider_kit import (
+    Cloud,
+    Config,
+    Dicts,
+    HttpProvider,
+    JsonObject,
+    RequestRefused,
+    State,
+    Vertex,
+    repaired_by_turns,
+)
 from agent_provider_kit.clouds.vertex import location
 from gemini_provider.events import Chunk, decode_chunk
 from gemini_provider.failures import failure_of_status
@@ -14,7 +24,13 @@ from gemini_provider.messages import to_item, to_messages
 from gemini_provider.options import SETTINGS, options, tool_options
 from gemini_provider.repair import repair_items, validate_items
 from gemini_provider.reply import GenerateReply
-from gemini_provider.request import compose, demands_signatures, is_about_signatures, refusing
+from gemini_provider.request import (
+    begins_turn,
+    compose_encoded,
+    demands_signatures,
+    is_about_signatures,
+    refusing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,8 +78,8 @@ class GeminiProvider(HttpProvider):
     def validate_native(self, native_messages: Dicts) -> list[str]:
         return validate_items(native_messages)
 
-    def repair_native(self, native_messages: Dicts) -> tuple[Dicts, list[str]]:
-        return repair_items(native_messages)
+    def repair_native(self, native_messages: Dicts, memory: State | None = None) -> tuple[Dicts, list[str]]:
+        return repaired_by_turns(native_messages, memory, begins_turn, repair_items)
 
     def endpoint(self, config: Config, *, stream: bool) -> str:
         """Return the address of the model, and of the way to ask it."""
@@ -94,7 +110,7 @@ class GeminiProvider(HttpProvider):
         """Return the body of a request; the address says whether it is streamed."""
         config = state["config"]
         sentinels = _SIGNATURES_REFUSED in state or demands_signatures(config.get("model"))
-        system, contents = compose(native_messages, sentinels=sentinels)
+        system, contents = compose_encoded(native_messages, state.get("memory"), sentinels=sentinels)
         body: JsonObject = {} if system is None else {"systemInstruction": system}
         return {**body, **tool_options(config, state["tools"]), **options(config), "contents": contents}
 

@@ -8,10 +8,14 @@ history is always sent the same way.
 from __future__ import annotations
 
 import re
+from functools import partial
 from operator import itemgetter
 from sys import maxsize
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import orjson
+
+from agent_provider_kit import grown, last_turn
 from gemini_provider.messages import (
     METADATA,
     SIGNATURE,
@@ -29,7 +33,7 @@ from gemini_provider.messages import (
 )
 
 if TYPE_CHECKING:
-    from agent_provider_kit import Dicts, JsonObject
+    from agent_provider_kit import Dicts, JsonObject, State
 
 _OPENING = {"role": "user", "parts": [{"text": "(The conversation continues here.)"}]}
 _BEGINNING = {"role": "user", "parts": [{"text": "(The conversation begins here.)"}]}
@@ -63,6 +67,52 @@ def compose(items: Dicts, *, sentinels: bool) -> Outgoing:
             contents.take(item, _speaking(item))
     sent = contents.all() or ([_BEGINNING] if items else [])
     return Outgoing({"parts": system} if system else None, with_sentinels(sent) if sentinels else sent)
+
+
+def compose_encoded(items: Dicts, memory: State | None, *, sentinels: bool) -> tuple[JsonObject | None, Any]:
+    """Return the same for a request's body: the contents of turns that are over are encoded only once."""
+    if memory is None:
+        return compose(items, sentinels=sentinels)
+    start = last_turn(items, begins_turn)
+    system, contents = compose(items[start:], sentinels=sentinels)
+    if not start:
+        return system, contents
+    may_cut = partial(begins_turn, items)
+    sent = grown(items[:start], memory, "contents", _encode, _Encoded.joined, may_cut=may_cut)
+    parts = [*sent.system, *(system["parts"] if system else ())]
+    whole = sent.joined(_Encoded([], orjson.dumps(contents)[1:-1]))
+    return {"parts": parts} if parts else None, orjson.Fragment(b"[" + whole.contents + b"]")
+
+
+class _Encoded(NamedTuple):
+    """Turns as they are sent: parts of the system instruction, and contents as JSON without the brackets."""
+
+    system: Parts
+    contents: bytes
+
+    def joined(self, more: _Encoded) -> _Encoded:
+        return _Encoded([*self.system, *more.system], b",".join([self.contents, more.contents]))
+
+
+def _encode(items: Dicts) -> _Encoded:
+    system, contents = compose(items, sentinels=False)  # only the last turn has any
+    return _Encoded(system["parts"] if system else [], orjson.dumps(contents)[1:-1])
+
+
+def begins_turn(items: Dicts, place: int) -> bool:
+    """Say whether a turn begins here: a person speaks, behind an answer of the model that calls nothing.
+
+    Where two items of the model stand together, they are sent as one, and no turn is cut off there.
+    """
+    if items[place].get("role") != "user" or place < 1 or items[place - 1].get("role") != "model":
+        return False
+    said, answered = _speaking(items[place]), _speaking(items[place - 1])
+    alone = place == 1 or items[place - 2].get("role") == "user"
+    return (
+        bool(said and answered and alone)
+        and not any(map(is_response, said))
+        and not calls_in(items[place - 1])
+    )
 
 
 def _speaking(item: JsonObject) -> Parts:

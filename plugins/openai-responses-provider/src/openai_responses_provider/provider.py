@@ -22,9 +22,9 @@ from openai_responses_provider.events import StreamEvent, decode_event
 from openai_responses_provider.messages import to_items, to_messages
 from openai_responses_provider.options import SETTINGS, included, options, tool_options, wants_encrypted
 from openai_responses_provider.refusals import Concessions, concede, remember, report
-from openai_responses_provider.repair import repair_items, validate_items
+from openai_responses_provider.repair import validate_items
 from openai_responses_provider.reply import ResponsesReply
-from openai_responses_provider.request import compose
+from openai_responses_provider.request import compose_encoded, repair_new_items
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,8 +82,8 @@ class OpenAIResponsesProvider(HttpProvider):
     def validate_native(self, native_messages: Dicts) -> list[str]:
         return validate_items(native_messages)
 
-    def repair_native(self, native_messages: Dicts) -> tuple[Dicts, list[str]]:
-        return repair_items(native_messages)
+    def repair_native(self, native_messages: Dicts, memory: State | None = None) -> tuple[Dicts, list[str]]:
+        return repair_new_items(native_messages, memory)
 
     def endpoint(self, config: Config, *, stream: bool) -> str:
         return "/responses"
@@ -100,7 +100,9 @@ class OpenAIResponsesProvider(HttpProvider):
         config = state["config"]
         made: Concessions = state.get(_CONCESSIONS) or Concessions()
         body: JsonObject = {"model": config.get("model"), **options(config)}
-        body |= compose(native_messages, config, made.reasoning, omit_ids=made.omit_ids)
+        body |= compose_encoded(
+            native_messages, config, state.get("memory"), made.reasoning, omit_ids=made.omit_ids
+        )
         body |= tool_options(config, state["tools"])
         include = included(config, encrypted=made.encrypted and wants_encrypted(config))
         if include:

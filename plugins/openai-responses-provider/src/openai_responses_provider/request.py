@@ -7,8 +7,12 @@ history is always sent the same way and the provider's prompt cache holds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
+import orjson
+
+from agent_provider_kit import grown, last_turn, repaired_by_turns
 from openai_responses_provider.client_tools import CLIENT_TOOLS, typed_output
 from openai_responses_provider.items import (
     CUSTOM_CALL,
@@ -32,8 +36,10 @@ from openai_responses_provider.repair import pair, repair_items
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from agent_provider_kit import Config, JsonObject
+    from agent_provider_kit import Config, JsonObject, State
 
+_MATTERS = ("model", "item_ids", "system_role", "instructions")
+"""The settings on which it depends how items are sent."""
 _IDS_OPTIONAL = ("message", "reasoning", FUNCTION_CALL, CUSTOM_CALL)
 
 
@@ -66,6 +72,67 @@ def compose(
     if config.get("system_role") == "instructions":
         return _with_instructions(sent, outgoing, config)
     return {"input": outgoing}
+
+
+def compose_encoded(
+    items: Items,
+    config: Config,
+    memory: State | None,
+    refused: Collection[int] = (),
+    *,
+    omit_ids: bool = False,
+) -> JsonObject:
+    """Return the same for a request's body: the input of turns that are over is encoded only once."""
+    start, may_cut = last_turn(items, begins_turn), partial(begins_turn, items)
+    if memory is None or refused or not start:
+        return compose(items, config, refused, omit_ids=omit_ids)
+
+    def encode(turns: Items) -> _Encoded:
+        fields = compose(turns, config, omit_ids=omit_ids)
+        return _Encoded(fields.get("instructions"), orjson.dumps(fields["input"])[1:-1])
+
+    def encode_ended(turns: Items) -> _Encoded:
+        if not pair(turns).all_well:
+            raise _NotOverError
+        return encode(turns)
+
+    form = repr([omit_ids, *(config.get(name) for name in _MATTERS)])
+    try:
+        sent = grown(items[:start], memory, "input", encode_ended, _Encoded.joined, form, may_cut)
+    except _NotOverError:
+        return compose(items, config, omit_ids=omit_ids)
+    whole = sent.joined(encode(items[start:]))
+    fields = {"input": orjson.Fragment(b"[" + whole.input + b"]")}
+    # System messages become instructions only where a conversation begins.
+    first = config.get("system_role") == "instructions"
+    return {"instructions": sent.instructions, **fields} if first else fields
+
+
+class _NotOverError(Exception):
+    """A call of an earlier turn may get its output in a later one."""
+
+
+class _Encoded(NamedTuple):
+    """Turns as they are sent, the input as JSON without its brackets."""
+
+    instructions: str | None
+    input: bytes
+
+    def joined(self, more: _Encoded) -> _Encoded:
+        return _Encoded(self.instructions, b",".join([self.input, more.input]))
+
+
+def begins_turn(items: Items, place: int) -> bool:
+    """Say whether a turn begins here: a person speaks, behind words of the model."""
+    if not is_message(items[place]) or role_of(items[place]) != "user" or place < 1:
+        return False
+    answer = items[place - 1]
+    return is_message(answer) and answer.get("role") == "assistant" and not is_empty(answer)
+
+
+def repair_new_items(items: Items, memory: State | None) -> tuple[Items, list[str]]:
+    """Repair a history; of one that was good before, only the turns that are new are looked at."""
+    return repaired_by_turns(items, memory, begins_turn, repair_items)
 
 
 def _with_typed_outputs(items: Items, answers: Mapping[int, int]) -> Items:
