@@ -134,8 +134,9 @@ class AnthropicProvider(HttpProvider):
     def _plain_body(self, native_messages: Dicts, state: State) -> JsonObject:
         config = state["config"]
         system_role, memory = self._system_role(state), state.get("memory")
-        start = 0 if memory is None else last_turn(native_messages, begins_turn)
-        before = encode_turns(native_messages, start, memory, system_role=system_role) if start else None
+        start, before = 0, None
+        if memory is not None and (start := last_turn(native_messages, begins_turn)):
+            before = encode_turns(native_messages, start, memory, system_role=system_role)
         system, messages = compose(native_messages[start:], system_role=system_role)
         body: JsonObject = {"model": config.get("model"), **options(config)}
         if before is not None:
