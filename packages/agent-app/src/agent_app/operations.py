@@ -22,6 +22,7 @@ from agent_app.errors import (
 from agent_app.events import read_cursor
 from agent_app.lifecycle import (
     application_context,
+    caller_context,
     execute,
     lifecycle,
     list_summary,
@@ -434,11 +435,12 @@ def session_action(
     confirmed: bool,
 ) -> Flow[tuple[Session, dict[str, Any]]]:
     """Run an action of the session's agent, and store what it changes; `cancel` stops it."""
+    own = caller_context(services, context)
 
     def work(writer: SessionWriter, active: ActiveRun) -> Flow[tuple[Session, dict[str, Any]]]:
         agent = services.resolve(writer.session)
         yield from read_whole(writer.session)
-        facts = application_context(services, context, agent)
+        facts = application_context(services, own, agent)
         config = effective_config(agent, writer.session, {})
         session, result = yield from agent.core.session_action_flow(
             writer.session,
@@ -469,7 +471,7 @@ def application_action(
     """Run an action of an application plugin, and carry out what it asks for: all of it or nothing."""
     member, action, values = services.plugins.find(plugin, action_id, params)
     check_confirmed(action, confirmed=confirmed or (context or {}).get("confirmed") is True)
-    facts = application_context(services, context)
+    facts = application_context(services, caller_context(services, context))
     with services.actions.running(plugin, action_id) as cancellation:
         result, readings = yield from execute(services, member, action, values, facts, cancellation)
     mutations = Mutations.read(plugin, result)
