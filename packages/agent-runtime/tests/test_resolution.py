@@ -654,7 +654,8 @@ def test_the_section_of_a_core_plugin_holds_its_settings() -> None:
 
     agent = resolved(one, plugins={"polite": Polite})
 
-    assert agent.config["tone"] == "kind" and agent.warnings == ()
+    assert agent.config["polite"] == {"tone": "kind"} and agent.warnings == ()
+    assert "tone" not in agent.config  # which other plugins get as well
 
 
 def test_a_setting_that_the_core_plugin_does_not_have_is_refused_with_the_nearest() -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 RUNTIME_SECTIONS = ("config", "retry", "tools")
+_NOT_FOR_PLUGINS = (*RUNTIME_SECTIONS, "permissions", "results")
 _RUNTIME = "runtime"
 
 
@@ -56,16 +57,19 @@ def tool_settings(spec: AgentSpec) -> ToolSettings:
 def core_settings(spec: AgentSpec, plugins: Iterable[PluginEntry]) -> dict[str, Any]:
     """Return the settings that the sections hold for the core and its plugins.
 
+    The section of a plugin stays one, under its name, so that settings of two plugins never meet: the core
+    shows each plugin its own.
+
     Raises:
         InvalidPluginConfig: If one is of the wrong kind, or unknown.
     """
-    settings: dict[str, Any] = {}
     for entry in plugins:
-        # A plugin that cannot say which settings it has gets none; the core's resolution warns of it.
-        if entry.id in spec.sections and (known := entry.wrapper.get_config_schema([])):
-            settings |= _read(spec, entry.id, partial(_keys_of, known), entry.id)
-    settings |= _read(spec, "config", _config)
-    return settings
+        if entry.id in spec.sections:
+            # A plugin that cannot say which settings it has: the core's resolution warns of it.
+            known = entry.wrapper.get_config_schema([])
+            _read(spec, entry.id, partial(_check_keys, known), entry.id)
+    settings = {name: thaw(value) for name, value in spec.sections.items() if name not in _NOT_FOR_PLUGINS}
+    return settings | _read(spec, "config", _config)
 
 
 def _config(data: object) -> dict[str, Any]:
@@ -146,13 +150,11 @@ def _read(
         raise InvalidPluginConfig(spec.id, plugin, section, str(error), stage=stage) from error
 
 
-def _keys_of(known: Mapping[str, Any], data: object) -> dict[str, Any]:
-    """Return a core plugin's settings, after a look at their names."""
-    settings = fields.mapping("section", data)
-    for key in settings:
-        if key not in known:
+def _check_keys(known: Mapping[str, Any], data: object) -> None:
+    """Refuse what is no setting of a core plugin; one that describes none may have any."""
+    for key in fields.mapping("section", data):
+        if known and key not in known:
             raise SpecError(f"there is no setting {key!r}: {nearest(key, known)}", field=key)
-    return dict(thaw(settings))
 
 
 SECTION_FIELDS = {

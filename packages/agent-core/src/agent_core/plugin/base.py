@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
+from agent_core.config import plugin_config
 from agent_core.errors import AgentError, PluginError, RegistrationError
 from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, State, freeze
 from agent_core.log import get_logger
@@ -90,6 +91,10 @@ class PluginWrapper:
             )
         return known
 
+    def own_config(self, config: FrozenDict) -> FrozenDict:
+        """Return the configuration as this plugin reads it, with the settings of its own section."""
+        return plugin_config(config, self.name)
+
     def get_config_schema(self, problems: Problems | None = None) -> JsonObject:
         """Return the plugin's configuration keys and what it says of each.
 
@@ -118,7 +123,7 @@ class PluginWrapper:
         problems: Problems | None = None,
     ) -> Dicts:
         """Return what the plugin wants shown for this configuration; see `get_config_schema`."""
-        return self._good_dicts(problems, "get_ui_elements", config, tags, models, context)
+        return self._good_dicts(problems, "get_ui_elements", self.own_config(config), tags, models, context)
 
     def log_once(self, problem: PluginError) -> None:
         """Write a problem that was tolerated to the log, unless it was written before."""
@@ -128,7 +133,7 @@ class PluginWrapper:
 
     def get_tags(self, config: FrozenDict, models: Sequence[object], context: object) -> list[str]:
         """Return the capability tags that the plugin contributes while it is on."""
-        return self._strings("get_tags", config, models, context)
+        return self._strings("get_tags", self.own_config(config), models, context)
 
     def required_tags(self) -> list[str]:
         """Return the tags without any of which the plugin is off."""
@@ -142,7 +147,7 @@ class PluginWrapper:
         self, config: FrozenDict, tags: Sequence[str], models: Sequence[object], context: object
     ) -> bool | None:
         """Return the plugin's own opinion, or None to let its tags decide."""
-        answer = self._call("is_enabled", None, config, tags, models, context)
+        answer = self._call("is_enabled", None, self.own_config(config), tags, models, context)
         if answer is not None and not isinstance(answer, bool):
             raise wrong_answer(self.name, "is_enabled", "True, False or None", answer)
         return answer
