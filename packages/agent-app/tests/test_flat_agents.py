@@ -8,7 +8,7 @@ import pytest
 
 from agent_app import AgentApplication
 from agent_core import ConfigError
-from agent_core.testing import EchoProvider
+from agent_core.testing import EchoProvider, ScriptedProvider
 from agent_runtime import BuildError
 
 
@@ -194,6 +194,35 @@ def test_a_plugin_can_send_a_request_with_the_base_config_that_it_was_given() ->
 
     with open_app({"default": {"provider": "echo"}}, Asker()) as app:
         assert run_action(app) == {"status": "final"}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_plugin_can_send_a_finished_conversation_to_another_agent_as_the_page_does(stream: bool) -> None:
+    class Summarizing(MyFeature):
+        def execute_action(self, action_id: str, session: Any, *rest: Any) -> dict[str, Any]:
+            context = rest[2]
+            app, base_config = context["app"], context["base_config"]
+            agent_id = base_config.get("summarization", {}).get("agent_id")
+            core, config, own = app.update_agent(agent_id, session)
+            events = list(app.send_request(core, own, config, {}, stream=stream))
+            return {key: events[-1].get(key) for key in ("type", "text", "error")}
+
+    agents = {
+        "default": {"provider": "scripted", "summarization": {"agent_id": "writer"}},
+        "writer": {"provider": "writer"},
+    }
+    writer = ScriptedProvider(["All about tea."], name="writer")
+    config = {"agents": agents, "default_agent": "default"}
+    plugins = [ScriptedProvider(["With hot water."]), writer, Summarizing]
+    with AgentApplication(config, plugins=plugins, installed=False) as app:
+        name = app.create_session().session_id
+        list(app.chat(name, "How is tea made?"))
+        session, result = app.execute_session_action(name, "my_feature", "summarize_range", {})
+
+    assert result == {"type": "final", "text": "All about tea.", "error": None}
+    [request] = writer.requests
+    assert [item["content"] for item in request.native_messages] == ["How is tea made?", "With hot water."]
+    assert len(session.messages) == 2  # what the action asked for is stored nowhere
 
 
 @pytest.mark.parametrize(
