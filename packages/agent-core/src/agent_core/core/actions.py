@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from agent_core.actions import is_confirmed
 from agent_core.config import read_config
 from agent_core.context import build_context
 from agent_core.core.plugins import (
@@ -97,6 +98,7 @@ class Actions(CoreBase):
         check_name("action_id", action_id)
         if not isinstance(params, Mapping):
             raise ArgumentError(f"params must be a dict of action inputs, not {type(params).__name__}")
+        answered = is_confirmed(confirmed, check_context(context))
         resolution = yield from self._resolving(config)
         request = self._request("execute_session_action", session, resolution, context)
         return (
@@ -105,7 +107,7 @@ class Actions(CoreBase):
                 plugin_id,
                 action_id,
                 params,
-                confirmed=confirmed or (context or {}).get("confirmed") is True,
+                confirmed=answered,
                 cancellation=cancellation,
             )
         )
