@@ -62,7 +62,7 @@ class PluginWrapper:
         self.default_enabled = getattr(self.plugin, "default_enabled", True) is not False
         self._plans = read_hooks(self.name, self.plugin, self.hooks)
         self._adapters: dict[str, Adapter] = {}
-        self._logged: set[str] = set()
+        self._logged: dict[str, PluginError] = {}
         self._wants_context: dict[tuple[str, ...], bool] = {}
 
     def __repr__(self) -> str:
@@ -125,10 +125,15 @@ class PluginWrapper:
         """Return what the plugin wants shown for this configuration; see `get_config_schema`."""
         return self._good_dicts(problems, "get_ui_elements", self.own_config(config), tags, models, context)
 
+    @property
+    def problems(self) -> tuple[PluginError, ...]:
+        """What the plugin did wrong so far that was tolerated."""
+        return tuple(self._logged.values())
+
     def log_once(self, problem: PluginError) -> None:
         """Write a problem that was tolerated to the log, unless it was written before."""
         if str(problem) not in self._logged:
-            self._logged.add(str(problem))
+            self._logged[str(problem)] = problem
             _log.warning("plugin_problem", plugin=self.name, hook=problem.hook, problem=problem.problem)
 
     def get_tags(self, config: FrozenDict, models: Sequence[object], context: object) -> list[str]:
