@@ -639,6 +639,30 @@ def test_a_plugin_with_schemas_that_are_none_is_named(schemas: Any) -> None:
         resolved(one, plugins={"m": placing(config_schemas=schemas)})
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"ab": SCHEMA},
+        ["ab"],
+        "ab",
+        [{"key": "memory", "schema": SCHEMA}],
+        [("memory",)],
+        [(3, SCHEMA)],
+        [("", SCHEMA)],
+        [("memory", "object")],
+        [("memory", None)],
+        {("memory", "other")},
+        [("memory", SCHEMA), None],
+    ],
+    ids=repr,
+)
+def test_what_is_no_list_of_pairs_is_refused_by_its_shape(answer: Any) -> None:
+    one = spec(plugin_ids=["m"], sections={"memory": {}})
+
+    with pytest.raises(EnvBuildError, match=r"config_schemas must return a list of \(section, JSON Schema\)"):
+        resolved(one, plugins={"m": placing(config_schemas=lambda _self: answer)})
+
+
 class Polite:
     """A core feature with a setting."""
 

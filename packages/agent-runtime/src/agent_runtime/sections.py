@@ -7,6 +7,7 @@ mistake, so it is a warning with the nearest name; it may also belong to a layer
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import fields as dataclass_fields
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -21,7 +22,7 @@ from agent_runtime.errors import EnvBuildError, InvalidPluginConfig, SpecError
 from agent_runtime.specs import AgentSpec, RetryPolicy, ToolSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from agent_runtime.registries import PluginEntry
 
@@ -110,11 +111,25 @@ def _claims(agent_id: str, entry: PluginEntry) -> list[Claim]:
     if declare is None:
         return []
     try:
-        pairs = [(str(section), schema) for section, schema in declare()]
+        declared = declare()
+        several = isinstance(declared, Iterable) and not isinstance(declared, (str, Mapping))
+        pairs = list(declared) if several else [declared]
     except Exception as error:
         raise EnvBuildError(agent_id, entry.id, f"config_schemas failed: {error}") from error
+    for pair in pairs:
+        if not _is_claim(pair):
+            wrong = f"config_schemas must return a list of (section, JSON Schema), not {declared!r:.80}"
+            raise EnvBuildError(agent_id, entry.id, wrong)
     # A copy: a plugin may keep the schema and change it, and then it is to be checked again.
     return [Claim(entry.id, section, freeze(schema)) for section, schema in pairs]
+
+
+def _is_claim(pair: object) -> bool:
+    """Say whether something is a pair of a section and a schema; a text of two letters unpacks like one."""
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2:  # noqa: PLR2004 - a pair
+        return False
+    section, schema = pair
+    return isinstance(section, str) and bool(section) and isinstance(schema, (Mapping, bool))
 
 
 def _check(spec: AgentSpec, claim: Claim) -> None:
