@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_app import AgentApplication
-from agent_core import ActionCancelledError, ActionNotConfirmedError, ActionTimeoutError
+from agent_core import (
+    ActionCancelledError,
+    ActionError,
+    ActionNotConfirmedError,
+    ActionTimeoutError,
+    AgentError,
+    ArgumentTypeError,
+)
 from agent_core.testing import EchoProvider
 
 if TYPE_CHECKING:
@@ -28,11 +35,15 @@ class Work:
             {"id": "wipe", "label": "Wipe", "confirm": "Wipe everything?"},
             {"id": "slow", "label": "Slow", "timeout": 0.05},
             {"id": "endless", "label": "Endless", "timeout": 600},
+            {"id": "broken", "label": "Broken"},
+            {"id": "junk", "label": "Junk"},
             {"id": "also_by_hand", "label": "Both", "trigger": "session_fork", "manual": True},
         ]
 
     def do(self, action_id: str, context: Any) -> None:
         self.ran.append(action_id)
+        if action_id == "broken":
+            raise RuntimeError("boom")
         if action_id in ("slow", "endless"):
             stopped = threading.Event()
             context["cancellation"].add_callback(stopped.set)
@@ -55,6 +66,8 @@ class Feature:
         self, action_id: str, session: Any, native: Any, params: Any, context: Any
     ) -> dict[str, Any]:
         self._work.do(action_id, context)
+        if action_id == "junk":
+            return []  # type: ignore[return-value]  # that is the mistake
         return {"session_metadata": {"done": action_id}}
 
 
@@ -72,6 +85,8 @@ class Application:
         self, app: AgentApplication, action_id: str, params: Any, context: Any, state: Any
     ) -> dict[str, Any]:
         self._work.do(action_id, context)
+        if action_id == "junk":
+            return {"mutations": {"deleted": ["nobody"]}}
         return {"mutations": {"created": [app.create_session_ephemeral(session_id="made")]}}
 
 
@@ -125,6 +140,63 @@ def test_nothing_runs_before_it_is_confirmed(app: AgentApplication, work: Work, 
 
     run(app, "wipe", confirmed=True)
     assert (work.ran, run.changed(app)) == (["wipe"], True)
+
+
+@pytest.mark.parametrize("confirmed", ["no", "False", "yes", "", 1, 0, None])
+def test_only_true_confirms(app: AgentApplication, work: Work, run: Runner, confirmed: Any) -> None:
+    with pytest.raises(ArgumentTypeError, match="confirmed must be True or False"):
+        run(app, "wipe", confirmed=confirmed)
+    with pytest.raises(ActionNotConfirmedError):
+        run(app, "wipe", context={"confirmed": confirmed})
+
+    assert work.ran == []
+
+
+@pytest.mark.parametrize(
+    ("action_id", "kind"),
+    [
+        ("broken", "PluginError"),
+        ("junk", ""),
+        ("slow", "ActionTimeoutError"),
+        ("endless", "ActionCancelledError"),
+    ],
+)
+def test_an_action_that_fails_is_an_event_that_says_so(
+    app: AgentApplication, work: Work, run: Runner, action_id: str, kind: str
+) -> None:
+    before = app.last_cursor()
+    errors: list[AgentError] = []
+
+    def execute() -> None:
+        try:
+            run(app, action_id)
+        except AgentError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=execute)
+    thread.start()
+    if action_id == "endless":
+        assert work.begun.wait(60)
+        run.cancel(app, action_id)
+    thread.join(60)
+
+    [event] = app.all_events(after=before)
+    [error] = errors
+    assert (event["type"], event["action_id"]) == ("action_executed", action_id)
+    assert (event["error"]["type"], event["error"]["message"]) == (type(error).__name__, str(error))
+    assert kind in ("", type(error).__name__)
+    assert event.get("session_id") == ("s" if run.owner == "session" else None)
+    assert not run.changed(app)
+
+
+def test_an_action_that_was_refused_was_not_run_and_is_no_event(app: AgentApplication, run: Runner) -> None:
+    before = app.last_cursor()
+
+    for action_id in ("wipe", "nowhere"):
+        with pytest.raises(ActionError):
+            run(app, action_id)
+
+    assert app.all_events(after=before) == []
 
 
 def test_the_context_of_a_front_end_can_say_that_it_was_confirmed(app: AgentApplication, run: Runner) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_app import AgentApplication, ApplicationPlugin, SessionBusy
+from agent_app.catalogue import Catalogue
 from agent_core import ActionInputError, ArgumentError, Message, PluginError, Session, UnknownActionError
 from agent_core.testing import ScriptedProvider
 
@@ -374,6 +375,43 @@ def test_the_good_ones_among_bad_actions_and_elements_are_offered(make: Make) ->
         ("half", "get_actions"),
         ("half", "get_ui_elements"),
     ]
+
+
+class Careless:
+    """A feature whose every answer about itself is wrong, and whose work is not."""
+
+    name = "careless"
+    version = "1"
+
+    def get_config_schema(self) -> Any:
+        raise RuntimeError("no settings today")
+
+    def get_actions(self, state: Any) -> Any:
+        return None
+
+    def get_ui_elements(self, config: Any) -> Any:
+        return [3]
+
+
+def test_what_plugins_of_agents_do_wrong_is_among_the_problems(make: Make) -> None:
+    app = make(Careless, Plugin({"fine": True}), script=["hi"])
+    assert [(one.plugin, one.reason.split()[0], one.takes_part) for one in app.problems] == [
+        ("careless", "get_config_schema", True)
+    ]
+
+    session_id = app.create_session().session_id
+    assert list(app.chat(session_id, "hello"))[-1]["type"] == "final"
+    app.get_ui_schema(session_id)
+
+    found = [(one.plugin, one.reason.split()[0]) for one in app.problems]
+    assert found == [
+        ("careless", "get_config_schema"),
+        ("careless", "get_actions"),
+        ("careless", "get_ui_elements"),
+    ]
+    [row] = [one for one in Catalogue(app).explain_plugins() if one["plugin"] == "careless"]
+    assert row["enabled"] is True
+    assert [one.split()[0] for one in row["problems"]] == [hook for _, hook in found]
 
 
 def test_a_class_that_cannot_be_made_is_named(make: Make) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from agent_app import AgentApplication
 from agent_core import ConfigError
-from agent_core.testing import EchoProvider
+from agent_core.testing import EchoProvider, ScriptedProvider
 from agent_runtime import BuildError
 
 
@@ -19,9 +19,11 @@ class MyFeature:
     version = "1.0.0"
     priority = 100
     seen: list[dict[str, Any]]
+    configs: list[dict[str, Any]]
 
     def __init__(self) -> None:
         self.seen = []
+        self.configs = []
 
     def get_config_schema(self) -> dict[str, Any]:
         return {
@@ -30,6 +32,7 @@ class MyFeature:
         }
 
     def init(self, config: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        self.configs.append(config)
         return {**state, "config": config}
 
     def get_actions(self, state: dict[str, Any]) -> list[dict[str, Any]]:
@@ -131,6 +134,37 @@ def test_every_section_of_a_plugin_is_in_the_base_config_wherever_it_was_written
         assert run_action(app)["error"]["type"] == "disabled"
 
 
+@pytest.mark.parametrize("where", ["flat", "sections", "plugins"])
+def test_the_settings_of_one_plugin_never_meet_those_of_another(where: str) -> None:
+    class Other(MyFeature):
+        name = "other_feature"
+
+    mine, other = MyFeature(), Other()
+    settings = {"my_feature": {"enabled": False, "max_items": 3}, "other_feature": {"enabled": True}}
+    entry: dict[str, Any] = {"provider": "echo", **(settings if where == "flat" else {})}
+    if where == "sections":
+        entry["sections"] = settings
+    more = {"plugins": settings} if where == "plugins" else {}
+    with open_app({"default": entry}, mine, other, **more) as app:
+        list(app.chat(app.create_session().session_id, "hello"))
+        _, base_config, _ = app.update_agent("default", app.create_session_ephemeral())
+
+    assert {key: base_config[key] for key in settings} == settings
+    assert not {"enabled", "max_items"} & base_config.keys()
+    assert (mine.configs[-1]["enabled"], mine.configs[-1]["max_items"]) == (False, 3)
+    assert other.configs[-1]["enabled"] is True
+    assert "max_items" not in other.configs[-1]
+
+
+def test_a_session_changes_the_setting_of_a_plugin_by_its_key() -> None:
+    feature = MyFeature()
+    with open_app({"default": {"provider": "echo", "my_feature": {"max_items": 5}}}, feature) as app:
+        session = app.create_session(metadata={"overrides": {"max_items": 7}})
+        list(app.chat(session.session_id, "hello"))
+
+    assert feature.configs[-1]["max_items"] == 7
+
+
 def test_the_base_config_of_a_plugin_also_has_the_whole_configuration() -> None:
     feature = MyFeature()
     agents = {
@@ -162,6 +196,35 @@ def test_a_plugin_can_send_a_request_with_the_base_config_that_it_was_given() ->
         assert run_action(app) == {"status": "final"}
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_plugin_can_send_a_finished_conversation_to_another_agent_as_the_page_does(stream: bool) -> None:
+    class Summarizing(MyFeature):
+        def execute_action(self, action_id: str, session: Any, *rest: Any) -> dict[str, Any]:
+            context = rest[2]
+            app, base_config = context["app"], context["base_config"]
+            agent_id = base_config.get("summarization", {}).get("agent_id")
+            core, config, own = app.update_agent(agent_id, session)
+            events = list(app.send_request(core, own, config, {}, stream=stream))
+            return {key: events[-1].get(key) for key in ("type", "text", "error")}
+
+    agents = {
+        "default": {"provider": "scripted", "summarization": {"agent_id": "writer"}},
+        "writer": {"provider": "writer"},
+    }
+    writer = ScriptedProvider(["All about tea."], name="writer")
+    config = {"agents": agents, "default_agent": "default"}
+    plugins = [ScriptedProvider(["With hot water."]), writer, Summarizing]
+    with AgentApplication(config, plugins=plugins, installed=False) as app:
+        name = app.create_session().session_id
+        list(app.chat(name, "How is tea made?"))
+        session, result = app.execute_session_action(name, "my_feature", "summarize_range", {})
+
+    assert result == {"type": "final", "text": "All about tea.", "error": None}
+    [request] = writer.requests
+    assert [item["content"] for item in request.native_messages] == ["How is tea made?", "With hot water."]
+    assert len(session.messages) == 2  # what the action asked for is stored nowhere
+
+
 @pytest.mark.parametrize(
     ("entry", "match"),
     [
@@ -174,3 +237,34 @@ def test_a_plugin_can_send_a_request_with_the_base_config_that_it_was_given() ->
 def test_what_is_most_likely_a_mistake_is_refused(entry: dict[str, Any], match: str) -> None:
     with pytest.raises((BuildError, ConfigError), match=match):
         open_app({"a": entry}).close()
+
+
+class WithoutSchema:
+    """A feature that does not describe its settings."""
+
+    name = "plain"
+    version = "1"
+
+    def finalize(self, final_messages: Any, native_messages: Any, state: Any) -> Any:
+        return final_messages, native_messages, state
+
+
+@pytest.mark.parametrize("value", [5, "on", True, ["enabled"], None])
+@pytest.mark.parametrize("where", ["flat", "sections", "plugins"])
+@pytest.mark.parametrize("plugin", ["my_feature", "plain"])
+def test_a_section_that_is_no_mapping_is_refused_by_name(value: Any, where: str, plugin: str) -> None:
+    entry: dict[str, Any] = {"provider": "echo", **({plugin: value} if where == "flat" else {})}
+    if where == "sections":
+        entry["sections"] = {plugin: value}
+    more = {"plugins": {plugin: value}} if where == "plugins" else {}
+
+    with pytest.raises((BuildError, ConfigError), match=plugin) as caught:
+        open_app({"a": entry}, MyFeature, WithoutSchema, **more).close()
+
+    assert "mapping" in str(caught.value)
+
+
+@pytest.mark.parametrize("section", ["retry", "tools", "permissions", "results", "config"])
+def test_a_section_of_the_runtime_that_is_no_mapping_is_refused_by_name(section: str) -> None:
+    with pytest.raises((BuildError, ConfigError), match=section):
+        open_app({"a": {"provider": "echo", section: 5}}).close()

@@ -384,6 +384,80 @@ def test_a_caller_cannot_take_a_key_of_the_platform_and_is_warned(
     assert key in caplog.text + printed.out + printed.err
 
 
+FORGED = (
+    "app",
+    "base_config",
+    "lifecycle",
+    "original_session",
+    "previous_agent_id",
+    "error",
+    "final_messages",
+    "request_runtime",
+    "cancellation",
+    "reason",
+    "title",
+)
+
+
+@pytest.mark.parametrize("way", ["chat", "start_run", "send_request"])
+@pytest.mark.parametrize("keys", [("app",), ("lifecycle",), FORGED], ids=["app", "lifecycle", "all"])
+def test_nothing_can_be_forged_in_a_request_and_one_warning_says_so(
+    make: Make, keys: tuple[str, ...], way: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: Seen = []
+    app = make(["hi"], Watcher(seen), Follower(seen, triggers=(*STANDARD, "response_finalize")))
+    session_id = app.create_session().session_id
+    seen.clear()
+    forged = dict.fromkeys(keys, "forged")
+
+    if way == "chat":
+        chat(app, session_id, context={**forged, "mine": 1})
+    elif way == "start_run":
+        started = app.start_run(session_id, "hello", context={**forged, "mine": 1})
+        next(one for one in app.subscribe(session_id, started["after"]) if one["type"] == "final")
+    else:
+        core, config, session = app.update_agent("a", app.load_session(session_id))
+        asked = core.add_message(session, "user", "hello")
+        list(app.send_request(core, asked, config, context={**forged, "mine": 1}))
+
+    told = [context for _, lifecycle, context in seen if lifecycle != "session_save_prepare"]
+    assert {context["lifecycle"] for context in told} > {"request_prepare", "request_complete"}
+    assert not [key for context in told for key in keys if context.get(key) == "forged"]
+    assert {context["mine"] for context in told} == {1}
+    assert caplog.text.count("reserved_context_key") == 1
+
+
+def test_an_action_may_hand_its_context_to_a_request(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    seen: Seen = []
+
+    class Asking(Follower):
+        def get_actions(self, state: dict[str, Any]) -> list[dict[str, Any]]:
+            return [{"id": "ask", "trigger": "harvest"}]
+
+        def execute_action(
+            self,
+            action_id: str,
+            session: Session,
+            native_messages: Any,
+            params: Any,
+            context: Any,
+            state: Any,
+        ) -> dict[str, Any]:
+            core, config, asked = context["app"].update_agent("a", session)
+            asked = core.add_message(asked, "user", "hello")
+            list(context["app"].send_request(core, asked, config, context=context))
+            return {}
+
+    app = make(["hi"], Asking(seen, "asking"), Follower(seen))
+    app.run_session_lifecycle("harvest", Session("s"), context={"original_session": {}, "mine": 1})
+
+    [prepared, completed] = [context for _, _, context in seen]
+    assert (prepared["lifecycle"], completed["lifecycle"]) == ("request_prepare", "request_complete")
+    assert prepared["mine"] == 1
+    assert "original_session" not in prepared
+    assert "reserved_context_key" not in caplog.text
+
+
 @pytest.mark.parametrize("key", ["original_session", "previous_agent_id", "anything"])
 def test_a_key_that_nobody_owns_at_that_point_is_the_callers(make: Make, key: str) -> None:
     seen: Seen = []

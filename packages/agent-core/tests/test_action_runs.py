@@ -171,8 +171,8 @@ def test_which_actions_people_are_offered(definition: dict[str, Any], manual: bo
 @pytest.mark.parametrize(
     "definition",
     [
-        {"confirm": 3}, {"confirm": "Sure?", "trigger": "x"}, {"timeout": 0}, {"timeout": True},
-        {"timeout": "5"}, {"timeout": float("inf")}, {"manual": "yes"},
+        {"confirm": 3}, {"confirm": ""}, {"confirm": " \n"}, {"confirm": "Sure?", "trigger": "x"},
+        {"timeout": 0}, {"timeout": True}, {"timeout": "5"}, {"timeout": float("inf")}, {"manual": "yes"},
     ],
 )  # fmt: skip
 def test_a_definition_that_cannot_be_is_the_plugins_error(definition: dict[str, Any]) -> None:

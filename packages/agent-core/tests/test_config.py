@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_core import AgentCore, ConfigError, ConfigTypeError, PluginMutationError
+from agent_core import AgentCore, ConfigError, ConfigTypeError, PluginMutationError, plugin_config
 from agent_core.config import config_key, names, read_config
 from agent_core.testing import EchoProvider, ScriptedProvider
 
@@ -291,3 +291,132 @@ def test_a_key_that_looks_like_a_known_one_is_reported_with_it(
     core.register_feature(Described)
 
     assert core.check_config(config) == expected
+
+
+# Sections of plugins
+
+
+class Sectioned:
+    """Notes the configuration that each of its hooks is given."""
+
+    version = "1"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.seen: dict[str, dict[str, Any]] = {}
+
+    def init(self, config: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        self.seen["init"] = config
+        return state
+
+    def is_enabled(self, config: dict[str, Any]) -> bool | None:
+        self.seen["is_enabled"] = config
+        return None
+
+    def get_tags(self, config: dict[str, Any]) -> list[str]:
+        self.seen["get_tags"] = config
+        return []
+
+    def get_models(self, config: dict[str, Any], models: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        self.seen["get_models"] = config
+        return models
+
+    def get_ui_elements(self, config: dict[str, Any]) -> list[dict[str, Any]]:
+        self.seen["get_ui_elements"] = config
+        return []
+
+    def prepare_tools(self, tools: list[Any], *, config: dict[str, Any]) -> list[Any]:
+        self.seen["prepare_tools"] = config
+        return tools
+
+    def get_template(self, config: dict[str, Any]) -> str:
+        self.seen["get_template"] = config
+        return ""
+
+    def get_actions(self) -> list[dict[str, Any]]:
+        return [{"id": "look"}]
+
+    def execute_action(
+        self, action_id: str, session: Any, native_messages: Any, params: Any, context: dict[str, Any]
+    ) -> dict[str, Any]:
+        self.seen["context"] = context["config"]
+        return {}
+
+
+class SectionedTool:
+    name = "tool"
+
+    def __init__(self) -> None:
+        self.seen: dict[str, Any] = {}
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        return [{"type": "function", "function": {"name": "run", "parameters": {"type": "object"}}}]
+
+    def execute_tool(self, name: str, arguments: Any, state: dict[str, Any]) -> dict[str, Any]:
+        self.seen = state["config"]
+        return {"success": True, "result": "done"}
+
+
+def test_a_plugin_finds_the_settings_of_its_section_and_never_those_of_another() -> None:
+    one, two, tool = Sectioned("one"), Sectioned("two"), SectionedTool()
+    core = echo_core()
+    for feature in (one, two):
+        core.register_feature(feature)
+    core.register_tool(tool)
+    config = {"one": {"enabled": True, "depth": 1}, "two": {"enabled": False}, "tool": {"depth": 9}}
+
+    core.send_request(core.add_message(core.create_session(), "user", "hello"), config)
+    core.get_ui_schema(config)
+    core.get_template(config)
+    core.execute_tool_calls([CALL], config)
+
+    assert set(one.seen) == {
+        "init",
+        "is_enabled",
+        "get_tags",
+        "get_models",
+        "get_ui_elements",
+        "prepare_tools",
+        "get_template",
+    }
+    for seen in one.seen.values():
+        assert (seen["enabled"], seen["depth"], seen["two"]) == (True, 1, {"enabled": False})
+    for seen in two.seen.values():
+        assert seen["enabled"] is False
+        assert "depth" not in seen
+    assert (tool.seen["depth"], tool.seen.get("enabled")) == (9, None)
+
+
+def test_what_a_request_sets_by_its_key_counts_before_a_section() -> None:
+    one = Sectioned("one")
+    core = echo_core()
+    core.register_feature(one)
+
+    core.send_request(
+        core.add_message(core.create_session(), "user", "hello"), {"one": {"depth": 1}, "depth": 2}
+    )
+
+    assert (one.seen["init"]["depth"], one.seen["init"]["one"]) == (2, {"depth": 1})
+
+
+def test_the_configuration_in_a_context_is_the_one_that_all_plugins_share() -> None:
+    one = Sectioned("one")
+    core = echo_core()
+    core.register_feature(one)
+    config = {"one": {"depth": 1}}
+
+    core.execute_session_action(core.create_session(), config, "one", "look", {})
+
+    assert one.seen["context"] == config
+    assert plugin_config(one.seen["context"], "one") == {"one": {"depth": 1}, "depth": 1}
+
+
+def test_the_name_of_a_plugin_is_no_misspelt_key() -> None:
+    class Near(Sectioned):
+        def get_config_schema(self) -> dict[str, Any]:
+            return {"sections": {"type": "integer"}}
+
+    core = echo_core()
+    core.register_feature(Near("section"))
+
+    assert core.resolve({"section": {"sections": 1}}).warnings == ()

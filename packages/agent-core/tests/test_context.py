@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agent_core import AgentCore, Session, build_context
-from agent_core.context import LIFECYCLE_KEYS, RESERVED_KEYS
+from agent_core.context import LIFECYCLE_FACTS, RESERVED_KEYS
 from agent_core.testing import EchoProvider
 
 Outcome = tuple[Session, list[dict[str, Any]], list[dict[str, Any]]]
@@ -156,7 +156,7 @@ def test_a_callers_keys_are_added(way: Way) -> None:
     assert context["request_context"]["nested"] == {"list": [1, {"b": 2}]}
 
 
-@pytest.mark.parametrize("key", sorted(RESERVED_KEYS))
+@pytest.mark.parametrize("key", sorted(RESERVED_KEYS - LIFECYCLE_FACTS))
 def test_a_reserved_key_stays_the_cores_and_one_warning_says_so(
     way: Way, key: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -168,11 +168,12 @@ def test_a_reserved_key_stays_the_cores_and_one_warning_says_so(
     assert reserved(caplog) == [[key]]
 
 
-@pytest.mark.parametrize("key", sorted(LIFECYCLE_KEYS))
-def test_nobody_can_make_an_action_believe_that_a_lifecycle_runs_it(
-    key: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("way", [_action, _response], ids=["manual", "response"])
+@pytest.mark.parametrize("key", sorted(LIFECYCLE_FACTS))
+def test_only_who_runs_a_lifecycle_can_say_what_it_is_about(
+    way: Way, key: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    _, context = hear(_action, {key: "forged"})
+    _, context = hear(way, {key: "forged"})
 
     assert key not in context
     assert key not in context["request_context"]
@@ -312,6 +313,43 @@ def test_an_action_may_hand_its_context_on(caplog: pytest.LogCaptureFixture) -> 
 
     assert listener.heard[0]["mine"] == 1
     assert caplog.messages == []
+
+
+def test_what_a_lifecycle_is_about_stays_there_if_an_action_hands_its_context_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class HandingOn(Listener):
+        name = "handing_on"
+
+        def get_actions(self) -> Dicts:
+            return [{"id": "hand_on", "trigger": ["session_fork", "response_finalize"]}]
+
+        def execute_action(
+            self, action_id: str, session: Any, native_messages: Any, params: Any, context: dict[str, Any]
+        ) -> Any:
+            core: AgentCore = context["core"]
+            core.execute_session_action(session, context["config"], "listener", "listen", {}, context)
+            return {}
+
+    class Other(Listener):
+        def get_actions(self) -> Dicts:
+            return [{"id": "listen"}]
+
+    listener = Other()
+    core = core_with(HandingOn(), listener)
+    session = core.add_message(Session("s"), "user", "hello")
+    above = build_context({"trigger_source": "application", "app": "the application"})
+
+    core.execute_lifecycle_actions(session, {}, "session_fork", context={"original_session": {}, "mine": 1})
+    core.send_request(session, {}, context=above)
+
+    of_lifecycle, of_response = listener.heard
+    foreign = {"lifecycle", "original_session", "final_messages", "turn_native_start_index"}
+    assert not foreign & {*of_lifecycle, *of_lifecycle["request_context"]}
+    assert not foreign & {*of_response, *of_response["request_context"]}
+    assert (of_lifecycle["mine"], of_response["app"]) == (1, "the application")
+    assert of_response["trigger_source"] == "application"
+    assert reserved(caplog) == []
 
 
 KEYS = st.sampled_from(["core", "config", "trigger_source", "app", "a", "b"])

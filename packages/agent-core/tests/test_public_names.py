@@ -74,6 +74,7 @@ NAMES = [
     "UnknownActionError",
     "build_context",
     "find_installed",
+    "plugin_config",
     "tool",
     "validate_display",
 ]

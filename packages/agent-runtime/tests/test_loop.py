@@ -560,9 +560,8 @@ def test_no_field_of_a_request_is_left_out() -> None:
     # Decisions and what was granted need rules that ask, and a run that is resumed another one before it: see
     # the tests of suspension, of permissions and of resumable runs. Limits and dependencies have tests of
     # their own as well.
-    assert {*FIELDS, "decisions", "deps", "granted", "limits", "pauses", "resumable", "trace"} == {
-        field.name for field in fields(RunRequest)
-    }
+    others = {"ask_anyway", "decisions", "deps", "granted", "limits", "pauses", "resumable", "trace"}
+    assert {*FIELDS, *others} == {field.name for field in fields(RunRequest)}
 
 
 def test_settings_of_a_request_are_stronger_than_all_others(make_runtime: MakeRuntime, drive: Drive) -> None:
@@ -604,6 +603,19 @@ def test_a_session_that_ends_with_an_open_question_needs_no_message(
     _events, result = drive(make_runtime(["Hi."]), RunRequest("a", session=Session("s", [last])))
 
     assert (result.text, len(result.messages)) == ("Hi.", 1)
+
+
+def test_a_session_that_ends_with_an_answer_is_asked_about_if_the_request_wants_it(
+    make_runtime: MakeRuntime, drive: Drive
+) -> None:
+    runtime = make_runtime(["More."])
+    answered = Session("s", [Message("user", "Hello?"), Message("assistant", "Hi.")])
+
+    _events, result = drive(runtime, RunRequest("a", session=answered, ask_anyway=True))
+    with pytest.raises(ArgumentError, match="there is nothing to ask"):
+        drive(runtime, RunRequest("a", session=Session("s"), ask_anyway=True))
+
+    assert [message.content for message in result.session.messages] == ["Hello?", "Hi.", "More."]
 
 
 @pytest.mark.parametrize("wrong", [5, [5], [["nested"]]])

@@ -168,7 +168,7 @@ FIELDS = {
     "ModelSpec": "id provider model context_window max_output_tokens input_price output_price "
     "cached_input_price config",
     "RunRequest": "agent_id messages session decisions run_id config stream timeout token_budget cost_budget "
-    "limits deps cancellation context checkpoint pauses resumable inbox granted parents trace",
+    "limits deps cancellation context checkpoint pauses resumable inbox granted ask_anyway parents trace",
     "RunResult": "text added session reason usage rounds run_id agent suspended error produced",
     "ResolvedAgent": "spec model provider config env tools decisions warnings core models descriptors "
     "tool_settings unclaimed",

@@ -639,6 +639,30 @@ def test_a_plugin_with_schemas_that_are_none_is_named(schemas: Any) -> None:
         resolved(one, plugins={"m": placing(config_schemas=schemas)})
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"ab": SCHEMA},
+        ["ab"],
+        "ab",
+        [{"key": "memory", "schema": SCHEMA}],
+        [("memory",)],
+        [(3, SCHEMA)],
+        [("", SCHEMA)],
+        [("memory", "object")],
+        [("memory", None)],
+        {("memory", "other")},
+        [("memory", SCHEMA), None],
+    ],
+    ids=repr,
+)
+def test_what_is_no_list_of_pairs_is_refused_by_its_shape(answer: Any) -> None:
+    one = spec(plugin_ids=["m"], sections={"memory": {}})
+
+    with pytest.raises(EnvBuildError, match=r"config_schemas must return a list of \(section, JSON Schema\)"):
+        resolved(one, plugins={"m": placing(config_schemas=lambda _self: answer)})
+
+
 class Polite:
     """A core feature with a setting."""
 
@@ -654,7 +678,8 @@ def test_the_section_of_a_core_plugin_holds_its_settings() -> None:
 
     agent = resolved(one, plugins={"polite": Polite})
 
-    assert agent.config["tone"] == "kind" and agent.warnings == ()
+    assert agent.config["polite"] == {"tone": "kind"} and agent.warnings == ()
+    assert "tone" not in agent.config  # which other plugins get as well
 
 
 def test_a_setting_that_the_core_plugin_does_not_have_is_refused_with_the_nearest() -> None:

@@ -31,7 +31,7 @@ def application(
     config = {
         "default_agent": "main",
         "agents": {
-            "main": {"model": "large", "plugin_ids": ["compaction"], "sections": {"config": settings}},
+            "main": {"model": "large", "plugin_ids": ["compaction"], "sections": {"compaction": settings}},
             "writer": {"model": "small", "plugin_ids": ["compaction"], "sections": {"config": always}},
         },
         "models": {"large": {"provider": "scripted"}, "small": {"provider": "small"}},

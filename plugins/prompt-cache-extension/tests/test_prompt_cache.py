@@ -79,3 +79,23 @@ def test_it_is_off_where_the_provider_does_not_cache() -> None:
     assert (session.metadata, results) == ({}, [])
     (decision,) = [d for d in core.explain_plugins({}) if d["plugin"] == "prompt_cache"]
     assert decision["reason"] == "missing_tags"
+
+
+def test_the_key_of_the_plugins_section_reaches_the_provider() -> None:
+    sent: list[Any] = []
+
+    class Noting(CachingProvider):
+        def stream_api(self, native_messages: Any, state: Any) -> Any:
+            sent.append(state["config"].get("prompt_cache_key"))
+            return super().stream_api(native_messages, state)
+
+    core = core_with(Noting)
+    config = {"prompt_cache": {"prompt_cache_key": "shared"}}
+    session = core.add_message(Session("s"), "user", "hello")
+
+    prepared, _ = core.execute_lifecycle_actions(session, config, "request_prepare")
+    core.send_request(prepared, config)
+    core.send_request(prepared, {**config, "prompt_cache_key": "its own"})
+
+    assert "overrides" not in prepared.metadata
+    assert sent == ["shared", "its own"]

@@ -214,8 +214,8 @@ def _unflattened(entry: Mapping[str, Any], plugins: Plugins) -> dict[str, Any]:
     for key, value in entry.items():
         if key in (*_FIELDS, "provider", MORE_PLUGINS):
             agent[key] = value
-        elif isinstance(value, Mapping) and (key in plugins.others or key in _SECTIONS):
-            sections[key] = value
+        elif key in plugins.others or key in _SECTIONS:
+            sections[key] = value  # the runtime refuses one that is no mapping
         elif closest(key, [*_FIELDS, MORE_PLUGINS], cutoff=_MISTAKE) is None:
             settings[key] = value
         else:
@@ -274,9 +274,6 @@ def _spec(
     settings = {name: value for name, value in config.get("plugins", {}).items() if name in wanted}
     sections = {**settings, **spec.get("sections", {})}
     rules = combined_permissions(config.get("permissions", {}), sections.get("permissions"))
-    named = {name: value for name, value in sections.items() if name not in _SECTIONS}
-    if named and isinstance(sections.get("config", {}), Mapping):
-        sections["config"] = {**named, **sections.get("config", {})}
     return {**spec, "sections": {**sections, "permissions": rules}}
 
 

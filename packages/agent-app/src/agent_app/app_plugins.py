@@ -85,10 +85,20 @@ class ApplicationWrapper(PluginWrapper):
 
 
 class Problem(NamedTuple):
-    """A plugin that cannot take part, and why."""
+    """What is wrong with a plugin.
+
+    Attributes:
+        takes_part: Whether the plugin works all the same, without what it did wrong.
+    """
 
     plugin: str
     reason: str
+    takes_part: bool = False
+
+    @classmethod
+    def of(cls, name: str, mistake: PluginError) -> Problem:
+        """Return a mistake of a plugin that takes part."""
+        return cls(name, f"{mistake.hook} {mistake.problem}", takes_part=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +182,7 @@ class ApplicationPlugins:
         """Add what a plugin did wrong to the problems, once."""
         for problem in problems:
             member.wrapper.log_once(problem)
-            known = Problem(member.wrapper.name, f"{problem.hook} {problem.problem}")
+            known = Problem.of(member.wrapper.name, problem)
             if known not in self.problems:
                 self.problems.append(known)
 

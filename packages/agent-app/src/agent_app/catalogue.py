@@ -37,6 +37,7 @@ from agent_runtime import ModelSpec
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from agent_app.app_plugins import Problem
     from agent_app.application import AgentApplication
     from agent_core import AgentCore
     from agent_runtime import AgentSpec, ResolvedAgent
@@ -256,10 +257,13 @@ class Catalogue:
         """
         chosen = choose_agent(self._app.config, agent_id)
         decisions = [] if chosen is None else self._app.runtime.resolve(chosen).decisions
-        rows = [one.to_dict() for one in decisions]
+        problems = self._app.problems
+        rows = [_decided(one.to_dict(), problems) for one in decisions]
+        decided = {row["plugin"] for row in rows}
         broken = [
-            {"plugin": one.plugin, "enabled": False, "reason": "problem", "detail": one.reason}
-            for one in self._app.problems
+            {"plugin": one.plugin, "enabled": one.takes_part, "reason": "problem", "detail": one.reason}
+            for one in problems
+            if not (one.takes_part and one.plugin in decided)
         ]
         known = {row["plugin"] for row in (*rows, *broken)}
         skipped = [] if chosen is None else self.skipped_plugins(chosen, known)
@@ -289,6 +293,12 @@ class Catalogue:
             for name, entry in self._app.runtime.registries.plugins.items()
             if name not in decided
         ]
+
+
+def _decided(row: dict[str, Any], problems: Sequence[Problem]) -> dict[str, Any]:
+    """Return a decision with what its plugin did wrong all the same."""
+    wrong = [one.reason for one in problems if one.takes_part and one.plugin == row["plugin"]]
+    return {**row, "problems": wrong} if wrong else row
 
 
 def _why_skipped(name: str, agent: Mapping[str, Any]) -> str:

@@ -16,7 +16,8 @@ from agent_app.mutations import Mutations, carry_out, own_part, public_result
 from agent_app.services import effective_config, noting_readings, read_whole
 from agent_core import AgentError, Session, build_context
 from agent_core.actions import check_inputs
-from agent_core.context import LIFECYCLE_KEYS, RESERVED_KEYS, without_reserved
+from agent_core.context import LIFECYCLE_FACTS, RESERVED_KEYS, without_reserved
+from agent_core.core.plugins import check_context
 from agent_core.log import get_logger
 from agent_core.pipeline.action_run import run_action, token_for
 from agent_runtime.errors import describe
@@ -44,6 +45,10 @@ REQUEST_ENDS: Final = {
     ),
 }
 """The lifecycles of requests that ended before their work was done, by the code of the reason."""
+APPLICATION_KEYS: Final = frozenset({"app", "application", "base_config", "session_asset_store"})
+"""The keys of the context that the application sets."""
+REQUEST_FACTS: Final = frozenset({"reason", "title", "delete_reason"})
+"""What the application says about lifecycles; the caller of a request cannot."""
 _log = get_logger("app")
 
 
@@ -109,7 +114,7 @@ def run_lifecycle(
 
     Args:
         agent: Whose plugins take part after those of the application; None if it cannot be had.
-        context: What the caller adds for the plugins.
+        context: What the caller adds for the plugins, as `caller_context` returned it.
         facts: What the platform itself says about this lifecycle; it wins over the caller's.
         within: The actions that are not run, since this is about what they asked for themselves.
     """
@@ -139,13 +144,40 @@ def somebody_acts(services: Services, name: str) -> bool:
     return services.agents_act or bool(services.plugins.triggered(name))
 
 
+def caller_context(
+    services: Services, context: object, *, lifecycle: str | None = None, is_request: bool = False
+) -> Mapping[str, Any]:
+    """Return what a caller adds for plugins without the platform's own keys; one warning names those.
+
+    This is done once, where the context comes in, however many lifecycles and requests it is for.
+
+    Args:
+        lifecycle: The lifecycle that the caller runs, and of which it may say what it is about.
+        is_request: Whether it is the caller of a request, which has lifecycles that the application runs.
+
+    Raises:
+        ArgumentTypeError: If it is no mapping.
+    """
+    extra = check_context(context) or {}
+    known = {"app": services.app, "application": services.app, "trigger_source": "application"}
+    reserved = RESERVED_KEYS | APPLICATION_KEYS
+    if is_request:
+        reserved |= REQUEST_FACTS
+    if lifecycle is not None:
+        reserved -= LIFECYCLE_FACTS
+        known["lifecycle"] = lifecycle
+    return without_reserved(extra, reserved, known)
+
+
 def application_context(
     services: Services, context: Mapping[str, Any] | None, agent: ResolvedAgent | None = None, **facts: Any
 ) -> dict[str, Any]:
-    """Return what plugins receive from the application; a caller's reuse of its keys is warned of.
+    """Return what plugins receive from the application.
 
     Args:
+        context: What `caller_context` left of the caller's.
         agent: The agent that this is about, if it is about one.
+        facts: What the platform says about a lifecycle.
     """
     owned = {
         "app": services.app,
@@ -155,9 +187,7 @@ def application_context(
         "trigger_source": "application",
         **facts,
     }
-    # Only who runs a lifecycle can say what it is about.
-    reserved = RESERVED_KEYS if "lifecycle" in facts else RESERVED_KEYS | LIFECYCLE_KEYS
-    return build_context(owned, without_reserved(context or {}, reserved, owned))
+    return build_context(owned, context)
 
 
 def _application_action(

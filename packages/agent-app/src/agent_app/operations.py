@@ -18,10 +18,12 @@ from agent_app.errors import (
     SessionHeld,
     SessionNotFound,
     SessionOutdated,
+    StoreError,
 )
 from agent_app.events import read_cursor
 from agent_app.lifecycle import (
     application_context,
+    caller_context,
     execute,
     lifecycle,
     list_summary,
@@ -33,15 +35,27 @@ from agent_app.run import save_prepared
 from agent_app.services import AGENT, core_of, effective_config, read_whole
 from agent_app.session_writer import SessionWriter, new_title, with_writer
 from agent_app.store.base import Changes, InputMode, Page
-from agent_core import ArgumentError, Message, MessageIndexError, Session
-from agent_core.actions import check_confirmed
+from agent_core import (
+    ActionInputError,
+    ActionNotConfirmedError,
+    AgentError,
+    ArgumentError,
+    ArgumentTypeError,
+    Message,
+    MessageIndexError,
+    PluginError,
+    Session,
+    UnknownActionError,
+)
+from agent_core.actions import check_confirmed, is_confirmed
 from agent_core.drivers import call
+from agent_core.log import get_logger
 from agent_core.steps import Flow, run_blocking
-from agent_runtime.errors import DecisionError
+from agent_runtime.errors import DecisionError, describe
 from agent_runtime.suspension import RUN, Decision, Suspension, match_decisions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from agent_app.services import ActiveRun, Services
@@ -49,6 +63,8 @@ if TYPE_CHECKING:
     from agent_app.transfer import ImportedSession
     from agent_core import AgentCore
     from agent_core.events import ChangeEvent
+
+_log = get_logger("app")
 
 
 def create_ephemeral(
@@ -434,22 +450,29 @@ def session_action(
     confirmed: bool,
 ) -> Flow[tuple[Session, dict[str, Any]]]:
     """Run an action of the session's agent, and store what it changes; `cancel` stops it."""
+    own = caller_context(services, context)
 
     def work(writer: SessionWriter, active: ActiveRun) -> Flow[tuple[Session, dict[str, Any]]]:
         agent = services.resolve(writer.session)
         yield from read_whole(writer.session)
-        facts = application_context(services, context, agent)
+        facts = application_context(services, own, agent)
         config = effective_config(agent, writer.session, {})
-        session, result = yield from agent.core.session_action_flow(
-            writer.session,
-            config,
-            plugin,
-            action_id,
-            dict(params),
-            facts,
-            confirmed=confirmed,
-            cancellation=active.cancellation,
-        )
+        try:
+            session, result = yield from agent.core.session_action_flow(
+                writer.session,
+                config,
+                plugin,
+                action_id,
+                dict(params),
+                facts,
+                confirmed=confirmed,
+                cancellation=active.cancellation,
+            )
+        except AgentError as error:
+            if _was_run(error):
+                writer.log([journal.executed(plugin, action_id, describe(error))])
+                yield from run_blocking(partial(_told, writer.commit))
+            raise
         writer.log([journal.executed(plugin, action_id, result.get("error"))])
         yield from save_prepared(services, writer, session)
         return writer.session, result
@@ -468,15 +491,36 @@ def application_action(
 ) -> Flow[dict[str, Any]]:
     """Run an action of an application plugin, and carry out what it asks for: all of it or nothing."""
     member, action, values = services.plugins.find(plugin, action_id, params)
-    check_confirmed(action, confirmed=confirmed or (context or {}).get("confirmed") is True)
-    facts = application_context(services, context)
-    with services.actions.running(plugin, action_id) as cancellation:
-        result, readings = yield from execute(services, member, action, values, facts, cancellation)
-    mutations = Mutations.read(plugin, result)
-    yield from mutate(services, mutations, readings, {(plugin, action_id)})
-    event = journal.executed(plugin, action_id, result.get("error"))
-    yield from run_blocking(partial(_tell_of_action, services, values.get("session_id"), event))
+    own = caller_context(services, context)
+    check_confirmed(action, confirmed=is_confirmed(confirmed, own))
+    facts = application_context(services, own)
+    tell = partial(_tell_of_action, services, values.get("session_id"))
+    try:
+        with services.actions.running(plugin, action_id) as cancellation:
+            result, readings = yield from execute(services, member, action, values, facts, cancellation)
+        mutations = Mutations.read(plugin, result)
+        yield from mutate(services, mutations, readings, {(plugin, action_id)})
+    except AgentError as error:
+        event = journal.executed(plugin, action_id, describe(error))
+        yield from run_blocking(partial(_told, partial(tell, event)))
+        raise
+    yield from run_blocking(partial(tell, journal.executed(plugin, action_id, result.get("error"))))
     return public_result(services.plugins, plugin, result)
+
+
+def _was_run(error: AgentError) -> bool:
+    """Say whether an action failed at its work; otherwise it was refused, and there is nothing to tell."""
+    if isinstance(error, (UnknownActionError, ActionInputError, ActionNotConfirmedError, ArgumentTypeError)):
+        return False
+    return not (isinstance(error, PluginError) and error.hook == "get_actions")
+
+
+def _told(tell: Callable[[], object]) -> None:
+    """Log that an action failed; if that cannot be stored, the action's own error is still the one raised."""
+    try:
+        tell()
+    except StoreError as error:
+        _log.warning("action_failure_not_stored", error=str(error))
 
 
 def _tell_of_action(services: Services, session_id: Any, event: ChangeEvent) -> None:

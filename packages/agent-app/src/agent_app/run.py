@@ -114,7 +114,8 @@ def send(
         request = replace(request, overrides={**_changed(agent, base_config), **request.overrides})
         session, problems = yield from _lifecycle(services, "request_prepare", session, agent, request)
         yield Emit(problems)
-        run = run_request(agent, _run_request(services, agent, session, request), SYSTEM_CLOCK)
+        asked = replace(_run_request(services, agent, session, request), ask_anyway=True)
+        run = run_request(agent, asked, SYSTEM_CLOCK)
         result = yield from with_events(run, _without_ends)
         session, error = result.session, result.error
         if error is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agent_core.actions import RESPONSE_FINALIZE, STANDARD_LIFECYCLES
     from agent_core.cancellation import Cancellation, CancellationToken
+    from agent_core.config import plugin_config
     from agent_core.context import build_context
     from agent_core.core import AgentCore
     from agent_core.display import DisplayReport, validate_display
@@ -120,6 +121,7 @@ __all__ = [
     "UnknownActionError",
     "build_context",
     "find_installed",
+    "plugin_config",
     "tool",
     "validate_display",
 ]
@@ -128,6 +130,7 @@ __all__ = [
 _HOMES = {
     "agent_core.actions": ("RESPONSE_FINALIZE", "STANDARD_LIFECYCLES"),
     "agent_core.cancellation": ("Cancellation", "CancellationToken"),
+    "agent_core.config": ("plugin_config",),
     "agent_core.context": ("build_context",),
     "agent_core.core": ("AgentCore",),
     "agent_core.display": ("DisplayReport", "validate_display"),

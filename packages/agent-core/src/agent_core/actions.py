@@ -14,7 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from agent_core.errors import ActionInputError, ActionNotConfirmedError, PluginError, closest
+from agent_core.errors import (
+    ActionInputError,
+    ActionNotConfirmedError,
+    ArgumentTypeError,
+    PluginError,
+    closest,
+)
 from agent_core.frozen import FrozenDict, JsonObject, freeze, thaw
 
 if TYPE_CHECKING:
@@ -318,7 +324,10 @@ def _read_confirm(read: Reader, label: str) -> str:
     given = read.value("confirm")
     if isinstance(given, bool):
         return f"{label}?" if given else ""
-    return read.text("confirm")
+    question = read.text("confirm")
+    if given is not None and not question.strip():
+        raise read.error("expected a question, True or False, got an empty text", "confirm")
+    return question
 
 
 def _read_timeout(read: Reader) -> float | None:
@@ -333,6 +342,17 @@ def _read_timeout(read: Reader) -> float | None:
 def match_triggers(action: Action, triggers: Sequence[str]) -> str | None:
     """Return the first of *triggers* at which the action runs, or None."""
     return next(filter(action.matches, triggers), None)
+
+
+def is_confirmed(confirmed: object, context: Mapping[str, object] | None) -> bool:
+    """Say whether somebody has answered yes: the caller by its argument, or a front end by the context.
+
+    Raises:
+        ArgumentTypeError: If the argument is neither True nor False; "no" must not count as yes.
+    """
+    if not isinstance(confirmed, bool):
+        raise ArgumentTypeError(f"confirmed must be True or False, not {confirmed!r:.40}")
+    return confirmed or (context or {}).get("confirmed") is True
 
 
 def check_confirmed(action: Action, *, confirmed: bool) -> None:

@@ -48,6 +48,18 @@ def read_config(config: object) -> FrozenDict:
     return frozen
 
 
+def plugin_config(config: Mapping[str, Any], plugin: str) -> FrozenDict:
+    """Return a configuration as one plugin reads it: with the settings of its own section.
+
+    A section is a dict under the plugin's name. What the configuration itself says under the same key counts
+    before it, so that a request or a session can change a setting by its key alone. Hooks get their `config`
+    like this; ``context["config"]`` is the one that all plugins share.
+    """
+    shared: FrozenDict = config if isinstance(config, FrozenDict) else freeze(dict(config))
+    section = shared.get(plugin)
+    return FrozenDict({**section, **shared}) if isinstance(section, Mapping) and section else shared
+
+
 class Itself:
     """Stands for an object in a key: equal only to itself, and the object lives as long as the key."""
 

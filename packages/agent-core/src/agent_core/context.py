@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 _log = get_logger("context")
 
-RESERVED_KEYS = frozenset({
+LIFECYCLE_FACTS = frozenset({"original_session", "previous_agent_id", "next_agent_id", "error"})
+"""What whoever runs a lifecycle says about it; in requests, and in actions of a person, nobody can."""
+
+RESERVED_KEYS = LIFECYCLE_FACTS | {
     "core", "config", "trigger_source", "session", "lifecycle", "request_context", "request_runtime",
     "provider", "enabled_plugin_ids", "tags", "models", "available_tools", "tools", "stream",
     "final_messages", "native_messages", "native_final_messages", "turn_native_start_index",
-})  # fmt: skip
-"""The keys that the core sets, in requests, in actions or in both."""
-
-LIFECYCLE_KEYS = frozenset({"lifecycle", "original_session", "previous_agent_id", "next_agent_id", "error"})
-"""What whoever runs a lifecycle says about it; nobody can say it of an action that a person runs."""
+    "cancellation",
+}  # fmt: skip
+"""The keys that the core sets, in requests, in actions or in both, and those of lifecycles."""
 
 # A layer above may say that it, not the core, set things going.
 _FROM_ABOVE = frozenset({"trigger_source"})
@@ -65,26 +66,31 @@ def without_reserved(
     extra: Mapping[str, object],
     reserved: frozenset[str] = RESERVED_KEYS,
     known: Mapping[str, object] = EMPTY,
+    *,
+    from_above: frozenset[str] = _FROM_ABOVE,
 ) -> Mapping[str, object]:
     """Return what a caller passed without reserved keys; one warning names those that it got wrong.
 
-    Keys that a layer above owns stay: that layer has read its own callers' context in the same way.
+    A plugin may pass on the context that it was given: what the layers said in it about themselves is
+    left out without a warning, since it is not about the call that follows.
 
     Args:
         known: Values that the platform will set itself; repeating one of them is no mistake.
+        from_above: The reserved keys that a layer above may set.
     """
     above = extra.owned if isinstance(extra, Context) else frozenset()
-    reused = [key for key in extra if key in reserved and key not in above]
+    reused = [key for key in extra if key in reserved and not (key in above and key in from_above)]
     if not reused:
         return extra
-    wrong = [key for key in reused if key not in known or known[key] != extra[key]]
+    own = [key for key in reused if key not in above]
+    wrong = [key for key in own if key not in known or known[key] != extra[key]]
     if wrong:
         _log.warning("reserved_context_key", keys=wrong, hint=_KEPT)
     rest = {key: value for key, value in extra.items() if key not in reused}
     if not isinstance(extra, Context):
         return rest
     context = Context(rest)
-    context.owned = above
+    context.owned = above.difference(reused)
     return context
 
 

@@ -304,7 +304,7 @@ class AgentSwitched(_Numbered):
 
 
 class ActionExecuted(_Numbered):
-    """A person or a program has run an action of a plugin; `error` if it failed."""
+    """An action of a plugin was run by somebody; `error` if it failed, took too long or was cancelled."""
 
     type: Literal["action_executed"]
     plugin: str

@@ -141,7 +141,8 @@ def _check_something_to_do(run: Run, given: Sequence[Message], decided: bool) ->
             f"the run waits for decisions about {ids}: give decisions, or messages to go on without"
         )
     last = run.session.messages[-1] if run.session.messages else None
-    if last is None or (last.role == "assistant" and not last.is_interrupted):
+    answered = last is not None and last.role == "assistant" and not last.is_interrupted
+    if last is None or (answered and not run.request.ask_anyway):
         raise ArgumentError(
             "there is nothing to ask: give messages, or a session that ends with an open question"
         )

@@ -107,6 +107,7 @@ class RunRequest:
         inbox: Returns messages that have arrived; called after each step, and the run continues with them.
         granted: Asked before each call for what people have granted since the agent was declared: rules
             that allow or deny. It is the only way by which permissions change during a run.
+        ask_anyway: Whether the model is asked even if the session ends with its answer, and nothing is added.
         parents: The agents that delegated to this one, outermost first.
         trace: The trace that the run is a part of, as W3C trace context ("traceparent"); empty begins one.
     """
@@ -131,6 +132,7 @@ class RunRequest:
     resumable: bool = False
     inbox: Callable[[], Any] | None = None
     granted: Callable[[Session], Sequence[Rule]] | None = None
+    ask_anyway: bool = False
     parents: tuple[str, ...] = ()
     trace: Mapping[str, str] = field(default_factory=lambda: EMPTY)
 

@@ -7,6 +7,7 @@ mistake, so it is a warning with the nearest name; it may also belong to a layer
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import fields as dataclass_fields
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -21,12 +22,13 @@ from agent_runtime.errors import EnvBuildError, InvalidPluginConfig, SpecError
 from agent_runtime.specs import AgentSpec, RetryPolicy, ToolSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from agent_runtime.registries import PluginEntry
 
 T = TypeVar("T")
 RUNTIME_SECTIONS = ("config", "retry", "tools")
+_NOT_FOR_PLUGINS = (*RUNTIME_SECTIONS, "permissions", "results")
 _RUNTIME = "runtime"
 
 
@@ -56,16 +58,19 @@ def tool_settings(spec: AgentSpec) -> ToolSettings:
 def core_settings(spec: AgentSpec, plugins: Iterable[PluginEntry]) -> dict[str, Any]:
     """Return the settings that the sections hold for the core and its plugins.
 
+    The section of a plugin stays one, under its name, so that settings of two plugins never meet: the core
+    shows each plugin its own.
+
     Raises:
         InvalidPluginConfig: If one is of the wrong kind, or unknown.
     """
-    settings: dict[str, Any] = {}
     for entry in plugins:
-        # A plugin that cannot say which settings it has gets none; the core's resolution warns of it.
-        if entry.id in spec.sections and (known := entry.wrapper.get_config_schema([])):
-            settings |= _read(spec, entry.id, partial(_keys_of, known), entry.id)
-    settings |= _read(spec, "config", _config)
-    return settings
+        if entry.id in spec.sections:
+            # A plugin that cannot say which settings it has: the core's resolution warns of it.
+            known = entry.wrapper.get_config_schema([])
+            _read(spec, entry.id, partial(_check_keys, known), entry.id)
+    settings = {name: thaw(value) for name, value in spec.sections.items() if name not in _NOT_FOR_PLUGINS}
+    return settings | _read(spec, "config", _config)
 
 
 def _config(data: object) -> dict[str, Any]:
@@ -106,11 +111,25 @@ def _claims(agent_id: str, entry: PluginEntry) -> list[Claim]:
     if declare is None:
         return []
     try:
-        pairs = [(str(section), schema) for section, schema in declare()]
+        declared = declare()
+        several = isinstance(declared, Iterable) and not isinstance(declared, (str, Mapping))
+        pairs = list(declared) if several else [declared]
     except Exception as error:
         raise EnvBuildError(agent_id, entry.id, f"config_schemas failed: {error}") from error
+    for pair in pairs:
+        if not _is_claim(pair):
+            wrong = f"config_schemas must return a list of (section, JSON Schema), not {declared!r:.80}"
+            raise EnvBuildError(agent_id, entry.id, wrong)
     # A copy: a plugin may keep the schema and change it, and then it is to be checked again.
     return [Claim(entry.id, section, freeze(schema)) for section, schema in pairs]
+
+
+def _is_claim(pair: object) -> bool:
+    """Say whether something is a pair of a section and a schema; a text of two letters unpacks like one."""
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2:  # noqa: PLR2004 - a pair
+        return False
+    section, schema = pair
+    return isinstance(section, str) and bool(section) and isinstance(schema, (Mapping, bool))
 
 
 def _check(spec: AgentSpec, claim: Claim) -> None:
@@ -146,13 +165,11 @@ def _read(
         raise InvalidPluginConfig(spec.id, plugin, section, str(error), stage=stage) from error
 
 
-def _keys_of(known: Mapping[str, Any], data: object) -> dict[str, Any]:
-    """Return a core plugin's settings, after a look at their names."""
-    settings = fields.mapping("section", data)
-    for key in settings:
-        if key not in known:
+def _check_keys(known: Mapping[str, Any], data: object) -> None:
+    """Refuse what is no setting of a core plugin; one that describes none may have any."""
+    for key in fields.mapping("section", data):
+        if known and key not in known:
             raise SpecError(f"there is no setting {key!r}: {nearest(key, known)}", field=key)
-    return dict(thaw(settings))
 
 
 SECTION_FIELDS = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from agent_core import AgentError, ConfigError
+from agent_core import AgentError, ConfigError, plugin_config
 from agent_core.side_request import TEMPORARY
 from compaction_feature import compaction
 from compaction_feature.ranges import Dicts, Item, RangeError, Refused
@@ -112,7 +112,7 @@ def _without_range(action_id: str, native: Dicts, params: Item, problem: str) ->
 
 def _settings(context: Context) -> Settings:
     config = (context or {}).get("config")
-    return Settings.read(config if isinstance(config, Mapping) else {})
+    return Settings.read(plugin_config(config if isinstance(config, Mapping) else {}, compaction.PLUGIN))
 
 
 _MANUAL: Dicts = [

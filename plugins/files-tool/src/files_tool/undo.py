@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core import ConfigError
+from agent_core import ConfigError, plugin_config
 from files_tool.contents import current
 from files_tool.descriptors import missing_folders, remove_folders
 from files_tool.diffs import diff, shown
@@ -19,7 +19,7 @@ from files_tool.journal import Journal
 from files_tool.places import Refused
 from files_tool.settings import Settings
 from files_tool.steps import Step
-from files_tool.tool import TAG
+from files_tool.tool import TAG, FilesTool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,7 +143,10 @@ class FilesUndo:
         """Run an action; the answer says what cannot be done."""
         try:
             config = (context or {}).get("config")
-            settings = Settings.read(config if isinstance(config, Mapping) else {})
+            # The journal is a setting of the tool, whose changes these are.
+            settings = Settings.read(
+                plugin_config(config if isinstance(config, Mapping) else {}, FilesTool.name)
+            )
             return _run(action_id, Journal(settings.journal, session.session_id), params)
         except ConfigError as error:
             return _failed("config", str(error))

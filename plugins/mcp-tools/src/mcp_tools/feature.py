@@ -6,7 +6,7 @@ import asyncio
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core import ConfigError
+from agent_core import ConfigError, plugin_config
 from agent_plugin_kit.sandbox import SANDBOX_SCHEMA
 from mcp_tools.actions import ACTIONS, STATUS, WAIT, approve_unseen, failed, run_action
 from mcp_tools.connection import Pace
@@ -130,7 +130,7 @@ class McpTools:
     ) -> dict[str, Any]:
         """Run an action; the answer says what cannot be done."""
         try:
-            settings = Settings.read((context or {}).get("config") or {})
+            settings = Settings.read(plugin_config((context or {}).get("config") or {}, SECTION))
             return run_action(self._fleet, settings, action_id, params)
         except ConfigError as error:
             return failed("config", str(error))

@@ -8,8 +8,11 @@ takes request settings from.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+from agent_core import plugin_config
 
 if TYPE_CHECKING:
     from agent_core import Session
@@ -34,6 +37,13 @@ class PromptCacheExtension:
         return {
             KEY: {"type": "string", "description": "One key for all sessions; by default each has its own."}
         }
+
+    def init(self, config: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        """Give the provider the key that stands in this plugin's own section."""
+        own, of_provider = config.get(KEY), state.get("config")
+        if not own or not isinstance(of_provider, Mapping) or of_provider.get(KEY) == own:
+            return state
+        return {**state, "config": {**of_provider, KEY: own}}
 
     def get_actions(self) -> list[dict[str, Any]]:
         """Offer the one action, run when a session is created or used."""
@@ -60,7 +70,7 @@ class PromptCacheExtension:
         if action_id != ACTION:
             unknown = {"type": "unknown_action", "message": f"there is no action {action_id!r}"}
             return {"native_messages": native_messages, "error": unknown}
-        config = (context or {}).get("config") or {}
+        config = plugin_config((context or {}).get("config") or {}, self.name)
         if (session.metadata.get("overrides") or {}).get(KEY) or config.get(KEY):
             return {"native_messages": native_messages, "status": "noop"}
         return {

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_core import ConfigError
+from agent_core import ConfigError, plugin_config
 from agent_core.side_request import TEMPORARY
 from agent_plugin_kit.settings import read_settings, settings_schema
 from session_title_feature.titles import Settings, first_exchange, make_title
@@ -77,7 +77,7 @@ class SessionTitleFeature:
         if not isinstance(context, Mapping) or context.get("core") is None:
             return _failed(native_messages, "missing_core", "the context must have the core")
         try:
-            settings = read_settings(Settings, context.get("config") or {})
+            settings = read_settings(Settings, plugin_config(context.get("config") or {}, self.name))
         except ConfigError as error:
             return _failed(native_messages, "config", str(error))
         return {"native_messages": native_messages, **_answer(action_id, session, context, settings)}

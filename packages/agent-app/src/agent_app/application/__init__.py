@@ -27,10 +27,11 @@ from agent_app.store.leases import this_process
 from agent_core.log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from agent_app.assets import AssetStore
     from agent_app.store.base import SessionStore
+    from agent_core.plugin.base import PluginWrapper, Problems
     from agent_runtime import AgentRuntime, ModelSpec
 
 IN_MEMORY = "sqlite://"
@@ -99,8 +100,9 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with plugins: those that cannot be used, and what others do wrong."""
-        return (*self._broken, *self._services.plugins.problems, *self._unused)
+        """What is wrong with plugins: those that cannot be used, and what others did wrong so far."""
+        found = (*self._broken, *self._services.plugins.problems, *self._unused)
+        return (*found, *_mistakes(self.runtime))
 
     @property
     def is_ephemeral(self) -> bool:
@@ -135,6 +137,21 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+
+def _mistakes(runtime: AgentRuntime) -> Iterator[Problem]:
+    """Yield what plugins of agents did wrong so far; their settings are asked for, which costs nothing."""
+    registries = runtime.registries
+    providers = [entry.wrapper for _, entry in registries.providers.items()]
+    extensions = [extension for provider in providers for extension in provider.extensions]
+    others = [entry.wrapper for _, entry in registries.plugins.items()]
+    wrappers: list[PluginWrapper] = [*others, *providers, *extensions]
+    for wrapper in wrappers:
+        mistakes: Problems = []
+        wrapper.get_config_schema(mistakes)
+        for mistake in mistakes:
+            wrapper.log_once(mistake)
+        yield from (Problem.of(wrapper.name, mistake) for mistake in wrapper.problems)
 
 
 def _close_tools(runtime: AgentRuntime, names: Sequence[str]) -> None:

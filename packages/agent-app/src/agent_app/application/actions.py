@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_app import operations
 from agent_app.application.base import ApplicationBase
-from agent_app.lifecycle import lifecycle
+from agent_app.lifecycle import caller_context, lifecycle
 from agent_core.drivers import call, call_async
 from agent_core.steps import run_blocking
 
@@ -128,7 +128,8 @@ class Actions(ApplicationBase):
         context: Mapping[str, Any] | None = None,
     ) -> tuple[Session, list[dict[str, Any]]]:
         """Run a lifecycle of any name; return the session and what each action came to. Nothing is stored."""
-        outcome = call(lifecycle(self._services, name, session, config=config, context=context))
+        own = caller_context(self._services, context, lifecycle=name)
+        outcome = call(lifecycle(self._services, name, session, config=config, context=own))
         return outcome.session, list(outcome.results)
 
     async def run_session_lifecycle_async(
@@ -139,7 +140,8 @@ class Actions(ApplicationBase):
         context: Mapping[str, Any] | None = None,
     ) -> tuple[Session, list[dict[str, Any]]]:
         """Do what `run_session_lifecycle` does, on the running event loop."""
-        flow = lifecycle(self._services, name, session, config=config, context=context)
+        own = caller_context(self._services, context, lifecycle=name)
+        flow = lifecycle(self._services, name, session, config=config, context=own)
         outcome = await call_async(flow)
         return outcome.session, list(outcome.results)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agent_app import operations, run
 from agent_app.application.base import ApplicationBase
 from agent_app.events import read_cursor
+from agent_app.lifecycle import caller_context
 from agent_app.run import Request
 from agent_core import ArgumentError, AsyncEventStream, EventStream
 from agent_core.drivers import call, call_async
@@ -85,7 +86,7 @@ class Chat(ApplicationBase):
             AssetRefused: If an attachment is larger than an asset may be, or of a type that is not taken.
             SessionBusy, SessionHeld: If the session is running, here or elsewhere; at the first event.
         """
-        request = _request(text, attachments, stream, overrides, context, take_over, run_id, kept, limits)
+        request = self._asked(text, attachments, stream, overrides, context, take_over, run_id, kept, limits)
         return EventStream(run.chat(self._services, session_id, request))
 
     def chat_async(
@@ -103,7 +104,7 @@ class Chat(ApplicationBase):
         limits: Mapping[str, Any] | None = None,
     ) -> AsyncEventStream[Session]:
         """Do what `chat` does, on the running event loop."""
-        request = _request(text, attachments, stream, overrides, context, take_over, run_id, kept, limits)
+        request = self._asked(text, attachments, stream, overrides, context, take_over, run_id, kept, limits)
         return AsyncEventStream(run.chat(self._services, session_id, request))
 
     def start_run(
@@ -129,7 +130,7 @@ class Chat(ApplicationBase):
             SessionBusy, SessionHeld: If the session is running, here or elsewhere.
             ArgumentError: If there is nothing to say.
         """
-        request = _request(text, attachments, stream, overrides, context, take_over, run_id, None, limits)
+        request = self._asked(text, attachments, stream, overrides, context, take_over, run_id, None, limits)
         first = self._services.detached.start(session_id, run.chat(self._services, session_id, request))
         after = self.last_event(session_id) if first is None else first - 1
         return {"session_id": session_id, "after": after}
@@ -148,7 +149,7 @@ class Chat(ApplicationBase):
         limits: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Do what `start_run` does, as a task of the running event loop."""
-        request = _request(text, attachments, stream, overrides, context, take_over, run_id, None, limits)
+        request = self._asked(text, attachments, stream, overrides, context, take_over, run_id, None, limits)
         flow = run.chat(self._services, session_id, request)
         first = await self._services.detached.start_async(session_id, flow)
         after = await self.last_event_async(session_id) if first is None else first - 1
@@ -341,28 +342,29 @@ class Chat(ApplicationBase):
     ) -> Flow[Session]:
         if not hasattr(core, "append_messages"):
             raise ArgumentError("core must be the first thing that update_agent() returned")
-        request = Request(overrides=overrides or {}, stream=stream, context=context)
+        own = caller_context(self._services, context, is_request=True)
+        request = Request(overrides=overrides or {}, stream=stream, context=own)
         return run.send(self._services, session, base_config, request)
 
-
-def _request(
-    text: str,
-    attachments: Sequence[Mapping[str, Any]],
-    stream: bool,  # noqa: FBT001 - one of several that are passed on
-    overrides: Mapping[str, Any] | None,
-    context: Mapping[str, Any] | None,
-    take_over: bool,  # noqa: FBT001
-    run_id: str | None,
-    kept: Callable[[Checkpoint], object] | None,
-    limits: Mapping[str, Any] | None,
-) -> Request:
-    return Request(
-        messages=operations.user_message(text, attachments),
-        overrides=overrides or {},
-        stream=stream,
-        context=context,
-        take_over=take_over,
-        run_id=run_id,
-        kept=kept,
-        limits=limits or {},
-    )
+    def _asked(
+        self,
+        text: str,
+        attachments: Sequence[Mapping[str, Any]],
+        stream: bool,  # noqa: FBT001 - one of several that are passed on
+        overrides: Mapping[str, Any] | None,
+        context: Mapping[str, Any] | None,
+        take_over: bool,  # noqa: FBT001
+        run_id: str | None,
+        kept: Callable[[Checkpoint], object] | None,
+        limits: Mapping[str, Any] | None,
+    ) -> Request:
+        return Request(
+            messages=operations.user_message(text, attachments),
+            overrides=overrides or {},
+            stream=stream,
+            context=caller_context(self._services, context, is_request=True),
+            take_over=take_over,
+            run_id=run_id,
+            kept=kept,
+            limits=limits or {},
+        )

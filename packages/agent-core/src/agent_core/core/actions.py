@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from agent_core.actions import is_confirmed
 from agent_core.config import read_config
-from agent_core.context import LIFECYCLE_KEYS, RESERVED_KEYS, build_context
+from agent_core.context import build_context
 from agent_core.core.plugins import (
     CoreBase,
     check_context,
@@ -97,17 +98,16 @@ class Actions(CoreBase):
         check_name("action_id", action_id)
         if not isinstance(params, Mapping):
             raise ArgumentError(f"params must be a dict of action inputs, not {type(params).__name__}")
+        answered = is_confirmed(confirmed, check_context(context))
         resolution = yield from self._resolving(config)
-        request = self._request(
-            "execute_session_action", session, resolution, context, reserved=RESERVED_KEYS | LIFECYCLE_KEYS
-        )
+        request = self._request("execute_session_action", session, resolution, context)
         return (
             yield from actions.session_action(
                 request,
                 plugin_id,
                 action_id,
                 params,
-                confirmed=confirmed or (context or {}).get("confirmed") is True,
+                confirmed=answered,
                 cancellation=cancellation,
             )
         )
@@ -161,7 +161,12 @@ class Actions(CoreBase):
             return session, []
         resolution = yield from self._resolving(config)
         request = self._request(
-            "execute_lifecycle_actions", session, resolution, context, known={"lifecycle": triggers[0]}
+            "execute_lifecycle_actions",
+            session,
+            resolution,
+            context,
+            in_lifecycle=True,
+            known={"lifecycle": triggers[0]},
         )
         return (yield from actions.lifecycle_actions(request, triggers, describe))
 
@@ -193,7 +198,8 @@ class Actions(CoreBase):
         check_name("trigger", trigger)
         owned = {"core": self, "config": read_config(config)}
         context = build_context(owned, check_context(request_context))
-        extra = read_context(extra_context, {**owned, "lifecycle": trigger}, check_session(session))
+        known = {**owned, "lifecycle": trigger}
+        extra = read_context(extra_context, known, check_session(session), in_lifecycle=True)
         outcome = call(
             actions.response_actions(
                 actions.ActionHost(provider, tuple(features), state, context),

@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from agent_core.config import ConfigKey, config_key, read_config
-from agent_core.context import RESERVED_KEYS, Context, without_reserved
+from agent_core.context import LIFECYCLE_FACTS, RESERVED_KEYS, Context, build_context, without_reserved
 from agent_core.errors import AgentError, ArgumentError, ArgumentTypeError, RegistrationError
 from agent_core.frozen import EMPTY, JsonObject, freeze
 from agent_core.log import get_logger
@@ -53,19 +53,24 @@ def read_context(
     context: object,
     known: Mapping[str, object],
     session: Session,
-    reserved: frozenset[str] = RESERVED_KEYS,
+    *,
+    in_lifecycle: bool = False,
 ) -> Mapping[str, object] | None:
     """Return the caller's context, frozen, without the keys that are the core's.
 
     Args:
         known: What the core will say under some of them.
+        in_lifecycle: Whether the caller runs a lifecycle, and so may say what it is about.
     """
     extra = check_context(context)
     if not extra:
         return extra
     if "session" in extra:  # compared only then: a conversation can be long
         known = {**known, "session": session.frozen_dict()}
-    return without_reserved(extra, reserved, known)
+    if not in_lifecycle:
+        return without_reserved(extra, known=known)
+    extra = without_reserved(extra, RESERVED_KEYS - LIFECYCLE_FACTS, known, from_above=_OF_LIFECYCLES)
+    return build_context({key: extra[key] for key in LIFECYCLE_FACTS if key in extra}, extra)
 
 
 def check_role(role: object) -> str:
@@ -101,6 +106,7 @@ def check_triggers(trigger: str | Sequence[str]) -> list[str]:
 _REGISTERED_KINDS = ("providers", "features", "tools")
 _REMEMBERED_CONFIGS = 128
 _LONGEST_TOOL_NAME = 64
+_OF_LIFECYCLES = frozenset({"trigger_source", "lifecycle"})  # what a layer above may set
 _log = get_logger("core")
 
 
@@ -307,7 +313,7 @@ class CoreBase:
         resolution: Resolution,
         context: JsonObject | None,
         *,
-        reserved: frozenset[str] = RESERVED_KEYS,
+        in_lifecycle: bool = False,
         known: Mapping[str, object] = EMPTY,
         **more: Any,
     ) -> Request:
@@ -318,7 +324,7 @@ class CoreBase:
             resolution=resolution,
             session=check_session(session),
             operation=operation,
-            extra=read_context(context, known, session, reserved),
+            extra=read_context(context, known, session, in_lifecycle=in_lifecycle),
             **more,
         )
 

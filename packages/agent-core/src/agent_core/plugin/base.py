@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
+from agent_core.config import plugin_config
 from agent_core.errors import AgentError, PluginError, RegistrationError
 from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, State, freeze
 from agent_core.log import get_logger
@@ -61,7 +62,7 @@ class PluginWrapper:
         self.default_enabled = getattr(self.plugin, "default_enabled", True) is not False
         self._plans = read_hooks(self.name, self.plugin, self.hooks)
         self._adapters: dict[str, Adapter] = {}
-        self._logged: set[str] = set()
+        self._logged: dict[str, PluginError] = {}
         self._wants_context: dict[tuple[str, ...], bool] = {}
 
     def __repr__(self) -> str:
@@ -89,6 +90,10 @@ class PluginWrapper:
                 for spec in self.hooks
             )
         return known
+
+    def own_config(self, config: FrozenDict) -> FrozenDict:
+        """Return the configuration as this plugin reads it, with the settings of its own section."""
+        return plugin_config(config, self.name)
 
     def get_config_schema(self, problems: Problems | None = None) -> JsonObject:
         """Return the plugin's configuration keys and what it says of each.
@@ -118,17 +123,22 @@ class PluginWrapper:
         problems: Problems | None = None,
     ) -> Dicts:
         """Return what the plugin wants shown for this configuration; see `get_config_schema`."""
-        return self._good_dicts(problems, "get_ui_elements", config, tags, models, context)
+        return self._good_dicts(problems, "get_ui_elements", self.own_config(config), tags, models, context)
+
+    @property
+    def problems(self) -> tuple[PluginError, ...]:
+        """What the plugin did wrong so far that was tolerated."""
+        return tuple(self._logged.values())
 
     def log_once(self, problem: PluginError) -> None:
         """Write a problem that was tolerated to the log, unless it was written before."""
         if str(problem) not in self._logged:
-            self._logged.add(str(problem))
+            self._logged[str(problem)] = problem
             _log.warning("plugin_problem", plugin=self.name, hook=problem.hook, problem=problem.problem)
 
     def get_tags(self, config: FrozenDict, models: Sequence[object], context: object) -> list[str]:
         """Return the capability tags that the plugin contributes while it is on."""
-        return self._strings("get_tags", config, models, context)
+        return self._strings("get_tags", self.own_config(config), models, context)
 
     def required_tags(self) -> list[str]:
         """Return the tags without any of which the plugin is off."""
@@ -142,7 +152,7 @@ class PluginWrapper:
         self, config: FrozenDict, tags: Sequence[str], models: Sequence[object], context: object
     ) -> bool | None:
         """Return the plugin's own opinion, or None to let its tags decide."""
-        answer = self._call("is_enabled", None, config, tags, models, context)
+        answer = self._call("is_enabled", None, self.own_config(config), tags, models, context)
         if answer is not None and not isinstance(answer, bool):
             raise wrong_answer(self.name, "is_enabled", "True, False or None", answer)
         return answer

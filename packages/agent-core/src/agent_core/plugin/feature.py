@@ -41,13 +41,13 @@ class NativeSideWrapper(PluginWrapper):
 
     def init(self, config: FrozenDict, state: State, context: object = None) -> JsonObject:
         """Return the request's state after the plugin added its own."""
-        return self._state("init", state, config, state, context)
+        return self._state("init", state, self.own_config(config), state, context)
 
     def get_models(self, config: FrozenDict, models: FrozenList, context: object = None) -> Dicts:
         """Return the models after the plugin added, changed or removed some."""
         if not self.has("get_models"):
             return models
-        return self._dicts("get_models", config, models, context)
+        return self._dicts("get_models", self.own_config(config), models, context)
 
     def initialize_request(
         self, native_messages: Dicts, state: State, context: object = None
@@ -134,23 +134,23 @@ class FeatureWrapper(NativeSideWrapper):
         self, tools: Sequence[ToolDescriptor], config: FrozenDict, context: object = None
     ) -> list[ToolDescriptor]:
         """Return the tools for the model, filtered and ordered by the feature."""
-        answer = self._call("prepare_tools", tools, list(tools), config, context)
+        answer = self._call("prepare_tools", tools, list(tools), self.own_config(config), context)
         if not isinstance(answer, (list, tuple)) or not all(isinstance(t, ToolDescriptor) for t in answer):
             raise wrong_answer(self.name, "prepare_tools", "a list of ToolDescriptor", answer)
         return list(answer)
 
     def get_template(self, config: FrozenDict) -> str:
         """Return the feature's template text for applications, or an empty string."""
-        answer = self._call("get_template", "", config)
+        answer = self._call("get_template", "", self.own_config(config))
         return expect(self.name, "get_template", answer, str, "a string")
 
     def get_completions(self, config: FrozenDict, text: str) -> Dicts:
         """Return the feature's suggestions for the text before the cursor; what is not a dict is dropped."""
-        answer = self._call("get_completions", [], config, text)
+        answer = self._call("get_completions", [], self.own_config(config), text)
         found = expect(self.name, "get_completions", answer, list, "a list of dicts")
         return [item for item in found if isinstance(item, dict)]
 
     def apply_completion(self, config: FrozenDict, text: str, completion: JsonObject) -> str:
         """Return what an accepted completion becomes, or an empty string."""
-        answer = self._call("apply_completion", "", config, text, completion)
+        answer = self._call("apply_completion", "", self.own_config(config), text, completion)
         return answer if isinstance(answer, str) else ""

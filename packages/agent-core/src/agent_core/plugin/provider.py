@@ -72,11 +72,12 @@ class ProviderWrapper(PluginWrapper):
 
     def init(self, config: FrozenDict, context: object = None) -> JsonObject:
         """Return the state of a new request."""
-        return self._state("init", {"config": config}, config, context)
+        own = self.own_config(config)
+        return self._state("init", {"config": own}, own, context)
 
     def get_models(self, config: FrozenDict, context: object = None) -> Dicts:
         """Return the models that the provider offers; it may ask its server."""
-        return self._dicts("get_models", config, context)
+        return self._dicts("get_models", self.own_config(config), context)
 
     def initialize_request(
         self, native: FrozenList, state: State, context: object = None

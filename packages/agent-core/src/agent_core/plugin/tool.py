@@ -99,7 +99,8 @@ class ToolWrapper(PluginWrapper):
 
     def init(self, config: FrozenDict, context: object = None) -> JsonObject:
         """Return the state with which the plugin's tools run."""
-        return self._state("init", {"config": config}, config, context)
+        own = self.own_config(config)
+        return self._state("init", {"config": own}, own, context)
 
     def get_tool_schemas(self, state: State, context: object = None) -> Dicts:
         return self._dicts("get_tool_schemas", state, context)

@@ -87,7 +87,8 @@ def check_keys(registry: Registry, config: FrozenDict) -> list[str]:
     """
     problems: Problems = []
     known = {*CORE_KEYS, *(key for plugin in registry for key in plugin.get_config_schema(problems))}
-    unknown = [key for key in config if isinstance(key, str) and key not in known]
+    sections = {plugin.name for plugin in registry}
+    unknown = [key for key in config if isinstance(key, str) and key not in known | sections]
     close = {key: closest(key, known, cutoff=0.8) for key in unknown}
     misspelt = [
         f"config[{key!r}] is not known: did you mean {near!r}?" for key, near in close.items() if near

@@ -159,7 +159,8 @@ class Chat:
         app = conversation.app
         conversation.keys, conversation.changed = self.keys, self._has_changed
         for problem in app.problems:
-            self._remarks.note(f"! plugin {problem.plugin!r} was skipped: {one_line(problem.reason)}")
+            said = "" if problem.takes_part else " was skipped"
+            self._remarks.note(f"! plugin {problem.plugin!r}{said}: {one_line(problem.reason)}")
         if self._session_id is not None:
             await self._resume(conversation, self._session_id)
         self._conversation = conversation

@@ -154,5 +154,8 @@ def explain_plugins(agent: str | None, *, as_json: bool) -> None:
     for one in decisions:
         for mistake in one.get("problems", ()):
             say(f"agent: plugin {one['plugin']}: {mistake}")
+    decided = {one["plugin"] for one in decisions}
     for problem in problems:
+        if problem.takes_part and problem.plugin in decided:
+            continue  # said with its decision
         say(f"agent: plugin {problem.plugin}: {problem.reason}")

@@ -75,7 +75,10 @@ async def plugins(talk: Talk, rest: str) -> None:
         talk.row(f"  {state} {one_line(one['plugin']):<24} {one['kind']:<10}", one_line(one["detail"]))
         for mistake in one.get("problems", ()):
             talk.row(f"  !   {one_line(one['plugin']):<24}", one_line(mistake), "red")
+    shown = {one["plugin"] for one in decisions}
     for problem in talk.app.problems:
+        if problem.takes_part and problem.plugin in shown:
+            continue  # its decision says so
         talk.row(f"  !   {one_line(problem.plugin):<24}", one_line(problem.reason), "red")
     talk.note("/plugins NAME explains one.")
 
@@ -117,7 +120,7 @@ def _say_decision(talk: Talk, one: dict[str, Any]) -> None:
 
 async def _explain(talk: Talk, who: Responder, decisions: list[dict[str, Any]], name: str) -> None:
     found = [one for one in decisions if one["plugin"] == name]
-    broken = [one for one in talk.app.problems if one.plugin == name]
+    broken = [one for one in talk.app.problems if one.plugin == name and not (one.takes_part and found)]
     installed = await asyncio.to_thread(_installed, name)
     offers = [one for one in await find_offers(talk.conversation) if one.action.plugin == name]
     if not (found or broken or installed or offers):
@@ -126,7 +129,8 @@ async def _explain(talk: Talk, who: Responder, decisions: list[dict[str, Any]], 
     for one in found:
         _say_decision(talk, one)
     for problem in broken:
-        talk.line(f"{problem.plugin} was skipped: {one_line(problem.reason)}", "red")
+        said = "does something wrong" if problem.takes_part else "was skipped"
+        talk.line(f"{problem.plugin} {said}: {one_line(problem.reason)}", "red")
     for row in installed:
         talk.line(f"  from {row['distribution']} {row['version']}, a {row['kind']}")
     for tool in await asyncio.to_thread(who.core.get_available_tools, dict(who.config)):
