@@ -560,7 +560,7 @@ def test_no_field_of_a_request_is_left_out() -> None:
     # Decisions and what was granted need rules that ask, and a run that is resumed another one before it: see
     # the tests of suspension, of permissions and of resumable runs. Limits and dependencies have tests of
     # their own as well.
-    assert {*FIELDS, "decisions", "deps", "granted", "limits", "pauses", "resumable", "trace"} == {
+    assert {*FIELDS, "decisions", "deps", "granted", "journey", "limits", "pauses", "resumable", "trace"} == {
         field.name for field in fields(RunRequest)
     }
 

@@ -109,6 +109,7 @@ class RunRequest:
             that allow or deny. It is the only way by which permissions change during a run.
         parents: The agents that delegated to this one, outermost first.
         trace: The trace that the run is a part of, as W3C trace context ("traceparent"); empty begins one.
+        journey: What other agents did in the run before they handed over to this one; the runtime sets it.
     """
 
     agent_id: str
@@ -133,6 +134,7 @@ class RunRequest:
     granted: Callable[[Session], Sequence[Rule]] | None = None
     parents: tuple[str, ...] = ()
     trace: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    journey: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
