@@ -182,7 +182,7 @@ class Resolver:
         tools = collect_tools(self._registries, spec, self._run_child, self._clock)
         for entry in placed_tools(spec, placed):
             add_tool(spec.id, tools, entry)
-        if spec.delegates or placed:
+        if spec.delegates or spec.handoffs or placed:
             core = self._core(spec, plan.chain, tools)
             resolution = enable(core, spec, plan.chain, config)
         table = table_of(spec, resolution, tools)
