@@ -560,7 +560,17 @@ def test_no_field_of_a_request_is_left_out() -> None:
     # Decisions and what was granted need rules that ask, and a run that is resumed another one before it: see
     # the tests of suspension, of permissions and of resumable runs. Limits and dependencies have tests of
     # their own as well.
-    others = {"ask_anyway", "decisions", "deps", "granted", "limits", "pauses", "resumable", "trace"}
+    others = {
+        "ask_anyway",
+        "decisions",
+        "deps",
+        "granted",
+        "journey",
+        "limits",
+        "pauses",
+        "resumable",
+        "trace",
+    }
     assert {*FIELDS, *others} == {field.name for field in fields(RunRequest)}
 
 

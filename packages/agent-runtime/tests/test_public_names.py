@@ -53,6 +53,7 @@ NAMES = [
     "File",
     "GuardrailTripped",
     "Handoff",
+    "HandoffSpec",
     "HealthRegistry",
     "InvalidPluginConfig",
     "LimitReached",
@@ -163,15 +164,16 @@ METHODS: dict[type, dict[str, str]] = {
 }
 
 FIELDS = {
-    "AgentSpec": "id model system_prompt description max_rounds plugin_ids delegates allowed_tools "
-    "excluded_tools context_policy stop_conditions endpoint sections",
+    "AgentSpec": "id model system_prompt description max_rounds plugin_ids delegates handoffs "
+    "allowed_tools excluded_tools context_policy stop_conditions endpoint sections",
     "ModelSpec": "id provider model context_window max_output_tokens input_price output_price "
     "cached_input_price config",
     "RunRequest": "agent_id messages session decisions run_id config stream timeout token_budget cost_budget "
-    "limits deps cancellation context checkpoint pauses resumable inbox granted ask_anyway parents trace",
+    "limits deps cancellation context checkpoint pauses resumable inbox granted ask_anyway parents trace "
+    "journey",
     "RunResult": "text added session reason usage rounds run_id agent suspended error produced",
     "ResolvedAgent": "spec model provider config env tools decisions warnings core models descriptors "
-    "tool_settings unclaimed",
+    "tool_settings unclaimed handoffs",
     "ExecutionEnv": "phase_hooks tool_gates scheduled_action_handlers effect_handlers request_transforms "
     "result_transforms end_hooks watches key_registrations tools plugins",
     "ContextPolicy": "max_tokens reserve_tokens keep_recent compact_at truncate prompt_cache",

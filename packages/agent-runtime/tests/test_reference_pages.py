@@ -168,6 +168,7 @@ TABLES = {
     "usage": lambda: value_table(results.Usage),
     "run_step": lambda: value_table(RunStep),
     "handoff": lambda: spec_table(Handoff),
+    "handoff_spec": lambda: spec_table(specs.HandoffSpec),
     "run_request": lambda: spec_table(runs.RunRequest),
     "run_result": lambda: value_table(results.RunResult),
     "reason": lambda: value_table(results.Reason),

@@ -427,6 +427,13 @@ ROWS = [
     ),
     Row(
         AgentSpec,
+        "handoffs",
+        ((), ["fail", "search", "wait"]),
+        (("helper",), ["fail", "search", "transfer_to_helper", "wait"]),
+        agent(World.offered),
+    ),
+    Row(
+        AgentSpec,
         "allowed_tools",
         (None, ["fail", "search", "wait"]),
         (("s*",), ["search"]),

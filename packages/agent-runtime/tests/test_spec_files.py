@@ -118,6 +118,7 @@ FULL: dict[str, Any] = {
             "max_rounds": 8,
             "plugin_ids": ["memory", "clock"],
             "delegates": ["partner"],
+            "handoffs": [{"agent": "other", "sees": "without_tools"}],
             "allowed_tools": ["read_*", "wait"],
             "excluded_tools": ["read_mail"],
             "context_policy": {

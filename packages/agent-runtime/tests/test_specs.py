@@ -15,7 +15,15 @@ from agent_runtime.errors import SpecError
 from agent_runtime.fields import read
 from agent_runtime.policies import CONDITIONS, StopCondition, read_condition
 from agent_runtime.schema import agent_schema, described, model_schema, spec_schema
-from agent_runtime.specs import HARD_CAP, AgentSpec, ContextPolicy, ModelSpec, RemoteEndpoint, RetryPolicy
+from agent_runtime.specs import (
+    HARD_CAP,
+    AgentSpec,
+    ContextPolicy,
+    HandoffSpec,
+    ModelSpec,
+    RemoteEndpoint,
+    RetryPolicy,
+)
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "reference" / "agent-spec.schema.json"
 
@@ -67,6 +75,11 @@ endpoints = st.builds(
     max_bytes=counts,
     allow_private=st.booleans(),
 )
+handoffs = st.lists(
+    st.builds(HandoffSpec, names, description=texts, sees=st.sampled_from(["all", "without_tools"])),
+    unique_by=lambda handoff: handoff.agent,
+    max_size=3,
+).map(tuple)
 agents = st.builds(
     AgentSpec,
     names,
@@ -76,6 +89,7 @@ agents = st.builds(
     max_rounds=st.integers(1, HARD_CAP),
     plugin_ids=lists_of(names),
     delegates=lists_of(names),
+    handoffs=handoffs,
     allowed_tools=st.none() | lists_of(globs),
     excluded_tools=lists_of(globs),
     context_policy=st.none() | context_policies,
@@ -156,6 +170,7 @@ SMALLEST: dict[Spec, dict[str, Any]] = {
     RetryPolicy: {},
     ContextPolicy: {},
     RemoteEndpoint: {"url": "https://there"},
+    HandoffSpec: {"agent": "a"},
     conditions.MaxRounds: {"rounds": 3},
     conditions.Timeout: {"seconds": 3},
     conditions.TokenBudget: {"tokens": 3},
@@ -332,8 +347,15 @@ def accepts(cls: Spec, data: Any) -> bool:
 def schema_of(cls: Spec) -> dict[str, Any]:
     """Return the schema of one class, with what it refers to."""
     whole = spec_schema()
-    names_of = {AgentSpec: "agent", ModelSpec: "model", RetryPolicy: "retry", ContextPolicy: "context_policy"}
-    name = names_of.get(cls) or ("endpoint" if cls is RemoteEndpoint else f"{cls.type}_condition")
+    names_of = {
+        AgentSpec: "agent",
+        ModelSpec: "model",
+        RetryPolicy: "retry",
+        ContextPolicy: "context_policy",
+        RemoteEndpoint: "endpoint",
+        HandoffSpec: "handoff",
+    }
+    name = names_of.get(cls) or f"{cls.type}_condition"
     return {"$ref": f"#/$defs/{name}", "$defs": whole["$defs"]}
 
 

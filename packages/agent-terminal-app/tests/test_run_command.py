@@ -542,6 +542,7 @@ def test_a_file_of_any_kind_becomes_a_part(tmp_path: Path) -> None:
         ({"type": "tool_call_result", "name": "shell", "is_error": True, "seconds": 1.25}, "✗ shell 1.2 s"),
         ({"type": "retry", "message": "busy", "seconds": 2}, "… busy: again in 2 s"),
         ({"type": "fallback", "model": "b", "instead_of": "a", "message": "gone"}, "… b in place of a: gone"),
+        ({"type": "handoff", "from_agent": "desk", "to_agent": "refunds"}, "→ refunds takes over from desk"),
         ({"type": "warning", "message": "odd", "plugin": None}, "! odd"),
         ({"type": "lifecycle_error", "plugin": "title", "error": "no"}, "! title: no"),
         ({"type": "status", "text": "loading"}, "… loading"),

@@ -54,6 +54,7 @@ def agents(services: Services) -> list[dict[str, Any]]:
             "model": spec.model,
             "plugins": list(spec.plugin_ids),
             "delegates": list(spec.delegates),
+            "handoffs": [handoff.agent for handoff in spec.handoffs],
             "default": agent_id == default or len(registries.agents) == 1,
         }
         for agent_id, spec in registries.agents.items()

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from agent_runtime.specs import (
         AgentSpec,
         ContextPolicy,
+        HandoffSpec,
         ModelSpec,
         RemoteEndpoint,
         RetryPolicy,
@@ -116,6 +117,7 @@ __all__ = [
     "File",
     "GuardrailTripped",
     "Handoff",
+    "HandoffSpec",
     "HealthRegistry",
     "InvalidPluginConfig",
     "LimitReached",
@@ -251,6 +253,7 @@ _HOMES = {
     "agent_runtime.specs": (
         "AgentSpec",
         "ContextPolicy",
+        "HandoffSpec",
         "ModelSpec",
         "RemoteEndpoint",
         "RetryPolicy",

@@ -16,15 +16,15 @@ from agent_core.drivers import call, call_async
 from agent_core.steps import with_events
 from agent_runtime.agent_run import KEY, AgentRun
 from agent_runtime.assembly import Assembly, Handoff, Parts, assemble
+from agent_runtime.clock import SYSTEM_CLOCK
 from agent_runtime.delegates import DelegateTool
 from agent_runtime.guardrails import Guardrail
-from agent_runtime.handoffs import run_with_handoffs
+from agent_runtime.loop import run_request
 from agent_runtime.options import AgentOptions, RunOptions, check_options, check_session
 from agent_runtime.outputs import read_output_type
 from agent_runtime.results import LIMITS, MISSING, LimitReached, Reason
 from agent_runtime.run_stream import AsyncRunSteps, AsyncRunStream, RunSteps, RunStream
 from agent_runtime.runs import RunRequest
-from agent_runtime.suspension import read_saved_run
 from agent_runtime.tool_sets import checked_tools
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from agent_core.events import RunEvent
     from agent_core.steps import Flow
+    from agent_runtime.env import ResolvedAgent
     from agent_runtime.outputs import OutputMode
     from agent_runtime.results import RunResult
     from agent_runtime.run_context import RunContext
@@ -441,7 +442,7 @@ class Agent(Generic[DepsT, OutputT]):
 
     # How a run is put together
 
-    def _assembly(self, model: object = None, *, filtered: bool = False) -> Assembly:
+    def _assembly(self, model: object = None) -> Assembly:
         """Return the runtime for a model, built once."""
         override = (_overrides.get() or {}).get(id(self), _Override())
         model = override.model if override.model is not None else model
@@ -450,14 +451,13 @@ class Agent(Generic[DepsT, OutputT]):
             model if isinstance(model, str) else id(model),
             None if override.tools is None else tuple(map(id, override.tools)),
             tuple(map(id, self.handoffs)),
-            filtered,
         )
         known = self._assemblies.get(key)
         if known is None:
             parts = self._parts if override.tools is None else replace(self._parts, tools=override.tools)
             if model is not None:
                 parts = replace(parts, model=model, settings=_settings_for(parts, model))
-            known = self._assemblies[key] = assemble(parts, handoffs, filtered=filtered)
+            known = self._assemblies[key] = assemble(parts, handoffs)
         return known
 
     def _work(
@@ -514,15 +514,12 @@ class _Work(Generic[OutputT]):
 
     def _with_handoffs(self) -> Flow[RunResult[Any]]:
         agents = self.agent._reachable()  # noqa: SLF001
-        saved = None if self.request.session is None else read_saved_run(self.request.session)
-        begins = saved.agent_id if saved is not None and self.request.decisions else self.agent.name
-        first = agents.get(begins, self.agent)
 
-        def find(name: str) -> Any:
-            return agents[name]._assembly(filtered=True).station(name, find)  # noqa: SLF001
+        def find(name: str) -> ResolvedAgent:
+            model = self.model if name == self.agent.name else None
+            return agents[name]._assembly(model).resolved(find)  # noqa: SLF001
 
-        station = first._assembly(self.model if first is self.agent else None).station(first.name, find)  # noqa: SLF001
-        return run_with_handoffs(station, replace(self.request, agent_id=first.name), self.run)
+        return run_request(find(self.agent.name), self.request, SYSTEM_CLOCK)
 
     def _finished(self, flow: Flow[RunResult[Any]]) -> Flow[RunResult[OutputT]]:
         """Run a flow, and give its result the output that the run produced."""

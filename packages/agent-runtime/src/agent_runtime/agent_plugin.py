@@ -56,7 +56,6 @@ class AgentParts:
         output_guardrails: Look at the output.
         conditions: When a tool is offered, by its name.
         dynamic: Tool sets that are made anew for each step.
-        filtered: Whether the agent may take over a conversation of which it sees only a part.
     """
 
     instructions: tuple[Instructions, ...] = ()
@@ -68,13 +67,12 @@ class AgentParts:
     output_guardrails: tuple[Guardrail, ...] = ()
     conditions: Mapping[str, tuple[Condition, ...]]
     dynamic: tuple[DynamicTools, ...] = ()
-    filtered: bool = False
 
     @property
     def changes_requests(self) -> bool:
         """Whether a request is not simply what the session and the system prompt say."""
         by_other_way = bool(self.output.forms) and self.mode != "tool"
-        return bool(self.instructions or self.conditions or self.dynamic or self.filtered or by_other_way)
+        return bool(self.instructions or self.conditions or self.dynamic or by_other_way)
 
     @property
     def does_something(self) -> bool:
@@ -138,8 +136,6 @@ class AgentPlugin:
 
     def _transform(self, prompt: Prompt, view: PhaseView) -> Prompt:
         run, parts = agent_run(view.run.context), self.parts
-        if run.sees is not None:
-            prompt = _seen(prompt, run)
         if text := view.state.read(INSTRUCTIONS):
             prompt = prompt.with_system(text)
         if parts.conditions or parts.dynamic:
@@ -343,14 +339,6 @@ async def _begin_looking(guardrails: Sequence[Guardrail], view: PhaseView, said:
 def _trip(run: AgentRun, tripped: GuardrailTripped) -> Command:
     run.tripped = tripped
     return Command().stop("guardrail", str(tripped))
-
-
-def _seen(prompt: Prompt, run: AgentRun) -> Prompt:
-    """Return the prompt with what the agent sees of the conversation before it took over."""
-    assert run.sees is not None
-    front = [message for message in prompt.messages[:1] if message.role == "system"]
-    own = prompt.messages[len(front) :]
-    return replace(prompt, messages=[*front, *run.sees(own[: run.before]), *own[run.before :]])
 
 
 def _last_words_of_the_user(view: PhaseView) -> str:

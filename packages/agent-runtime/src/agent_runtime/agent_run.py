@@ -9,9 +9,9 @@ from agent_runtime.results import MISSING
 
 if TYPE_CHECKING:
     from asyncio import Task
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from agent_core import FunctionTool, Message
+    from agent_core import FunctionTool
     from agent_runtime.guardrails import GuardrailTripped
 
 KEY = "agent_run"
@@ -27,8 +27,6 @@ class AgentRun:
         refused: How often the output was sent back in a row.
         tripped: The guardrail that ended the run, if one did.
         looking: The guardrails that look at the input while the model answers.
-        sees: What the agent that a handoff led to sees of the conversation before.
-        before: How long the conversation was then.
         toolbox: The tools of dynamic tool sets for the current step, by name.
     """
 
@@ -36,8 +34,6 @@ class AgentRun:
     refused: int = 0
     tripped: GuardrailTripped | None = None
     looking: list[Task[GuardrailTripped | None]] = field(default_factory=list)
-    sees: Callable[[Sequence[Message]], Sequence[Message]] | None = None
-    before: int = 0
     toolbox: dict[str, FunctionTool[..., Any]] = field(default_factory=dict)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_core import ArgumentError, ArgumentTypeError, FunctionTool
@@ -12,8 +13,9 @@ from agent_core.plugin.provider import API_HOOKS
 from agent_runtime.agent_plugin import AgentParts, AgentPlugin
 from agent_runtime.builder import AgentRuntimeBuilder
 from agent_runtime.clock import SYSTEM_CLOCK, Clock
+from agent_runtime.env import Successor
 from agent_runtime.foreign_tools import from_other_library
-from agent_runtime.handoffs import HandoffPlugin, HandoffTool, Sees, Station
+from agent_runtime.handoffs import HandoffPlugin, HandoffTool
 from agent_runtime.health import HealthRegistry
 from agent_runtime.options import check_config
 from agent_runtime.specs import AgentSpec, ModelSpec
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from agent_runtime.agent_plugin import Instructions, Validator
+    from agent_runtime.env import ResolvedAgent, Sees
     from agent_runtime.guardrails import Guardrail
     from agent_runtime.outputs import OutputMode, OutputType
     from agent_runtime.runtime import AgentRuntime
@@ -76,14 +79,14 @@ class Assembly:
         runtime: Runs the agent under its name.
         parts: What takes part in its runs.
         spec: The agent's declaration.
-        handoffs: The agents that it may hand over to, each with what that agent sees.
+        sees: What each agent sees of the conversation that it takes over, by name.
         tool_names: The tools that the model is offered.
     """
 
     runtime: AgentRuntime
     parts: AgentParts
     spec: AgentSpec
-    handoffs: Mapping[str, Sees | None]
+    sees: Mapping[str, Sees | None]
     tool_names: tuple[str, ...]
     clock: Clock = SYSTEM_CLOCK
 
@@ -91,16 +94,14 @@ class Assembly:
     def model_id(self) -> str:
         return self.spec.model
 
-    def station(self, name: str, find: Callable[[str], Station]) -> Station:
-        """Return the agent as a part of a run of several."""
-        return Station(name=name, runtime=self.runtime, handoffs=self.handoffs, find=find)
+    def resolved(self, find: Callable[[str], ResolvedAgent]) -> ResolvedAgent:
+        """Return the agent ready to run; *find* returns those that take over, by name."""
+        handoffs = {name: Successor(partial(find, name), sees) for name, sees in self.sees.items()}
+        return replace(self.runtime.resolve(self.spec.id), handoffs=handoffs)
 
 
-def assemble(parts: Parts, handoffs: tuple[Handoff, ...], *, filtered: bool) -> Assembly:
+def assemble(parts: Parts, handoffs: tuple[Handoff, ...]) -> Assembly:
     """Build a runtime.
-
-    Args:
-        filtered: Whether the agent takes over conversations of which it may see only a part.
 
     Raises:
         BuildError: With everything that is wrong.
@@ -117,7 +118,6 @@ def assemble(parts: Parts, handoffs: tuple[Handoff, ...], *, filtered: bool) -> 
         output_guardrails=parts.output_guardrails,
         conditions=conditions,
         dynamic=dynamic,
-        filtered=filtered,
     )
     handoff_tools = [
         HandoffTool(one.agent.name, one.description or one.agent.description, one.tool_name)
@@ -131,7 +131,7 @@ def assemble(parts: Parts, handoffs: tuple[Handoff, ...], *, filtered: bool) -> 
     if agent_parts.does_something:
         plugins["agent"] = own
     if handoff_tools:
-        plugins["handoffs"] = HandoffPlugin(handoff_tools)
+        plugins["handoffs"] = HandoffPlugin({tool.name: tool.agent for tool in handoff_tools})
     if agent_parts.mode == "tool":
         others += own.output_tools()
     sections = {"retry": {}, **(settings.get("sections") or {})}
@@ -153,7 +153,7 @@ def assemble(parts: Parts, handoffs: tuple[Handoff, ...], *, filtered: bool) -> 
         runtime=runtime,
         parts=agent_parts,
         spec=spec,
-        handoffs={one.agent.name: one.sees for one in handoffs},
+        sees={one.agent.name: one.sees for one in handoffs},
         tool_names=tuple(tool.name for tool in runtime.resolve(spec.id).descriptors),
     )
 

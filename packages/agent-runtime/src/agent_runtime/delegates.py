@@ -78,11 +78,11 @@ def check_delegation(registries: RegistrySet, agent_id: str) -> None:
 
 def _follow(registries: RegistrySet, root: str, path: tuple[str, ...], depths: dict[str, int]) -> int:
     """Return how deep it goes below the last of *path*, itself counted; *depths* has what is known."""
-    spec, deepest = registries.agents.get(path[-1]), 1
-    for delegate in () if spec is None else spec.delegates:
+    deepest = 1
+    for agent_id, delegate in _delegations(registries, path[-1]):
         way = (*path, delegate)
         if delegate in path:
-            raise DelegateCycle(root, way)
+            raise DelegateCycle(root, way if agent_id == path[-1] else (*path, agent_id, delegate))
         if len(way) > MOST_DEPTH:
             raise DelegateCycle(root, way, problem=f"its delegates go deeper than {MOST_DEPTH}")
         # Many ways may lead to one agent: it is followed again only to show one that is too deep.
@@ -90,6 +90,18 @@ def _follow(registries: RegistrySet, root: str, path: tuple[str, ...], depths: d
             depths[delegate] = _follow(registries, root, way, depths)
         deepest = max(deepest, 1 + depths[delegate])
     return deepest
+
+
+def _delegations(registries: RegistrySet, agent_id: str) -> Iterator[tuple[str, str]]:
+    """Yield who delegates to whom while an agent runs: the agent itself, and those that may take over."""
+    seen, waiting = {agent_id}, [agent_id]
+    while waiting:
+        current = waiting.pop(0)
+        spec = registries.agents.get(current)
+        if spec is not None:
+            yield from ((current, delegate) for delegate in spec.delegates)
+            waiting += [one.agent for one in spec.handoffs if one.agent not in seen]
+            seen.update(one.agent for one in spec.handoffs)
 
 
 class DelegateTool:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 16
 """How often actions of one phase may schedule more before that counts as an endless loop."""
 
-OWN_PLUGINS = frozenset({"loop_action_handlers", "max_rounds", "permissions"})
+OWN_PLUGINS = frozenset({"handoffs", "loop_action_handlers", "max_rounds", "permissions"})
 """Plugins of ours whose hooks and gates only look: nothing need be stored before they are asked."""
 
 _log = get_logger("runtime")

@@ -7,17 +7,18 @@ handlers, transforms, state keys, tools) is tagged with the plugin's id and beco
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from agent_core import Message
+from agent_core.frozen import EMPTY
 from agent_runtime.errors import EnvBuildError, ToolIdConflict
 from agent_runtime.phases import Phase
 from agent_runtime.state import StateKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from agent_core import AgentCore, Decision, ToolDescriptor
     from agent_runtime.executor import Executor, ProviderExecutor
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 P = TypeVar("P", "TaggedHandler", "KeyRegistration")
 Hook = Callable[..., Any]
 """A function of a plugin; the methods of `PluginRegistrar` say what each kind is called with and returns."""
+
+Sees = Callable[[Sequence[Message]], Sequence[Message]]
+"""Chooses what an agent that takes over sees of the conversation before."""
 
 
 class RuntimePlugin(Protocol):
@@ -269,6 +273,18 @@ class PluginRegistrar:
         return EnvBuildError(self.spec.id, self.plugin, problem)
 
 
+class Successor(NamedTuple):
+    """An agent that may take over a conversation.
+
+    Attributes:
+        find: Returns it, ready to run.
+        sees: What it sees of the conversation so far; None for all of it.
+    """
+
+    find: Callable[[], ResolvedAgent]
+    sees: Sees | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedAgent:
     """An agent that can run.
@@ -287,6 +303,7 @@ class ResolvedAgent:
         descriptors: What the model sees of the tools.
         tool_settings: How its tools run.
         unclaimed: The warnings about sections of the declaration that belong to no plugin.
+        handoffs: The agents that it may hand over to, by id.
     """
 
     spec: AgentSpec
@@ -302,3 +319,4 @@ class ResolvedAgent:
     descriptors: tuple[ToolDescriptor, ...]
     tool_settings: ToolSettings
     unclaimed: tuple[str, ...] = ()
+    handoffs: Mapping[str, Successor] = field(default_factory=lambda: EMPTY)

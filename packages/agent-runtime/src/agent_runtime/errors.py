@@ -85,12 +85,14 @@ class ResolveError(CoreResolveError):
 
 
 class AgentNotFound(ResolveError):
-    """No agent of that id is declared; of a delegate, stage "tools" finds out."""
+    """No agent of that id is declared; of a delegate or a handoff, stage "tools" finds out."""
 
     code = "agent_not_found"
 
-    def __init__(self, agent_id: str, known: Iterable[str], *, wanted_by: str | None = None) -> None:
-        missing = f"delegate {agent_id!r} is" if wanted_by is not None else "it is"
+    def __init__(
+        self, agent_id: str, known: Iterable[str], *, wanted_by: str | None = None, role: str = "delegate"
+    ) -> None:
+        missing = f"{role} {agent_id!r} is" if wanted_by is not None else "it is"
         stage = "lookup" if wanted_by is None else "tools"
         hint = nearest(agent_id, known)
         super().__init__(wanted_by or agent_id, f"{missing} not declared", hint=hint, stage=stage)
@@ -191,16 +193,20 @@ class ToolIdConflict(ResolveError):
 
 
 class RemoteAgentNotDirectlyRunnable(ResolveError):
-    """An agent behind an endpoint was asked to run here."""
+    """An agent behind an endpoint was asked to run here, or an agent of ours wants to hand over to it."""
 
     code = "remote_agent_not_directly_runnable"
 
-    def __init__(self, agent_id: str, url: str) -> None:
+    def __init__(self, agent_id: str, url: str, *, wanted_by: str | None = None) -> None:
         self.url = url
+        problem, hint = f"it lives at {url} and cannot be run here", f"list {agent_id!r} among the delegates"
+        if wanted_by is not None:
+            problem = f"handoff {agent_id!r} lives at {url}, and a remote agent cannot take over"
         super().__init__(
-            agent_id,
-            f"it lives at {url} and cannot be run here",
-            hint=f"list {agent_id!r} among the delegates of an agent of yours",
+            wanted_by or agent_id,
+            problem,
+            hint=f"{hint} instead" if wanted_by is not None else f"{hint} of an agent of yours",
+            stage="lookup" if wanted_by is None else "tools",
         )
 
 

@@ -18,6 +18,7 @@ from agent_runtime.calls import Calls
 from agent_runtime.defaults import GO_ON, MESSAGES
 from agent_runtime.engine import finish_slowly
 from agent_runtime.errors import DecisionError, describe
+from agent_runtime.handoffs import hands_over, run_with_handoffs
 from agent_runtime.inference import infer
 from agent_runtime.limits import OverLimit
 from agent_runtime.phases import Phase
@@ -99,6 +100,14 @@ def run_agent(agent: ResolvedAgent, request: RunRequest, clock: Clock, *, keeps:
     Raises:
         ArgumentError, DecisionError: As of `run_request`.
     """
+    run_part = partial(_run_part, clock=clock, keeps=keeps)
+    if not agent.handoffs:
+        return run_part(agent, request)
+    return run_with_handoffs(agent, request, clock, run_part, keeps=keeps)
+
+
+def _run_part(agent: ResolvedAgent, request: RunRequest, clock: Clock, *, keeps: bool) -> Flow[RunResult]:
+    """Run one agent until it ends, waits or hands over."""
     run = Run(agent, request, clock, ask_beside, keeps=keeps)
     try:
         run.given, decided = _asked(run)
@@ -371,7 +380,8 @@ def _closing(run: Run, reason: Reason) -> Iterator[Flow[None]]:
         hook = getattr(plugin, "on_deactivate", None)
         if hook is not None:
             yield _lifecycle(run, plugin, "on_deactivate", hook, reason)
-    yield run.checkpoint("end")
+    if not hands_over(run.agent, reason):
+        yield run.checkpoint("end")
 
 
 def _lifecycle(run: Run, plugin: Any, name: str, hook: Any, reason: Reason | None = None) -> Flow[None]:

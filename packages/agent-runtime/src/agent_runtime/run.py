@@ -341,6 +341,7 @@ class Run:
             begun=tuple(sorted(self.begun)),
             finished=self.finished,
             trace=self.scope.own_trace,
+            journey=self.request.journey,
         )
 
     def _scope(self) -> RunScope:

@@ -110,6 +110,7 @@ class RunRequest:
         ask_anyway: Whether the model is asked even if the session ends with its answer, and nothing is added.
         parents: The agents that delegated to this one, outermost first.
         trace: The trace that the run is a part of, as W3C trace context ("traceparent"); empty begins one.
+        journey: What other agents did in the run before they handed over to this one; the runtime sets it.
     """
 
     agent_id: str
@@ -135,6 +136,7 @@ class RunRequest:
     ask_anyway: bool = False
     parents: tuple[str, ...] = ()
     trace: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    journey: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

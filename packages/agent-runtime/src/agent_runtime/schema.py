@@ -21,7 +21,14 @@ from typing import Any, get_args, get_origin
 from agent_runtime import fields
 from agent_runtime.fields import Range, Rule, Text, init_fields
 from agent_runtime.policies import CONDITIONS, ContentMatch, StopCondition, StopOnTool
-from agent_runtime.specs import AgentSpec, ContextPolicy, ModelSpec, RemoteEndpoint, RetryPolicy
+from agent_runtime.specs import (
+    AgentSpec,
+    ContextPolicy,
+    HandoffSpec,
+    ModelSpec,
+    RemoteEndpoint,
+    RetryPolicy,
+)
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 """Which JSON Schema the schemas are written in."""
@@ -34,6 +41,7 @@ _INSTEAD: dict[tuple[type, str], Schema] = {
     (AgentSpec, "endpoint"): {
         "anyOf": [{"$ref": "#/$defs/endpoint"}, {"type": "string", "pattern": "^https?://"}, {"type": "null"}]
     },
+    (AgentSpec, "handoffs"): {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/handoff"}, _NAME]}},
     (AgentSpec, "sections"): {
         "type": "object",
         "propertyNames": _NAME,
@@ -127,6 +135,7 @@ def _parts() -> Schema:
     return {
         "context_policy": object_schema(ContextPolicy),
         "endpoint": object_schema(RemoteEndpoint),
+        "handoff": object_schema(HandoffSpec),
         "retry": object_schema(RetryPolicy),
         "stop_condition": {"oneOf": [{"$ref": f"#/$defs/{name}"} for name in conditions]},
         **conditions,

@@ -186,6 +186,33 @@ class RemoteEndpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class HandoffSpec:
+    """An agent that may take over a conversation, as somebody wrote it down.
+
+    Attributes:
+        agent: The id of the agent that takes over.
+        description: When to hand over to it; by default its own description.
+        sees: What it sees of the conversation so far: "all", or "without_tools" for what was said alone.
+        tool_name: What the tool is called; by default "transfer_to_" and the agent's id.
+    """
+
+    agent: Name
+    _: KW_ONLY
+    description: str = ""
+    sees: Annotated[str, Text("^(all|without_tools)$", 'must be "all" or "without_tools"')] = "all"
+    tool_name: (
+        Annotated[str, Text("^[A-Za-z0-9_-]{1,64}$", "must be 1 to 64 letters, digits, _ or -")] | None
+    ) = None
+
+    def __post_init__(self) -> None:
+        fields.check(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration as plain data, without what is as it is by default."""
+        return fields.write(self)
+
+
+@dataclass(frozen=True, slots=True)
 class AgentSpec:
     """An agent as somebody wrote it down.
 
@@ -197,6 +224,7 @@ class AgentSpec:
         max_rounds: How often the model is asked in one run, at most.
         plugin_ids: The plugins that take part, of any kind, in order.
         delegates: Agents that this one may hand a task to; each becomes a tool.
+        handoffs: Agents that may take over the conversation, by id or as `HandoffSpec`; each becomes a tool.
         allowed_tools: Only these tools, by name or pattern; None for all.
         excluded_tools: Never these, even if allowed.
         context_policy: How the conversation is kept within the window; None leaves it alone.
@@ -213,6 +241,7 @@ class AgentSpec:
     max_rounds: Annotated[int, Range(1, HARD_CAP)] = 100
     plugin_ids: tuple[str, ...] = ()
     delegates: tuple[str, ...] = ()
+    handoffs: tuple[HandoffSpec, ...] = ()
     allowed_tools: tuple[str, ...] | None = None
     excluded_tools: tuple[str, ...] = ()
     context_policy: ContextPolicy | None = None
@@ -232,6 +261,16 @@ class AgentSpec:
             policy = fields.read(ContextPolicy, self.context_policy, where="context_policy")
             self._set("context_policy", policy)
         self._set("stop_conditions", fields.each("stop_conditions", self.stop_conditions, read_condition))
+        self._set("handoffs", fields.each("handoffs", self.handoffs, _read_handoff))
+        self._check_handoffs()
+
+    def _check_handoffs(self) -> None:
+        seen = {self.id: "an agent cannot hand over to itself"}
+        for place, handoff in enumerate(self.handoffs):
+            if handoff.agent in seen:
+                problem = f"handoffs[{place}] names {handoff.agent!r}: {seen[handoff.agent]}"
+                raise SpecError(problem, field=f"handoffs[{place}]")
+            seen[handoff.agent] = "it is in the list already"
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -258,3 +297,7 @@ class AgentSpec:
 def _read_endpoint(value: object) -> RemoteEndpoint:
     data = {"url": value} if isinstance(value, str) else value
     return fields.read(RemoteEndpoint, data, where="endpoint")
+
+
+def _read_handoff(where: str, value: object) -> HandoffSpec:
+    return fields.read(HandoffSpec, {"agent": value} if isinstance(value, str) else value, where=where)

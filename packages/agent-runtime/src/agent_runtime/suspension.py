@@ -113,6 +113,7 @@ class SavedRun:
         finished: The tool messages of calls that ended before an earlier one of the same answer, by call id:
             they are not in the transcript yet, which has them in the order of the calls.
         trace: The trace of the run, which another process goes on with.
+        journey: What other agents did in the run before they handed over to this one.
     """
 
     run_id: str
@@ -126,6 +127,7 @@ class SavedRun:
     begun: tuple[str, ...] = ()
     finished: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: EMPTY)
     trace: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    journey: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as plain data."""
@@ -141,6 +143,7 @@ class SavedRun:
             "begun": list(self.begun),
             "finished": thaw(freeze(self.finished)),
             **({"trace": dict(self.trace)} if self.trace else {}),
+            **({"journey": thaw(freeze(self.journey))} if self.journey else {}),
         }
 
 
@@ -163,6 +166,7 @@ def read_saved_run(session: Session | None) -> SavedRun | None:
             begun=tuple(str(call_id) for call_id in saved.get("begun", ())),
             finished=_read_messages(saved.get("finished", EMPTY)),
             trace={str(key): str(value) for key, value in saved.get("trace", EMPTY).items()},
+            journey=dict(saved.get("journey", EMPTY)),
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         return None

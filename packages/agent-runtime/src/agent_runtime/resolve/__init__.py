@@ -8,6 +8,7 @@ look at as its own, is made anew each time.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,9 @@ from agent_core import FunctionTool, ModelDiscoveryCache
 from agent_core.frozen import FrozenDict, JsonObject, freeze
 from agent_core.log import get_logger
 from agent_runtime.clock import SYSTEM_CLOCK, Clock
-from agent_runtime.env import ResolvedAgent
+from agent_runtime.env import ResolvedAgent, Successor
 from agent_runtime.executor import Executor, ProviderExecutor
+from agent_runtime.handoffs import SEES
 from agent_runtime.health import HEALTH, HealthRegistry
 from agent_runtime.loop import run_request
 from agent_runtime.resolve.lookup import Found, Target, find_target, look_up
@@ -136,6 +138,7 @@ class Resolver:
             descriptors=equipment.descriptors,
             tool_settings=tool_settings(plan.found.spec),
             unclaimed=plan.chain.unclaimed,
+            handoffs=self._handoffs(plan.found.spec),
         )
 
     def knows(self, agent_id: str) -> bool:
@@ -179,7 +182,7 @@ class Resolver:
         tools = collect_tools(self._registries, spec, self._run_child, self._clock)
         for entry in placed_tools(spec, placed):
             add_tool(spec.id, tools, entry)
-        if spec.delegates or placed:
+        if spec.delegates or spec.handoffs or placed:
             core = self._core(spec, plan.chain, tools)
             resolution = enable(core, spec, plan.chain, config)
         table = table_of(spec, resolution, tools)
@@ -220,6 +223,11 @@ class Resolver:
             if model.provider in known
         ]
         return {target.model.id: _asking(core, plan, target, only) for target in targets}
+
+    def _handoffs(self, spec: AgentSpec) -> dict[str, Successor]:
+        return {
+            one.agent: Successor(partial(self.resolve, one.agent), SEES[one.sees]) for one in spec.handoffs
+        }
 
     def _run_child(self, request: RunRequest) -> Flow[RunResult]:
         """Run a delegate, resolved when it is called."""

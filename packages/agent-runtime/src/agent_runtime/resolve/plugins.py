@@ -17,6 +17,7 @@ from agent_runtime.errors import (
     PluginNotFound,
     ResolveError,
 )
+from agent_runtime.handoffs import HandoffPlugin, declared_name
 from agent_runtime.registries import PluginEntry
 from agent_runtime.resolve.lookup import find_target
 from agent_runtime.sections import check_sections, core_settings, read_claims, tool_settings
@@ -112,6 +113,8 @@ def _conditional(found: Found, declared: Sequence[PluginEntry]) -> list[PluginEn
 
         if not any(isinstance(entry.plugin, PermissionsPlugin) for entry in declared):
             implied.append(PermissionsPlugin())
+    if spec.handoffs:
+        implied.append(HandoffPlugin({declared_name(handoff): handoff.agent for handoff in spec.handoffs}))
     if "results" in spec.sections:
         from agent_runtime.large_results import LargeResultsPlugin
 

@@ -8,10 +8,17 @@ from agent_core import PluginError
 from agent_core.errors import ToolIdConflictError, nearest
 from agent_core.resolve.tools import gather_tools
 from agent_runtime.delegates import DelegateTool, check_delegation, tool_name
-from agent_runtime.errors import AgentNotFound, EnvBuildError, ToolIdConflict
+from agent_runtime.errors import (
+    AgentNotFound,
+    EnvBuildError,
+    RemoteAgentNotDirectlyRunnable,
+    ToolIdConflict,
+)
+from agent_runtime.handoffs import HandoffTool, declared_name
 from agent_runtime.patterns import Glob
 from agent_runtime.registries import ToolEntry
 from agent_runtime.remote import RemoteAgent, RemoteDelegateTool
+from agent_runtime.remote.agent import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from agent_runtime.delegates import RunChild
     from agent_runtime.env import TaggedTool
     from agent_runtime.registries import RegistrySet
-    from agent_runtime.specs import AgentSpec
+    from agent_runtime.specs import AgentSpec, HandoffSpec
 
 
 class Filtered(NamedTuple):
@@ -40,15 +47,18 @@ def global_tools(registries: RegistrySet) -> list[ToolEntry]:
 def collect_tools(
     registries: RegistrySet, spec: AgentSpec, run_child: RunChild, clock: Clock
 ) -> list[ToolEntry]:
-    """Return the global tools, then one for each delegate.
+    """Return the global tools, then one for each delegate and for each agent that may take over.
 
     Raises:
-        AgentNotFound, DelegateCycle, ToolIdConflict: If the delegates cannot be so.
+        AgentNotFound, DelegateCycle, RemoteAgentNotDirectlyRunnable, ToolIdConflict: If the delegates or
+            handoffs cannot be so.
     """
     check_delegation(registries, spec.id)
     tools = global_tools(registries)
     for agent_id in dict.fromkeys(spec.delegates):
         add_tool(spec.id, tools, _delegate(registries, spec, agent_id, run_child, clock))
+    for handoff in spec.handoffs:
+        add_tool(spec.id, tools, _handoff(registries, spec, handoff))
     return tools
 
 
@@ -63,6 +73,16 @@ def _delegate(
     else:
         tool = RemoteDelegateTool(name, RemoteAgent(agent_id, delegate.endpoint, delegate.description, clock))
     return ToolEntry.of(name, tool, f"delegate {agent_id!r}")
+
+
+def _handoff(registries: RegistrySet, spec: AgentSpec, handoff: HandoffSpec) -> ToolEntry:
+    target, name = registries.agents.get(handoff.agent), declared_name(handoff)
+    if target is None:
+        raise AgentNotFound(handoff.agent, registries.agents, wanted_by=spec.id, role="handoff")
+    if target.endpoint is not None:
+        raise RemoteAgentNotDirectlyRunnable(handoff.agent, shown(target.endpoint.url), wanted_by=spec.id)
+    tool = HandoffTool(handoff.agent, handoff.description or target.description, name)
+    return ToolEntry.of(name, tool, f"handoff {handoff.agent!r}")
 
 
 def add_tool(agent_id: str, tools: list[ToolEntry], new: ToolEntry) -> None:

@@ -476,6 +476,8 @@ def progress_line(event: Mapping[str, Any]) -> str | None:
             line = f"… {event['message']}: again in {event['seconds']:.0f} s"
         case "fallback":
             line = f"… {event['model']} in place of {event['instead_of']}: {event['message']}"
+        case "handoff":
+            line = f"→ {event['to_agent']} takes over from {event['from_agent']}"
         case "warning":
             line = f"! {event['message']}"
         case "lifecycle_error":

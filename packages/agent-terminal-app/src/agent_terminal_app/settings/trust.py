@@ -247,6 +247,7 @@ _OF_AGENTS: dict[tuple[str, ...], Judge] = {
     ("max_rounds",): _harmless,
     ("plugin_ids",): _if_any(_TOOLS),
     ("delegates",): _if_any("lets the agent hand work to these"),
+    ("handoffs",): _if_any("lets these take over the conversation"),
     ("allowed_tools",): _always(_TOOLS),
     ("excluded_tools",): _harmless,  # they add up
     ("stop_conditions",): _always("changes when a run ends"),

@@ -213,6 +213,10 @@ class Renderer:
         again = "; the answer starts over" if event.get("discarded") else ""
         self._note(f"… {clean(event['instead_of'])} cannot answer; {clean(event['model'])} continues{again}")
 
+    def _on_handoff(self, event: Mapping[str, Any]) -> None:
+        self._finish_words()
+        self._note(f"→ {clean(event['to_agent'])} takes over from {clean(event['from_agent'])}")
+
     def _on_compaction(self, event: Mapping[str, Any]) -> None:
         self._note(
             f"… {event['messages']} older messages are sent as a summary from now on "
