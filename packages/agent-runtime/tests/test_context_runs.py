@@ -149,3 +149,50 @@ def test_records_are_found_in_the_session() -> None:
 
     [record] = read_records(events[-1]["session"].metadata[STATE][COMPACTIONS.name])
     assert (record.upto, record.summary, record.at_round) == (7, "They talked.", 1)
+
+
+def within(most: int) -> Any:
+    """Return a model that refuses more than some characters, and answers with how many it was sent."""
+
+    def reply(messages: list[dict[str, Any]]) -> str:
+        length = sum(len(str(message["content"] or "")) for message in messages)
+        if length > most:
+            raise TooLongError(f"{length} characters, and {most} at most")
+        return "summary" if "<conversation>" in str(messages[-1]["content"]) else f"{length} characters"
+
+    return reply
+
+
+def test_one_message_that_nothing_can_shorten_is_sent_in_part_and_the_next_one_works() -> None:
+    whole = f"FIRST {'a' * 100_000} LAST"
+    session = Session("s", [Message("user", whole), Message("assistant", "I see.")])
+
+    events, provider = run([within(5000)] * 30, session, window=None, compact_at=None, keep_recent=4)
+
+    assert events[-1]["reason"]["code"] == "natural_end"
+    assert [one["message"] for one in of_type(events, "warning") if "middle was left out" in one["message"]]
+    [long] = [text for text in sent(provider, -1) if "FIRST" in (text or "")]
+    assert long.endswith("LAST") and len(long) < 5000
+    assert events[-1]["session"].messages[0].content == whole
+
+    again, _provider = run([within(5000)] * 30, events[-1]["session"], window=None)
+
+    assert again[-1]["reason"]["code"] == "natural_end"
+
+
+def test_a_summary_is_asked_for_with_less_where_even_that_request_is_too_long() -> None:
+    session = Session("s", [Message("user", "b" * 100_000), *conversation(8).messages])
+
+    events, provider = run([within(6000)] * 30, session, window=None)
+
+    assert events[-1]["reason"]["code"] == "natural_end"
+    assert len(of_type(events, "compaction")) == 1
+    assert events[-1]["session"].messages[0].content == "b" * 100_000
+    assert "summary" in str(sent(provider, -1)[0])
+
+
+def test_a_request_that_is_refused_whatever_is_sent_ends_the_run_with_the_reason() -> None:
+    events, _provider = run([within(0)] * 40, conversation(8), window=None)
+
+    assert events[-1]["reason"]["code"] == "error"
+    assert "0 at most" in events[-1]["reason"]["detail"]

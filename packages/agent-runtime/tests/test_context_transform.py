@@ -102,10 +102,38 @@ def test_what_does_not_fit_is_left_out_and_said_to_be() -> None:
     assert COUNTER.messages(sent) <= 900
 
 
-def test_where_nothing_can_be_left_out_nothing_is_said() -> None:
+def test_of_a_message_that_is_longer_than_the_window_the_beginning_and_the_end_are_sent() -> None:
+    messages = [Message("user", f"FIRST{'a' * 9000}LAST"), Message("assistant", "well")]
+
+    long, answer = plugin().transform(prompt(messages), looking(messages)).messages
+
+    assert answer is messages[1]
+    assert long.content.startswith("FIRSTa") and long.content.endswith("aLAST")
+    assert "characters are left out here" in long.content
+    assert COUNTER.messages([long, answer]) <= 900
+
+
+def test_results_that_are_too_long_share_the_room_and_keep_their_calls() -> None:
+    made = [{"id": one, "type": "function", "function": {"name": "look", "arguments": "{}"}} for one in "abc"]
+    results = [
+        Message("tool", one * size, {"tool_call_id": one}, None, {"type": "tool_result", "text": one * size})
+        for one, size in (("a", 400), ("b", 9000), ("c", 40_000))
+    ]
+    messages = [Message("user", "Look."), Message("assistant", "", {"tool_calls": made}), *results]
+
+    sent = plugin(keep_recent=5).transform(prompt(messages), looking(messages)).messages
+
+    assert sent[:3] == tuple(messages[:3])
+    assert [message.tool_call_id for message in sent[2:]] == ["a", "b", "c"]
+    assert abs(len(sent[3].content) - len(sent[4].content)) < 200
+    assert sent[3].tool_result["text"] == sent[3].content
+    assert COUNTER.messages(sent) <= 900
+
+
+def test_a_policy_that_leaves_nothing_out_shortens_nothing_either() -> None:
     messages = [Message("user", "a" * 9000), Message("assistant", "well")]
 
-    assert plugin().transform(prompt(messages), looking(messages)).messages is messages
+    assert plugin(truncate=False).transform(prompt(messages), looking(messages)).messages is messages
 
 
 def test_a_single_message_is_counted_as_one() -> None:
@@ -224,7 +252,7 @@ def test_providers_are_asked_to_cache_as_the_policy_says(
 def learnt(view: PhaseView, **policy: Any) -> dict[str, float]:
     registrar = PluginRegistrar(view.spec)
     plugin(**policy).register(registrar)
-    [tagged] = registrar.env(()).phase_hooks[Phase.AFTER_INFERENCE]
+    tagged, _report = registrar.env(()).phase_hooks[Phase.AFTER_INFERENCE]
     command = tagged.hook(view)
     state = view.state
     for update in () if command is None else command.updates:

@@ -608,7 +608,7 @@ def test_a_ruling_names_the_rule_and_says_why() -> None:
 
     ruling = rules.decide(shell("git push"))
     assert ruling == Ruling("ask", rules.rules[0], "it falls under the rule 'ask shell(git push*)'")
-    assert rules.decide(shell("ls")) == Ruling("deny", None, "no rule is about it, and the default is deny")
+    assert rules.decide(shell("ls")) == Ruling("deny", None, "no rule covers it, and the default is deny")
 
 
 def test_adding_a_rule_leaves_the_permissions_as_they_were() -> None:
@@ -714,7 +714,7 @@ def test_a_question_shows_the_exact_call_and_how_to_allow_it() -> None:
 
     assert verdict == Suspend(
         'Run shell with {"command":"git push"}? '
-        "You are asked because it falls under the rule 'ask shell(git*)'.",
+        "Reason for the question: it falls under the rule 'ask shell(git*)'.",
         action="approve",
         parameters={
             "tool": "shell",
@@ -735,7 +735,7 @@ def test_a_question_that_no_rule_asked_for_says_so() -> None:
         "tool": "now",
         "arguments": {},
         "rule": None,
-        "reason": "no rule is about it, and the default is ask",
+        "reason": "no rule covers it, and the default is ask",
         "suggestions": ["now({})", "now"],
         "together": [],
     }

@@ -142,16 +142,15 @@ def test_a_question_shows_the_whole_call_why_it_is_asked_and_what_each_choice_gr
 
     shown = sitting.shown().splitlines()
     assert shown[0].startswith("? run")
-    assert shown[1] == f"  {command}"
-    assert shown[2:] == [
-        "You are asked because it falls under the rule 'ask run'.",
-        "  [1] yes, once (y)",
-        "  [2] yes, for this session: run(git *)",
-        "  [3] yes, in this project: run(git *)",
-        "  [4] yes, always: run(git *)",
-        "  [5] no (n), or say what to do instead",
-        "  Another pattern: allow session PATTERN, for instance run",
-        "  To forbid it for longer: deny session, deny project, deny always",
+    assert shown[1:] == [
+        "  in /srv/site",
+        f"  {command}",
+        "  Asked by the rule ask run.",
+        "  [y] yes, once",
+        "  [a] yes, for this session: run(git *)",
+        "      the same for longer: [3] in this project, [4] always",
+        "  [n] no, or type what to do instead",
+        "  [d] no, for this session: run(git *)",
     ]
 
 
@@ -160,7 +159,7 @@ def test_without_a_project_none_is_offered(sit: Any) -> None:
     sitting.say("git status")
 
     shown = sitting.shown()
-    assert "[3] yes, always" in shown and "project" not in shown
+    assert "[3] always" in shown and "project" not in shown
 
 
 def test_what_is_asked_for_each_time_offers_nothing_for_longer(sit: Any, ran: list[str]) -> None:
@@ -168,7 +167,7 @@ def test_what_is_asked_for_each_time_offers_nothing_for_longer(sit: Any, ran: li
     sitting.say("git push")
 
     shown = sitting.shown()
-    assert "  [1] yes, once (y)\n  [2] no (n)" in shown and "longer" not in shown
+    assert "  [y] yes, once\n  [n] no" in shown and "longer" not in shown
     with pytest.raises(Unclear, match="deny always PATTERN"):
         question_of(sitting).read("deny always")
     assert sitting.answer("1") and ran == ["git push"]
@@ -237,6 +236,7 @@ def test_the_line_about_a_call_is_one_line_and_whole() -> None:
         ("Yes.", []),
         (" 1 ", []),
         ("2", ["session"]),
+        ("a", ["session"]),
         ("3", ["project"]),
         ("4", ["always"]),
         ("allow project", ["project"]),
@@ -279,6 +279,7 @@ def test_a_no_refuses_and_other_words_are_the_reason(
     ("line", "scope", "pattern"),
     [
         ("deny session", "session", "run(git status)"),
+        ("d", "session", "run(git status)"),
         ("deny project", "project", "run(git status)"),
         ("deny always run(git *)", "always", "run(git *)"),
     ],
@@ -333,7 +334,7 @@ def test_no_line_but_a_clear_one_is_a_yes(line: str) -> None:
         return
 
     first = line.strip().lower().rstrip(".!").split(maxsplit=1)[:1]
-    assert not decision["approved"] or first in (["y"], ["yes"], ["allow"]) or line.strip().isdecimal()
+    assert not decision["approved"] or first in (["y"], ["yes"], ["a"], ["allow"]) or line.strip().isdecimal()
 
 
 def a_question(**parameters: Any) -> Question:
@@ -364,7 +365,7 @@ def test_a_call_about_several_things_is_granted_by_a_pattern_for_each(sit: Any, 
 
     sitting = sit(Lines(ran))
     sitting.say("git add . && make")
-    assert "[2] yes, for this session: run(git *), run(make)" in sitting.shown()
+    assert "[a] yes, for this session: run(git *), run(make)" in sitting.shown()
 
     assert sitting.answer("2")
 
@@ -400,7 +401,7 @@ def test_a_line_that_was_begun_before_the_question_is_kept_for_later(sit: Any, r
     assert not sitting.answer("yes, and then make")
 
     shown = sitting.shown()
-    assert "Queued until you have answered: yes, and then make" in shown and "[1] yes, once" in shown
+    assert "Queued until you have answered: yes, and then make" in shown and "[y] yes, once" in shown
     assert ran == []
     [waiting] = sitting.app.store.inputs(str(sitting.conversation.session_id))
     assert waiting.message["content"] == "yes, and then make"
@@ -432,7 +433,7 @@ def test_a_question_that_was_not_shown_is_not_answered(sit: Any, ran: list[str])
 
     assert not sitting.answer("y")
 
-    assert "[1] yes, once" in sitting.shown() and ran == []
+    assert "[y] yes, once" in sitting.shown() and ran == []
     assert sitting.answer("y") and ran[0] == "git status"
 
 
@@ -545,7 +546,7 @@ def test_the_question_of_another_gate_shows_the_call_and_offers_yes_and_no(sit: 
         "? Tea or coffee?",
         "Say which.",
         "  brew",
-        "  [1] yes, once (y)",
-        "  [2] no (n), or say what to do instead",
+        "  [y] yes, once",
+        "  [n] no, or type what to do instead",
     ]
     assert sitting.answer("1") and ran == ["brew"]

@@ -62,7 +62,7 @@ def test_an_edit_is_shown_asked_for_made_and_undone(
     chat.type("Make the roses blue.\r")
     chat.expect("-roses are red")
     chat.expect("+roses are blue")
-    chat.expect("[1]")
+    chat.expect("[y]")
     chat.expect_line("your answer")
     assert poem.read_text() == "roses are red\n"  # nothing happens before somebody says so
     server.play(chat_reply("The roses are blue now."))

@@ -150,7 +150,7 @@ def assert_harmless(terminal: Terminal) -> None:
 
 
 def has_asked(terminal: Terminal, times: int) -> bool:
-    return terminal.text.count("[1] yes, once") == times
+    return terminal.text.count("[y] yes, once") == times
 
 
 def has_a_menu(terminal: Terminal, typed: str) -> bool:
@@ -173,6 +173,7 @@ def test_messages_thoughts_tools_and_errors_stay_text(terminal: Terminal) -> Non
     terminal.type("use the tool\r")
     for count in (1, 2, 3):
         terminal.wait(partial(has_asked, terminal, count))
+        terminal.expect_line("your answer")
         terminal.type("y\r")
     terminal.expect("Done with it.")
     terminal.type("\x1b")

@@ -183,7 +183,7 @@ def test_a_question_shows_the_whole_call_and_what_each_choice_grants(machine: Ma
     out = chat(machine, f"run {command}", "n")
 
     assert f"\n  {command}\n" in out
-    assert "  [3] yes, in this project: run(git *)\n" in out
+    assert "  [a] yes, for this session: run(git *)\n" in out
     assert machine.ran() == []
 
 
@@ -191,7 +191,7 @@ def test_a_choice_grants_what_it_says_and_the_rest_is_asked_again(machine: Machi
     out = chat(machine, "run git status", "9", "2", "run git log", "run make", "use npm instead")
 
     assert "There is no [9]" in out and "refused: use npm instead" in out
-    assert out.count("  [1] yes, once") == 2
+    assert out.count("  [y] yes, once") == 2
     assert machine.ran() == ["git status", "git log"]
     assert [grant["scope"].split()[0] for grant in machine.grants()] == ["session"]
 
@@ -202,7 +202,7 @@ def test_a_question_that_waits_since_an_earlier_time_is_shown_before_it_is_answe
 
     out = chat(machine, "y", options=("--session", session["id"]))
 
-    assert "[2] yes, for this session: run(git *)" in out
+    assert "[a] yes, for this session: run(git *)" in out
     assert machine.ran() == ["git status"]
 
 
@@ -244,7 +244,7 @@ def test_a_line_that_was_begun_before_the_question_is_no_answer_to_it(
     terminal.type("yes")
     terminal.expect("yes")
     (machine.project / "go").touch()
-    terminal.expect("[5] no")
+    terminal.expect("[n] no")
     terminal.expect_line("your answer")
     terminal.type("\r")
     terminal.expect("Queued until you have answered: yes")
@@ -263,7 +263,7 @@ def test_who_clears_the_line_can_answer(machine: Machine, chat_in_terminal: Call
     terminal.type("half a thought")
     terminal.expect("thought")
     (machine.project / "go").touch()
-    terminal.expect("[5] no")
+    terminal.expect("[n] no")
     terminal.expect_line("your answer")
     terminal.type("\x15y\r")
     terminal.expect("The tool said: ran")
@@ -293,7 +293,7 @@ def test_a_question_that_somebody_else_has_already_answered_is_not_answered_twic
 ) -> None:
     terminal = chat_in_terminal()
     terminal.type("run git status\r")
-    terminal.expect("[5] no")
+    terminal.expect("[n] no")
     terminal.expect_line("your answer")
     machine.run("permissions", "deny", "run(git *)", "--always")
     terminal.type("y\r")
@@ -326,7 +326,7 @@ def test_a_command_in_a_here_document_is_asked_for_in_spite_of_a_grant(
 
     command.write_text(ATTACK)
     terminal.type("do it\r")
-    terminal.expect_line(r"  \[\d\] no")
+    terminal.expect_line(r"  \[n\] no")
     terminal.expect_line("your answer")
     terminal.type("n\r")
     terminal.expect("refused")

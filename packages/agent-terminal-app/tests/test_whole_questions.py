@@ -76,7 +76,7 @@ def test_other_languages_are_no_look_alikes(text: str) -> None:
 
 def test_nobody_says_yes_to_pages_that_were_not_shown() -> None:
     printed: list[str] = []
-    screen: Any = SimpleNamespace(color=False, width=80, line=printed.append)
+    screen: Any = SimpleNamespace(color=False, width=80, is_live=False, line=printed.append)
     question: Any = SimpleNamespace(
         id="q",
         approval=SimpleNamespace(session_id="s"),
@@ -93,12 +93,12 @@ def test_nobody_says_yes_to_pages_that_were_not_shown() -> None:
 
     async def talk() -> None:
         await approvals.ask(conversation)
-        assert printed[-1] == f"{PAGE + 5:,} lines more: more shows them, n refuses the call."
+        assert printed[-1] == f"{PAGE + 5:,} more lines: [m] shows them, [n] refuses the call."
         await approvals.take(conversation, "y")
         await approvals.take(conversation, "more")
 
     asyncio.run(talk())
-    assert "First read all of it." in printed
+    assert "Read all of it first." in printed
     assert [line for line in printed if line.startswith("row ")] == [
         f"row {one}" for one in range(2 * PAGE + 5)
     ]

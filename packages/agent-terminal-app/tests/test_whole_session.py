@@ -130,3 +130,18 @@ def test_two_turns_a_name_a_way_out_and_a_way_back(tmp_path: Path) -> None:
     shown = home.run("sessions", "show", "Two capitals")
     assert "Two capitals" in shown and all(words in shown for words in [*ASKED, "Thank you."])
     assert len(home.messages(session_id)) == 6
+
+
+@pytest.mark.slow
+def test_a_message_that_is_too_long_for_the_embedded_model_is_sent_in_part(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    file = tmp_path / "config" / "agent" / "config.toml"
+    file.write_text(SETTINGS.replace("1024", "512"))
+
+    with home.chat() as terminal:
+        terminal.paste("Green tea is grown on hills. " * 400)
+        terminal.type("\r")
+        terminal.expect("its middle was left out")
+        terminal.expect_line("ready")
+        ask(terminal, ASKED[0])
+        assert "Error" not in terminal.text

@@ -119,14 +119,21 @@ def test_a_file_that_came_or_went_meanwhile_is_not_touched(work: Path) -> None:
     assert not (work / "a.txt").exists()
 
 
-def test_a_refusal_that_was_shown_stays_one(work: Path) -> None:
-    session_id = ask(work.parent, ("edit_file", {"path": "a.txt", "old": "three", "new": "3"}))
+def test_nobody_is_asked_about_a_call_that_would_fail_unless_another_one_waits(work: Path) -> None:
+    wrong = ("edit_file", {"path": "a.txt", "old": "three", "new": "3"})
+
+    with application(work.parent, Reply(tool_calls=[ToolCall(*wrong)]), "I see.") as app:
+        alone: str = app.create_session(metadata={"workspace_roots": [str(work)]}).session_id
+        events = list(app.chat(alone, "Go."))
+        assert app.approvals(alone) == []
+        [told] = [event["message"]["content"] for event in events if event["type"] == "tool_call_result"]
+    assert told.startswith("Error: a.txt does not have that text")
+
+    session_id = ask(work.parent, ("write_file", CALLS["write_file"]), wrong)
     (work / "a.txt").write_text("three\n")
-
-    [told] = approve(work.parent, session_id)
-
-    assert (
-        told == "this call was shown for approval as one that is refused, so nothing was done: call it again"
+    _first, second = approve(work.parent, session_id)
+    assert second == (
+        "this call was shown for approval as one that is refused, so nothing was done: call it again"
     )
     assert (work / "a.txt").read_text() == "three\n"
 

@@ -54,7 +54,8 @@ def test_the_diff_is_shown_beforehand_and_nothing_is_done(files: Files) -> None:
     assert files.display("read_file", path="a.py") is None
     assert files.display("edit_file", **call) == {
         "type": "text",
-        "content": "This call will be refused: a.py does not have that text",
+        "content": "This call will fail: a.py does not have that text",
+        "refused": "a.py does not have that text",
         "basis": None,
     }
     nothing = files.display("write_file", path="a.py", content="x = 2\n")

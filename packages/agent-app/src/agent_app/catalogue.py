@@ -475,9 +475,16 @@ class Windows:
         return model_id in self._found or self.known(model_id) is not None
 
     def find(self, agent_id: str, model_id: str) -> int | None:
-        """Return the window of a model that an agent uses; this reads files, so call it in a thread."""
+        """Return the window of a model that an agent uses; this reads files, so call it in a thread.
+
+        A window that is found is the model's from then on, so that its conversations are kept within it.
+        """
         if not self.was_looked_for(model_id):
-            self._found[model_id] = self._look(agent_id, model_id)
+            window = self._found[model_id] = self._look(agent_id, model_id)
+            models = self._app.runtime.registries.models
+            spec = models.get(model_id)
+            if window is not None and spec is not None and window > (spec.max_output_tokens or 0):
+                models.replace(model_id, replace(spec, context_window=window))
         return self.known(model_id)
 
     def _look(self, agent_id: str, model_id: str) -> int | None:

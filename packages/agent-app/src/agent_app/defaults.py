@@ -68,6 +68,8 @@ def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[
         if isinstance(agent.get("provider"), str):
             agent["model"] = _named_model(agent.pop("provider"), agent.get("model", ""), models)
         agent.setdefault("model", model)
+        if "endpoint" not in agent:  # no conversation ends because it has become too long
+            agent.setdefault("context_policy", {})
         agent["sections"] = {"retry": {}, "results": {}, **agent.get("sections", {})}
         agent["sections"]["config"] = _sandbox(values, agent)
         if "plugin_ids" not in agent:

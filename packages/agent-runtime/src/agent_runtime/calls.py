@@ -9,6 +9,7 @@ nobody is ever shown a result that a crash can take back.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from agent_runtime.phases import CallView, Phase
 from agent_runtime.verdicts import Outcome, Pending, gated, suspension, waiting_id
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from agent_core.pipeline.tool_calls import ReadyCall
     from agent_runtime.run import Run
@@ -194,7 +195,12 @@ class Calls:
     def _settled(self, call: Pending, outcome: Outcome) -> Flow[Outcome]:
         if outcome.suspension is None or call.ready is None:
             return outcome
-        return Outcome(suspension=(yield from self._shown(call, call.ready, outcome.suspension)))
+        waiting = yield from self._shown(call, call.ready, outcome.suspension)
+        refused = known_failure(waiting.parameters.get("display"))
+        # What waits may change what this call finds, so only the first one is known to fail.
+        if refused and not self._run.waiting:
+            return Outcome(refusal(call.view, NOT_RUN, refused))
+        return Outcome(suspension=waiting)
 
     def _shown(self, call: Pending, ready: ReadyCall, waiting: Suspension) -> Flow[Suspension]:
         """Return what waits with what a person needs to see before deciding about it."""
@@ -356,6 +362,15 @@ def _display(host: ToolHost, ready: ReadyCall) -> Flow[dict[str, Any] | None]:
     if not ready.binding.plugin.has("format_tool_call_display"):
         return None
     return (yield from run_blocking(partial(display_ready, host, ready)))
+
+
+def known_failure(display: object) -> str:
+    """Return why a call would fail, if its tool found that out when it showed the call; empty if not.
+
+    Nobody is asked about such a call; the model reads the reason.
+    """
+    reason = display.get("refused") if isinstance(display, Mapping) else None
+    return reason if isinstance(reason, str) else ""
 
 
 def _groups(calls: Sequence[Pending]) -> list[list[Pending]]:

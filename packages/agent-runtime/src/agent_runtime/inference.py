@@ -34,9 +34,12 @@ if TYPE_CHECKING:
 _ABSENT = object()
 _FRONT = 16
 """Behind how many messages of others the conversation may begin and still be sent as a whole, at no cost."""
-_SUMMARIES = frozenset({"context.compactions"})
+_SHORTER = frozenset({"context.compactions", "context.most_tokens"})
+"""What changes in a run's state when a request becomes shorter."""
 MOST_COMPACTIONS = 2
-"""How often a run may shorten its conversation because the provider refuses its length."""
+"""How often a run may have its conversation summarised because the provider refuses its length."""
+MOST_SHORTENINGS = 8
+"""How often a run may make its requests shorter in all; each time but the first two it sends half as much."""
 
 
 def infer(run: Run) -> Flow[TurnResult]:
@@ -204,18 +207,23 @@ def _keep_added_messages(run: Run) -> None:
 
 def _can_shorten(run: Run, error: AgentError) -> bool:
     wanted = getattr(error, "category", None) == "window"
-    return wanted and run.compactions < MOST_COMPACTIONS and run.engine.can_do("compact")
+    return wanted and run.compactions < MOST_SHORTENINGS and run.engine.can_do("compact")
 
 
 def _shorten(run: Run, error: AgentError) -> Flow[bool]:
-    """Have the conversation summarised, and say whether that changed what is sent."""
+    """Have the conversation summarised, or less of it sent; say whether that changed what is sent."""
+    if not run.compactions:
+        yield from warn(f"the conversation is too long for {run.model.id!r} and is shortened: {error}")
     run.compactions += 1
-    before = run.state
-    yield from warn(f"the conversation is too long for {run.model.id!r} and is summarised: {error}")
-    view = partial(run.view, Phase.BEFORE_INFERENCE)
-    command = Command().schedule("compact", {"force": True})
-    yield from run.engine.do(Phase.BEFORE_INFERENCE, view, command)
-    return any(run.state[key] != before[key] for key in run.state if key in _SUMMARIES)
+    ways = [Command().schedule("shorten_request")]
+    if run.compactions <= MOST_COMPACTIONS:
+        ways.insert(0, Command().schedule("compact", {"force": True}))
+    for command in ways:
+        before = run.state
+        yield from run.engine.do(Phase.BEFORE_INFERENCE, partial(run.view, Phase.BEFORE_INFERENCE), command)
+        if any(run.state[key] != before[key] for key in run.state if key in _SHORTER):
+            return True
+    return False
 
 
 class _Translation:

@@ -58,6 +58,7 @@ class CallView:
             sees only what was decided at its own request.
         tool: The tool plugin itself, or None if there is no such tool.
         contained: Whether the tool keeps the call inside a sandbox; the permission gate finds that out.
+        roots: The folders that the session works in; the permission gate knows them.
     """
 
     id: str
@@ -67,6 +68,7 @@ class CallView:
     decision: Decision | None = None
     tool: Any = None
     contained: bool = False
+    roots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

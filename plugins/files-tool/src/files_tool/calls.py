@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 BASIS = "basis"
 """Where it stands in a display; None there means that a refusal was shown."""
+REFUSED = "refused"
+"""Why a call that is shown beforehand would fail; nobody is asked about it then."""
 
 _AT, _FILES = "at", "files"
 _NOTHING = ""
@@ -268,7 +270,7 @@ def shown_beforehand(steps: Sequence[Step]) -> dict[str, Any]:
 
 def shown_refusal(error: Exception) -> dict[str, Any]:
     """Return what a person sees of a call that would be refused."""
-    return {"type": "text", "content": f"This call will be refused: {error}", BASIS: None}
+    return {"type": "text", "content": f"This call will fail: {error}", REFUSED: str(error), BASIS: None}
 
 
 def shown_steps(steps: Sequence[Step]) -> dict[str, Any]:

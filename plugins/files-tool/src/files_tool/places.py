@@ -13,12 +13,12 @@ import posixpath
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from files_tool.limits import LONGEST_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 class Refused(Exception):
@@ -70,6 +70,16 @@ def subjects(name: str, *, is_folder: bool = False) -> list[str]:
         return [normal + end]
     parts = [part for part in normal.split("/") if part]
     return ["/" + "/".join(parts) + end, *("/".join(parts[at:]) + end for at in range(len(parts)))]
+
+
+def within_root(name: Any, roots: Sequence[str]) -> Any:
+    """Return an absolute name in the workspace from its first root down, as a person would write it."""
+    if not isinstance(name, str) or not name.startswith("/") or not roots:
+        return name
+    normal, root = posixpath.normpath(name), posixpath.normpath(roots[0])
+    if normal == root:
+        return "."
+    return normal.removeprefix(f"{root}/") if normal.startswith(f"{root}/") else name
 
 
 def folder_glob(name: str) -> str | None:

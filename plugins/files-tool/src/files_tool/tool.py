@@ -10,13 +10,13 @@ from files_tool.calls import CHANGES, Call, shown_beforehand, shown_refusal
 from files_tool.journal import Journal
 from files_tool.limits import amount
 from files_tool.patches import read_patch
-from files_tool.places import Refused, folder_glob, shown, subjects
+from files_tool.places import Refused, folder_glob, shown, subjects, within_root
 from files_tool.schemas import EDIT, FIND, LIST, PATCH, READ, SCHEMAS, SEARCH, WRITE
 from files_tool.settings import SCHEMA, Settings
 from files_tool.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 KEYS = "secret file "
@@ -181,15 +181,23 @@ class FilesTool:
         except (Refused, OSError) as error:
             return shown_refusal(error)
 
-    def permission_subjects(self, tool_name: str, arguments: dict[str, Any]) -> list[str | dict[str, str]]:
+    permission_takes_roots = True
+
+    def permission_subjects(
+        self, tool_name: str, arguments: dict[str, Any], roots: Sequence[str] = ()
+    ) -> list[str | dict[str, str]]:
         """Return the paths that a call is about, from the workspace's root down; a folder ends in a slash.
 
         To read a file that holds keys is something else than to read: `allow read_file` does not cover it.
+
+        Args:
+            roots: The folders of the workspace; relative names are meant from the first one down.
         """
         if tool_name == PATCH:
-            return [subject for name in patched_names(arguments) for subject in subjects(name)]
+            names = [within_root(name, roots) for name in patched_names(arguments)]
+            return [subject for name in names for subject in subjects(name)]
         is_folder = tool_name in _FOLDER_TOOLS
-        path = arguments.get("path") or "."
+        path = within_root(arguments.get("path") or ".", roots)
         about: list[str | dict[str, str]] = [*subjects(path, is_folder=is_folder)]
         if (
             tool_name == READ
@@ -199,9 +207,19 @@ class FilesTool:
             about.append({"text": f"{KEYS}{path}", "spelled": KEYS})
         return about
 
-    def permission_suggestions(self, tool_name: str, arguments: dict[str, Any]) -> list[str]:
+    def permission_watched(
+        self, tool_name: str, arguments: dict[str, Any], roots: Sequence[str] = ()
+    ) -> list[str]:
+        """Return every end of an absolute name in the workspace: rules that ask or deny look at those too."""
+        names: list[Any] = patched_names(arguments) if tool_name == PATCH else [arguments.get("path")]
+        moved = [name for name in names if within_root(name, roots) != name]
+        return [subject for name in moved for subject in subjects(name, is_folder=tool_name in _FOLDER_TOOLS)]
+
+    def permission_suggestions(
+        self, tool_name: str, arguments: dict[str, Any], roots: Sequence[str] = ()
+    ) -> list[str]:
         """Return what could be granted for good: everything in the folder of the file."""
-        path = arguments.get("path")
+        path = within_root(arguments.get("path"), roots)
         if tool_name == PATCH or not isinstance(path, str) or not path:
             return []
         glob = folder_glob(f"{path}/…" if tool_name in _FOLDER_TOOLS else path)

@@ -98,11 +98,25 @@ class ShellTool:
             start = f"outside the sandbox: {start}"
         return f"{start}{reports.brief(str(arguments.get('command', '')))}"
 
-    def format_tool_call_display(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the command to the letter, and all of it."""
+    def format_tool_call_display(
+        self,
+        tool_name: str,
+        arguments: dict[str, Any],
+        state: State,
+        *,
+        context: Context = None,
+    ) -> dict[str, Any] | None:
+        """Return the command to the letter, and all of it; of a call that would be refused, why."""
         if tool_name != SHELL:
             return None
-        return {"type": "code", "language": "sh", "content": str(arguments.get("command", ""))}
+        shown = {"type": "code", "language": "sh", "content": str(arguments.get("command", ""))}
+        settings: Settings = state["settings"]
+        try:
+            asked = ShellArguments.read(arguments, settings)
+            working_folder(asked.cwd, workspace_roots(context, settings.roots))
+        except Refused as refused:
+            return {**shown, "refused": str(refused)}
+        return shown
 
     def format_tool_result(self, result: dict[str, Any]) -> str:
         """Return the words for the model; the rest of a result is for programs."""

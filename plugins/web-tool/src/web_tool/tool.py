@@ -110,7 +110,7 @@ class WebTool:
         try:
             url = read_url(str(arguments.get("url")))
         except FetchError as error:
-            return {"type": "text", "title": "refused", "content": str(error)}
+            return {"type": "text", "title": "refused", "content": str(error), "refused": str(error)}
         return {"type": "text", "title": url.host, "content": f"GET {url}"}
 
     def format_tool_result(self, result: dict[str, Any]) -> dict[str, Any]:

@@ -268,13 +268,18 @@ class CompactionPlugin:
 def _summarise(view: PhaseView, plan: _Plan) -> Flow[tuple[str, str]]:
     """Return a summary, and what is wrong with it if it cannot be used."""
     old = plan.messages[plan.covered : plan.upto]
-    request = summary_request(old, plan.earlier, plan.settings, plan.counter, plan.room)
-    try:
-        text = yield from view.run.ask(request, model=plan.settings.model, config={})
-    except Exception as error:  # noqa: BLE001 - whatever it is, the run can go on without a summary
-        return "", f"the model failed with {type(error).__name__}: {error}"
-    summary = text.strip()
-    return summary, _problem(plan, summary)
+    room = plan.room
+    while True:
+        request = summary_request(old, plan.earlier, plan.settings, plan.counter, room)
+        try:
+            text = yield from view.run.ask(request, model=plan.settings.model, config={})
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run can go on without a summary
+            room //= 2
+            if getattr(error, "category", None) == "window" and room > _LEAST_ROOM:
+                continue  # the window is smaller than anybody said
+            return "", f"the model failed with {type(error).__name__}: {error}"
+        summary = text.strip()
+        return summary, _problem(plan, summary)
 
 
 def summary_request(

@@ -10,7 +10,11 @@ size is assumed.
 
 Truncation never leaves out the system messages at the front, the last messages, and the last thing that the
 user said, even where a long series of tool calls lies between that and the end. Everything else goes group
-by group, the oldest first, until the rest fits.
+by group, the oldest first, until the rest fits. If what must stay does not fit either, excerpts of the
+longest messages are sent (see `excerpts`).
+
+The action `shorten_request` halves what is sent for the rest of the run: the loop schedules it when a
+provider refuses a request for its length and no summary can make it shorter.
 """
 
 from __future__ import annotations
@@ -20,16 +24,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_core import Message
 from agent_runtime.commands import Command
+from agent_runtime.context.excerpts import with_excerpts
 from agent_runtime.context.records import COMPACTIONS, compacted, current, find_cut, read_records
+from agent_runtime.engine import warn
 from agent_runtime.env import Prompt
 from agent_runtime.errors import SpecError
 from agent_runtime.phases import Phase
+from agent_runtime.state import StateKey
 from agent_runtime.summary import groups, last_user_turn, prefix_length, recent_start
 from agent_runtime.tokens import CALIBRATION, counter_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from agent_core.steps import Flow
     from agent_runtime.env import PluginRegistrar
     from agent_runtime.phases import PhaseView
     from agent_runtime.specs import ContextPolicy, ModelSpec
@@ -38,6 +46,11 @@ if TYPE_CHECKING:
 
 ASSUMED_WINDOW = 128_000
 """The window of a model about which nothing is known."""
+
+MOST_TOKENS: StateKey[int] = StateKey("context.most_tokens", 0)
+"""How many tokens this run may send at most, since the provider refused more; 0 if it refused nothing."""
+
+_EXCERPTS_REPORTED: StateKey[bool] = StateKey("context.excerpts_reported", default=False)
 
 
 class Limits(NamedTuple):
@@ -169,14 +182,26 @@ class ContextTransformPlugin:
             SpecError: If the policy leaves no room for a prompt.
         """
         check_limits(self.policy, self.model)
-        registrar.state_key(CALIBRATION)
+        for key in (CALIBRATION, MOST_TOKENS, _EXCERPTS_REPORTED):
+            registrar.state_key(key)
         registrar.request_transform(self.transform)
         registrar.phase_hook(Phase.AFTER_INFERENCE, self._learn)
+        registrar.phase_hook(Phase.AFTER_INFERENCE, self._report_excerpts)
+        registrar.action_handler("shorten_request", self.shorten_request)
 
     def transform(self, prompt: Prompt, view: PhaseView) -> Prompt:
         """Return the prompt with what is to be sent of its messages."""
         messages = self._sent(prompt, view.session.messages, view)
         return replace(prompt, messages=messages, config=self._with_cache(prompt.config, view.run.model))
+
+    def shorten_request(self, _payload: object, view: PhaseView) -> Command | None:
+        """Send half as much from now on, until the run ends."""
+        if not self.policy.truncate:
+            return None
+        counter = counter_for(view.state, view.run.model.id, view.session)
+        prompt = Prompt([*_system(view), *view.session.messages], view.run.tools, {})
+        refused = counter.messages(self._sent(prompt, view.session.messages, view))
+        return Command().update(MOST_TOKENS, (refused + counter.tools(prompt.tools)) // 2)
 
     def _sent(self, prompt: Prompt, session: Sequence[Message], view: PhaseView) -> Sequence[Message]:
         messages, pinned = _summarised(prompt.messages, session, view)
@@ -185,17 +210,25 @@ class ContextTransformPlugin:
     def _fitting(
         self, messages: Sequence[Message], pinned: int, prompt: Prompt, view: PhaseView
     ) -> Sequence[Message]:
-        allowed = limits(self.policy, view.run.model)
+        most = self._most_tokens(view)
+        if most is None:
+            return messages
         counter = counter_for(view.state, view.run.model.id, view.session)
-        budget = allowed.budget - counter.tools(prompt.tools)
-        if not allowed.known or counter.messages(messages) <= budget:
+        budget = most - counter.tools(prompt.tools)
+        if counter.messages(messages) <= budget:
             return messages
         budget -= counter.message(_note(len(messages)))
-        kept, dropped, _tokens = truncate(messages, budget, counter, self.policy.keep_recent, pinned=pinned)
-        if not dropped:
-            return messages
+        kept, dropped, tokens = truncate(messages, budget, counter, self.policy.keep_recent, pinned=pinned)
         front = prefix_length(kept)
-        return (*kept[:front], _note(len(dropped)), *kept[front:])
+        if tokens > budget:
+            kept = with_excerpts(kept, budget, counter, start=front)
+        return (*kept[:front], _note(len(dropped)), *kept[front:]) if dropped else kept
+
+    def _most_tokens(self, view: PhaseView) -> int | None:
+        """Return how many tokens a request may have; None if nobody knows."""
+        allowed, refused = limits(self.policy, view.run.model), view.state.read(MOST_TOKENS)
+        known = [allowed.budget] if allowed.known else []
+        return min([*known, *([refused] if refused else [])], default=None)
 
     def _with_cache(self, config: Mapping[str, Any], model: ModelSpec) -> Mapping[str, Any]:
         if not self.policy.prompt_cache:
@@ -214,6 +247,29 @@ class ContextTransformPlugin:
         estimated = counter.messages(self._sent(prompt, asked, view)) + counter.tools(prompt.tools)
         ratio = round(counter.calibrated(estimated, counted).ratio, 4)
         return None if ratio == counter.ratio else Command().update(CALIBRATION, {model: ratio})
+
+    def _report_excerpts(self, view: PhaseView) -> Flow[Command | None]:
+        """Say once in a run that a message was too long to be sent whole."""
+        if not self.policy.truncate or self._most_tokens(view) is None or view.state.read(_EXCERPTS_REPORTED):
+            return None
+        asked = _before_answer(view)
+        prompt = Prompt([*_system(view), *asked], view.run.tools, {})
+        sent = self._sent(prompt, asked, view)
+        if sent is prompt.messages:
+            return None
+        whole = {id(message) for message in prompt.messages}
+        shortened = [message for message in sent if message.role != "system" and id(message) not in whole]
+        pinned = _summarised(prompt.messages, asked, view)[1] > 0
+        if len(shortened) <= int(pinned):  # the summary itself is no message of the session
+            return None
+        yield from warn(_EXCERPT_WARNING.format(model=view.run.model.id), self.name)
+        return Command().update(_EXCERPTS_REPORTED, True)  # noqa: FBT003 - the value itself
+
+
+_EXCERPT_WARNING = (
+    "a message is longer than the window of {model!r}: its middle was left out of the request. "
+    "The session keeps it whole. Send it in smaller parts, or choose a model with a larger window"
+)
 
 
 def _summarised(

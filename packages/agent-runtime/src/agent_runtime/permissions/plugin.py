@@ -4,7 +4,7 @@ A question offers patterns that, once granted, let the call run without being as
 the whole tool are always worth offering. What lies between them (every `git status`, everything in a folder)
 only the tool can cut well: a beginning of a text that looks harmless may not be. So a tool plugin may have a
 method `permission_suggestions(tool_name, arguments)`, which returns globs for what its `permission_subjects`
-returns.
+returns. A plugin with `permission_takes_roots = True` gets the folders of the session as `roots` in both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from agent_core.steps import run_blocking
 from agent_runtime.errors import InvalidPluginConfig, SpecError
 from agent_runtime.gates import Block, Suspend
 from agent_runtime.permissions.patterns import CallPattern
-from agent_runtime.permissions.rules import EFFECTS, FLOOR, Permissions, Rule, read_subjects
+from agent_runtime.permissions.rules import (
+    EFFECTS,
+    FLOOR,
+    Permissions,
+    Rule,
+    read_subjects,
+    roots_for,
+    roots_of,
+)
 from agent_runtime.phases import CallView
 from agent_runtime.suspension import read_saved_run
 
@@ -121,7 +129,8 @@ def permission_gate(
     def gate(view: PhaseView) -> Answer | Flow[Answer]:
         if view.call is None:
             return None
-        call = replace(view.call, contained=is_contained(view.call, view.spec))
+        contained, roots = is_contained(view.call, view.spec), roots_of(view.session)
+        call = replace(view.call, contained=contained, roots=roots)
         if view.run.granted is None:
             return _judge(permissions, call, waits=waits)
         return with_granted(view.run.granted, view.session, call)
@@ -177,23 +186,27 @@ class AskedCall(NamedTuple):
         tool: The tool.
         arguments: Its arguments.
         suggestions: What was offered to be granted.
+        roots: The folders that the session works in.
     """
 
     agent_id: str
     tool: str
     arguments: Any
     suggestions: tuple[str, ...]
+    roots: tuple[str, ...] = ()
 
     def view(self, tool: object = None) -> CallView:
         """Return the call as rules look at it, with the tool plugin if there is one."""
-        return CallView(id="", name=self.tool, arguments=freeze(self.arguments), raw={}, tool=tool)
+        return CallView(
+            id="", name=self.tool, arguments=freeze(self.arguments), raw={}, tool=tool, roots=self.roots
+        )
 
 
 def ask_about(permissions: Permissions, call: CallView, ruling: Ruling) -> Suspend:
     """Return the question whether a call may run, with everything that a front end needs to ask it."""
     called = f"{_printable(call.name)} with {_preview(call.arguments)}"
     return Suspend(
-        f"Run {called}? You are asked because {ruling.reason}.",
+        f"Run {called}? Reason for the question: {ruling.reason}.",
         action="approve",
         parameters={
             "tool": call.name,
@@ -217,7 +230,8 @@ def asked_call(session: Session, suspension_id: str) -> AskedCall | None:
     while run is not None and found is not None and found.owner != OWNER:
         run = _below(run, found)
         found = _find(run, suspension_id)
-    return None if run is None or found is None else _read(run.agent_id, found)
+    asked = None if run is None or found is None else _read(run.agent_id, found)
+    return None if asked is None else asked._replace(roots=roots_of(session))
 
 
 def _find(run: SavedRun | None, suspension_id: object) -> Suspension | None:
@@ -318,7 +332,7 @@ def _suggested_globs(call: CallView) -> list[str]:
     if not callable(suggest):
         return []
     try:
-        globs = suggest(call.name, thaw(call.arguments))
+        globs = suggest(call.name, thaw(call.arguments), **roots_for(call))
     except Exception as error:  # noqa: BLE001 - a plugin's code
         _log.warning("suggestions_failed", tool=call.name, error=repr(error))
         return []

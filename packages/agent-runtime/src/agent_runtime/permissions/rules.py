@@ -46,6 +46,7 @@ from agent_runtime.permissions.patterns import CallPattern
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from agent_core import Session
     from agent_runtime.permissions.patterns import Specificity
     from agent_runtime.phases import CallView
 
@@ -260,7 +261,7 @@ class Permissions:
 
     def _unruled(self, call: CallView, subjects: Subjects) -> str:
         """Say that no rule is about a call, and which one only looks as if it were."""
-        reason = f"no rule is about it, and the default is {self.default}"
+        reason = f"no rule covers it, and the default is {self.default}"
         for rule in self.rules:
             names_some = rule.effect == "allow" and bool(rule.pattern.arguments) and subjects.from_tool
             if names_some and rule.pattern.fits(call.name, call.arguments, every=True):
@@ -360,11 +361,23 @@ def read_subjects(call: CallView) -> Subjects:
     return Subjects((whole,), tuple(map(Subject, _texts_in(call.arguments))))
 
 
-def _ask_the_tool(permission_subjects: Callable[[str, Any], object], call: CallView) -> Subjects:
+def roots_for(call: CallView) -> dict[str, tuple[str, ...]]:
+    """Return the folders of the session as an argument for the tool's methods, if it says it wants them."""
+    return {"roots": call.roots} if getattr(call.tool, "permission_takes_roots", False) is True else {}
+
+
+def roots_of(session: Session) -> tuple[str, ...]:
+    """Return the folders that a session works in."""
+    roots = session.metadata.get("workspace_roots")
+    return tuple(root for root in roots if isinstance(root, str)) if isinstance(roots, (list, tuple)) else ()
+
+
+def _ask_the_tool(permission_subjects: Callable[..., object], call: CallView) -> Subjects:
     watched = getattr(call.tool, "permission_watched", None)
+    where = roots_for(call)
     try:  # with copies of its own: what the tool does to them does not reach the call
-        each = permission_subjects(call.name, thaw(call.arguments))
-        within = watched(call.name, thaw(call.arguments)) if callable(watched) else ()
+        each = permission_subjects(call.name, thaw(call.arguments), **where)
+        within = watched(call.name, thaw(call.arguments), **where) if callable(watched) else ()
     except Exception as error:  # noqa: BLE001 - a plugin's code
         return _unsaid(f"{call.name} failed to say what the call is about: {error!r}")
     try:

@@ -28,7 +28,7 @@ from agent_terminal_app.output import is_terminal
 from agent_terminal_app.views.sessions import in_chat, opening_notices
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from agent_app import AgentApplication, SessionHeld
     from agent_terminal_app.chat.conversation import Conversation
@@ -122,6 +122,21 @@ class Chat:
         """Whether that line must neither be shown nor kept."""
         return self._dialogue.asking_for_a_secret
 
+    @property
+    def answer_keys(self) -> Mapping[str, str]:
+        """The keys that answer what the agent asks, each with the line that it stands for; often none."""
+        return self._work.approvals.keys if self.asking and not self._dialogue.asking else {}
+
+    @property
+    def is_ready_for_answers(self) -> bool:
+        """Whether a question of the agent has been on the screen long enough to be answered."""
+        return self._work.approvals.is_ready
+
+    @property
+    def shown_question(self) -> str:
+        """The id of the question that was shown last; empty if none is open."""
+        return self._work.approvals.shown_id if self.asking else ""
+
     def waiting_lines(self) -> list[str]:
         """Return what waits, and what goes with the next message."""
         if self._conversation is None:
@@ -194,16 +209,23 @@ class Chat:
         """Note what stands in the input, so that no line answers a question that came while it was typed."""
         self._work.approvals.typing("" if self.asks_for_a_secret else text)
 
+    def pressed(self) -> None:
+        """Note that a key was pressed."""
+        self._work.approvals.pressed()
+
     def typed_before(self) -> None:
         """Note that the next line was typed before it could be known what is asked."""
         self._work.approvals.typed_before()
 
-    async def take(self, line: str, *, queue: bool = False, shown: str | None = None) -> bool:
+    async def take(
+        self, line: str, *, queue: bool = False, shown: str | None = None, seen: str | None = None
+    ) -> bool:
         """Take a line that was typed: words, a command, a line for the shell, or the answer to a question.
 
         Args:
             queue: Whether words wait until the agent has answered, if it is working.
             shown: What is shown of the line, if that is not the line itself.
+            seen: Which question was on the screen when the line was sent; None if nobody knows.
 
         Returns:
             False if it could not be taken; the reason was shown.
@@ -226,10 +248,17 @@ class Chat:
             self._shell_commands.start(conversation, line[1:].strip())
         elif await self._work.has_question(conversation):
             self._remarks.echo(line)
-            await self._work.answer(conversation, line)
+            await self._work.answer(conversation, line, seen)
         else:
             return await self._say(conversation, line, shown or line, queue=queue)
         return True
+
+    async def answer(self, line: str, question: str) -> None:
+        """Answer a question by a key, if it is still the one that is open."""
+        conversation = await self.ready()
+        if self.shown_question == question:
+            self._remarks.echo(line)
+            await self._work.answer(conversation, line, question)
 
     async def _say(self, conversation: Conversation, text: str, shown: str, *, queue: bool) -> bool:
         try:

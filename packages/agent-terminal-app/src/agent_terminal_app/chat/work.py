@@ -111,7 +111,7 @@ class Work:
 
     def __init__(self, screen: Screen, remarks: Remarks, changed: Callable[[], None]) -> None:
         self.progress = Progress(changed)
-        self.approvals = Approvals(screen)
+        self.approvals = Approvals(screen, changed)
         self.last = False
         self.on_session_in_use: Callable[[Conversation, Draft, SessionHeld], Awaitable[None]] = self._refuse
         self._screen = screen
@@ -223,9 +223,13 @@ class Work:
         await self.approvals.ask(conversation)
         await self.refresh_queue(conversation)
 
-    async def answer(self, conversation: Conversation, line: str) -> None:
-        """Take a line as the answer to the question that is open."""
-        if await self.approvals.take(conversation, line):
+    async def answer(self, conversation: Conversation, line: str, seen: str | None = None) -> None:
+        """Take a line as the answer to the question that is open.
+
+        Args:
+            seen: Which question was shown when the line was sent; None if nobody knows.
+        """
+        if await self.approvals.take(conversation, line, seen):
             self.begin(conversation, "")
         await self.refresh_queue(conversation)
 

@@ -150,12 +150,16 @@ class Line(NamedTuple):
         shown: The same with marks for large pastes.
         queue: Whether it waits until the agent has answered.
         secret: Whether it is a secret, which must not be shown.
+        question: Which question of the agent was on the screen; empty if none was.
+        is_key: Whether it was a single key that answers that question.
     """
 
     text: str
     shown: str
     queue: bool = False
     secret: bool = False
+    question: str = ""
+    is_key: bool = False
 
 
 class InputLine:
@@ -194,7 +198,8 @@ class InputLine:
         if shown.strip() and not self._chat.asks_for_a_line:
             self.buffer.history.append_string(self._pastes.to_remember(shown))
         self.buffer.reset()
-        return Line(self._pastes.put_back(shown), shown, queue, self._chat.asks_for_a_secret)
+        whole, secret = self._pastes.put_back(shown), self._chat.asks_for_a_secret
+        return Line(whole, shown, queue, secret, self._chat.shown_question)
 
     def forget(self) -> None:
         """Forget what is typed; nothing brings it back."""

@@ -111,6 +111,7 @@ def chat_keys(prompt: Prompt, keymap: KeyMap) -> KeyBindings:
     binder = Binder(prompt, keymap)
     _sending_keys(binder, prompt)
     _deciding_keys(binder, prompt)
+    _answering_keys(binder, prompt)
     _stopping_keys(binder, prompt)
     _editing_keys(binder, prompt)
     _looking_keys(binder, prompt)
@@ -200,6 +201,28 @@ def _deciding_keys(binder: Binder, prompt: Prompt) -> None:
             event.current_buffer.complete_previous()
         else:
             prompt.next_mode()
+
+
+_ANSWERS = "ynadm 123456789"
+"""Every key that may answer a question of the agent; which of them do depends on the question."""
+
+
+def _answering_keys(binder: Binder, prompt: Prompt) -> None:
+    """Let single keys answer, while nothing is typed and the question could be read."""
+
+    def bind(key: str) -> None:
+        answers = Condition(lambda: not prompt.line.buffer.text and key in prompt.chat.answer_keys)
+
+        @binder.bindings.add(key, filter=binder.typing & answers, eager=True)
+        def _answer(event: KeyPressEvent) -> None:
+            """Answer; a key that comes together with others is a text that was pasted, or typed ahead."""
+            if event.app.key_processor.input_queue:
+                event.current_buffer.insert_text(event.data)
+            else:
+                prompt.answer(key)
+
+    for key in _ANSWERS:
+        bind(key)
 
 
 def _stopping_keys(binder: Binder, prompt: Prompt) -> None:

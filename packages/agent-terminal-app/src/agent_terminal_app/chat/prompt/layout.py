@@ -157,8 +157,16 @@ def _state(chat: Chat) -> str:
     if chat.conversation is None:
         return "starting …"
     if chat.asking:
-        return "your answer? · Esc: no"
+        return _asking(chat)
     return f"ready · {chat.keys.first('help')} help" if chat.keys.first("help") else "ready · /help"
+
+
+def _asking(chat: Chat) -> str:
+    """Return which keys answer, from when they do."""
+    if not chat.is_ready_for_answers:
+        return "a question …"
+    keys = [key for key in chat.answer_keys if key.isalpha() and key != "m"]
+    return f"your answer? {' '.join(keys)} · Esc: no" if keys else "your answer? · Esc: no"
 
 
 def _hiding(chat: Chat) -> Processor:

@@ -95,8 +95,12 @@ class Prompt:
             output=open_terminal(),
         )
         application.ttimeoutlen = _ESCAPE
-        application.key_processor.after_key_press += lambda _keys: self._be_quick_with_escape()
+        application.key_processor.after_key_press += lambda _keys: self._key_was_pressed()
         return application
+
+    def _key_was_pressed(self) -> None:
+        self.chat.pressed()
+        self._be_quick_with_escape()
 
     def _be_quick_with_escape(self) -> None:
         """Let an Esc count at once that nothing followed: the keyboard has waited for that already."""
@@ -149,6 +153,11 @@ class Prompt:
         if line.secret:
             self.line.forget()
         self._lines.put_nowait(line)
+
+    def answer(self, key: str) -> None:
+        """Answer the question of the agent by a key."""
+        line = self.chat.answer_keys[key]
+        self._lines.put_nowait(Line(line, line, question=self.chat.shown_question, is_key=True))
 
     def say_first(self, text: str) -> None:
         """Say something as soon as the chat is open; it answers no question, since none was seen."""
@@ -268,7 +277,9 @@ class Prompt:
     async def _take(self, line: Line) -> None:
         if line.secret and not self.chat.asks_for_a_secret:
             self._remarks.note("no question is open any more; what you typed was discarded")
-        elif not await self.chat.take(line.text, queue=line.queue, shown=line.shown):
+        elif line.is_key:
+            await self.chat.answer(line.text, line.question)
+        elif not await self.chat.take(line.text, queue=line.queue, shown=line.shown, seen=line.question):
             self._give_back(line)
         # Only now: until then the chat must know whether the line was begun before a question came.
         self.chat.typing(self.line.buffer.text)

@@ -1,8 +1,8 @@
 """A question of the agent, and what a line means as an answer to it.
 
 The call is shown whole, with nothing hidden in it. Permission can be given for more than one call: each
-choice says for how long and for which calls, so that nobody agrees to more than they read. Any other line
-refuses the call, and the agent reads it as the reason.
+choice says for how long and for which calls, so that nobody agrees to more than they read. Each choice has a
+key of its own. Any other line refuses the call, and the agent reads it as the reason.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_app.grants import project_of
@@ -36,15 +37,17 @@ def heading(asked: Mapping[str, Any], tool: str) -> str:
     return one_line(preview) if isinstance(preview, str) and preview.strip() else one_line(tool)
 
 
-def call_lines(asked: Mapping[str, Any], *, color: bool) -> Iterator[str]:
+def call_lines(asked: Mapping[str, Any], *, color: bool, above: str = "") -> Iterator[str]:
     """Yield a call line by line: what its tool shows of it, and every argument that is not in that.
 
     Args:
         asked: The parameters of an approval.
+        above: The line about the call that was shown before; what it says is not said again.
     """
     display, arguments = asked.get("display"), asked.get("arguments")
     if isinstance(display, Mapping) and display.get("content"):
-        yield from _indented(_shown(display, color=color))
+        if not _repeats(str(display["content"]), above):
+            yield from _indented(_shown(display, color=color, above=above))
         if isinstance(arguments, Mapping):
             arguments_left = {key: one for key, one in arguments.items() if not _is_shown(one, display)}
             yield from _indented(_argument_lines(arguments_left))
@@ -69,10 +72,15 @@ def _is_shown(value: Any, display: Mapping[str, Any]) -> bool:
     return all(line in shown for line in value.removesuffix("\n").split("\n"))
 
 
-def _shown(display: Mapping[str, Any], *, color: bool) -> Iterator[str]:
+def _repeats(content: str, above: str) -> bool:
+    """Say whether a line about a call ends with all that its tool shows of it: a short command, say."""
+    return bool(content) and "\n" not in content and (above == content or above.endswith(f" {content}"))
+
+
+def _shown(display: Mapping[str, Any], *, color: bool, above: str = "") -> Iterator[str]:
     """Yield what a tool shows; Markdown as it is written, since what is styled away may matter."""
     title = display.get("title")
-    if isinstance(title, str) and title:
+    if isinstance(title, str) and title and one_line(title) not in above.replace(",", " ").split():
         yield styled(one_line(title), "bold", color=color)
     plain = {**display, "type": "text"} if display.get("type") == "markdown" else display
     yield from display_lines(plain, width=None, color=color)
@@ -123,10 +131,14 @@ def _texts(value: Any) -> Iterator[str]:
 _YES = ("y", "yes")
 _NO = ("n", "no")
 _PERHAPS = (*_YES, "ok", "okay", "sure", "yep", "yeah", "go", "allow", "approve")
+_FOR_SESSION = ("a", "d")
 _REFUSES = "-"
+_UNRULED = "no rule covers it"
+"""How the reason begins of a call that is asked about because nothing else was decided."""
 _WHERE = {"session": "for this session", "project": "in this project", "always": "always"}
 _FOR_LONGER = re.compile(r"(allow|deny)\s+(session|project|always)(?:\s+(.+))?", re.DOTALL)
 _MOST_DIGITS = 3
+_MOST_NUMBER_KEYS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +178,13 @@ class Question:
         approval: What is asked.
         choices: What can be chosen.
         scopes: For how long something can be granted.
+        folder: Where the session works; empty if that is not known.
     """
 
     approval: Approval
     choices: tuple[Choice, ...]
     scopes: tuple[str, ...] = ()
+    folder: str = ""
 
     @classmethod
     def of(cls, approval: Approval, session: Session) -> Question:
@@ -183,9 +197,9 @@ class Question:
             scopes = []
         patterns = _worth_a_number(approval.suspension["parameters"])
         granting = [_granting(scope, patterns) for scope in scopes if patterns]
-        no = Choice("no (n), or say what to do instead", Answer({"approved": False}))
-        choices = (Choice("yes, once (y)", Answer({"approved": True})), *granting, no)
-        return cls(approval, choices, tuple(scopes))
+        no = Choice("no, or type what to do instead", Answer({"approved": False}))
+        choices = (Choice("yes, once", Answer({"approved": True})), *granting, no)
+        return cls(approval, choices, tuple(scopes), _folder_of(session))
 
     @property
     def id(self) -> str:
@@ -193,42 +207,63 @@ class Question:
         return self.approval.id
 
     def lines(self, *, color: bool) -> Iterator[str]:
-        """Yield what the user reads: the call as it is, why it is asked for, and the choices."""
+        """Yield what the user reads: the call as it is, where, which rule asks for it, and the choices."""
         asked, suspension = self.approval.suspension["parameters"], self.approval.suspension
+        above = ""
         if _is_about_permissions(self.approval):
-            yield styled(f"? {heading(asked, asked['tool'])}", "bold", color=color)
+            above = heading(asked, asked["tool"])
+            yield styled(f"? {above}", "bold", color=color)
+            if self.folder:
+                yield styled(f"  in {one_line(self.folder)}", "dim", color=color)
         else:
             first, *more = clean(suspension["message"]).split("\n")
             yield styled(f"? {first}", "bold", color=color)
             yield from more
-        yield from call_lines(_with_arguments(suspension), color=color)
+        yield from call_lines(_with_arguments(suspension), color=color, above=above)
         yield from (styled(line, "dim", color=color) for line in self._why())
         yield from self.choice_lines(color=color)
 
     def _why(self) -> Iterator[str]:
         asked, tool = self.approval.suspension["parameters"], self.approval.suspension["tool"]
         if _is_about_permissions(self.approval):
-            yield one_line(f"You are asked because {asked['reason']}.")
+            if asked.get("rule"):
+                yield _INDENT + one_line(f"Asked by the rule {asked['rule']}.")
+            elif not asked["reason"].startswith(_UNRULED):
+                yield _INDENT + one_line(f"Asked because {asked['reason']}.")
         if asked.get("tool", tool) != tool:
-            yield one_line(f"{asked['tool']} will run, called by {tool}.")
+            yield _INDENT + one_line(f"{asked['tool']} will run, called by {tool}.")
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """The keys that answer at once, each with the line that it stands for."""
+        if not _wants_yes_or_no(self.approval):
+            return _number_keys(len(self.choices))
+        known = {"y": "y", "n": "n", **_number_keys(len(self.choices))}
+        if self.scopes and any(choice.answer.scope == self.scopes[0] for choice in self.choices):
+            known["a"] = "a"
+        if self.scopes and _narrow(self._offered()):
+            known["d"] = "d"
+        return known
 
     def choice_lines(self, *, color: bool) -> Iterator[str]:
-        """Yield the choices, each with its number, and what else can be typed."""
-        for number, choice in enumerate(self.choices, 1):
-            yield f"  [{number}] {one_line(choice.label)}"
-        yield from (styled(f"  {one_line(hint)}", "dim", color=color) for hint in self._hints())
-
-    def _hints(self) -> Iterator[str]:
+        """Yield the choices, each with its key."""
         if not _wants_yes_or_no(self.approval):
-            yield f"Write your answer; a single {_REFUSES} refuses to give one."
+            for number, choice in enumerate(self.choices, 1):
+                yield f"  [{number}] {one_line(choice.label)}"
+            yield styled(f"  Type your answer; a single {_REFUSES} gives none.", "dim", color=color)
             return
-        offered = self._offered()
-        numbered = [pattern for choice in self.choices for pattern in choice.answer.patterns]
-        others = [pattern for pattern in offered if pattern not in numbered]
-        if others and self.scopes:
-            yield f"Another pattern: allow {self.scopes[0]} PATTERN, for instance {', '.join(others)}"
-        if _narrow(offered):
-            yield f"To forbid it for longer: {', '.join(f'deny {scope}' for scope in self.scopes)}"
+        yes, *granting, no = self.choices
+        yield f"  [y] {yes.label}"
+        if granting:
+            first, *longer = granting
+            yield f"  [a] {one_line(first.label)}"
+            if longer:
+                others = [f"[{n}] {_WHERE[one.answer.scope]}" for n, one in enumerate(longer, 3)]
+                yield styled(f"      the same for longer: {', '.join(others)}", "dim", color=color)
+        yield f"  [n] {no.label}"
+        if "d" in self.keys:
+            forbidden = next(one.text for one in _narrow(self._offered()))
+            yield f"  [d] no, {_WHERE[self.scopes[0]]}: {one_line(forbidden)}"
 
     def _offered(self) -> Sequence[str]:
         return self.approval.suspension["parameters"].get("suggestions") or ()
@@ -248,6 +283,8 @@ class Question:
         word = text.lower().rstrip(".!")
         if word in (*_YES, *_NO):
             return Answer({"approved": word in _YES})
+        if word in _FOR_SESSION and word in self.keys:
+            return self._for_longer(self.scopes[0], None, approved=word == "a")
         if text.isdecimal() and len(text) <= _MOST_DIGITS:
             return self._chosen(int(text))
         if (found := _FOR_LONGER.fullmatch(text)) is not None:
@@ -290,6 +327,19 @@ class Question:
             return json.loads(text)
         except ValueError:
             raise Unclear(f"The answer must be of the type {kind}, written as JSON.") from None
+
+
+def _folder_of(session: Session) -> str:
+    """Return the folder that a session works in, as a person writes it."""
+    roots = session.metadata.get("workspace_roots")
+    folder = roots[0] if roots and isinstance(roots[0], str) else ""
+    home = str(Path.home())
+    return f"~{folder.removeprefix(home)}" if folder == home or folder.startswith(f"{home}/") else folder
+
+
+def _number_keys(count: int) -> dict[str, str]:
+    """Return the keys of numbered choices; of more than nine a single key cannot mean each."""
+    return {str(n): str(n) for n in range(1, count + 1)} if count <= _MOST_NUMBER_KEYS else {}
 
 
 def _wants_yes_or_no(approval: Approval) -> bool:

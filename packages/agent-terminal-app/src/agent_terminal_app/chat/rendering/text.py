@@ -63,10 +63,14 @@ def one_line(text: object, most: int | None = None) -> str:
     return line if most is None else fitted(line, most)
 
 
+RESET = "\x1b[0m"
+"""Ends every style."""
+
+
 def styled(text: str, *styles: str, color: bool) -> str:
     """Return text in some of the few styles that every terminal has."""
     codes = ";".join(_CODES[style] for style in styles if style)
-    return f"\x1b[{codes}m{text}\x1b[0m" if color and text and codes else text
+    return f"\x1b[{codes}m{text}{RESET}" if color and text and codes else text
 
 
 def style_code(style: str, *, after: str = "") -> str:

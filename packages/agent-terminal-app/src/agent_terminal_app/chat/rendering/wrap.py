@@ -11,7 +11,16 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from agent_terminal_app.chat.rendering.text import cell, cells, cut_place, is_wider, styled
+from agent_terminal_app.chat.rendering.text import (
+    RESET,
+    cell,
+    cells,
+    cut_place,
+    first_style,
+    is_wider,
+    styled,
+    unstyled,
+)
 
 _LONGEST = 4000
 """Longer lines are not prose, and searching them for marks would be slow."""
@@ -179,6 +188,20 @@ def in_rows(line: str, width: int | None, hang: int | None = None) -> list[str]:
         row, rest = _cut(rest, width - len(front))
         rows.append(front + row)
     return rows
+
+
+def rows_of(line: str, width: int | None) -> list[str]:
+    """Return a line that has one style, or none, in rows that have it as well.
+
+    Rows after the first are set off further, so that none looks like a line of its own.
+    """
+    plain = unstyled(line)
+    if width is None or not is_wider(plain, width):
+        return [line]
+    style = first_style(line)
+    hang = len(plain) - len(plain.lstrip(" ")) + 4
+    rows = in_rows(plain, width, hang)
+    return [f"{style}{row}{RESET}" for row in rows] if style else rows
 
 
 def two_columns(front: str, about: str, width: int | None) -> list[str]:

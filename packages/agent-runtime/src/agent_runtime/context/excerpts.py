@@ -1,0 +1,95 @@
+"""Messages that are longer than the window itself: an excerpt is sent in their place.
+
+Summaries and truncation keep the last messages as they are, and one of those may be longer than everything
+that fits. Its beginning and its end are sent then, with a note between them that says how much is missing.
+The session keeps the whole message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_core import Message
+    from agent_runtime.tokens import TokenCounter
+
+LEAST_EXCERPT = 64
+"""No excerpt is made shorter than this many tokens: less says nothing."""
+
+_SHORTENED_ROLES = ("user", "tool")
+_TOOL_RESULT_TEXT = "text"
+
+
+def with_excerpts(
+    messages: Sequence[Message], budget: int, counter: TokenCounter, *, start: int = 0
+) -> tuple[Message, ...]:
+    """Return the messages with excerpts in place of the longest ones, so that all fit into *budget* tokens.
+
+    What the model said and the calls that it made stay as they are, so the result may still be too long.
+
+    Args:
+        start: How many of the first messages stay as they are.
+    """
+    costs = [counter.message(message) for message in messages]
+    places = [place for place in range(start, len(messages)) if messages[place].role in _SHORTENED_ROLES]
+    fixed = sum(costs) - sum(costs[place] for place in places)
+    most = max(LEAST_EXCERPT, _cap([costs[place] for place in places], budget - fixed))
+    shortened = list(messages)
+    for place in places:
+        if costs[place] > most:
+            shortened[place] = excerpt(messages[place], most, counter)
+    return tuple(shortened)
+
+
+def _cap(costs: list[int], room: int) -> int:
+    """Return how many tokens a single message may have, so that all of them fit into *room* together."""
+    left = room
+    for place, cost in enumerate(sorted(costs)):
+        share = left // (len(costs) - place)
+        if cost > share:
+            return share
+        left -= cost
+    return room
+
+
+def excerpt(message: Message, most: int, counter: TokenCounter) -> Message:
+    """Return a message with the middle of its texts left out, so that it has about *most* tokens."""
+    kept, cost = 1.0, counter.message(message)
+    made = message
+    while cost > most and kept > 0.0005:  # noqa: PLR2004 - of a text of a million characters, 500 are left
+        kept *= min(0.9, most / cost)
+        made = _excerpt(message, kept)
+        cost = counter.message(made)
+    return made
+
+
+def _excerpt(message: Message, kept: float) -> Message:
+    parts = message.multipart_content
+    result = message.tool_result
+    return replace(
+        message.with_native_indices(None),
+        content=_shortened(message.content, kept),
+        multipart_content=None if parts is None else [_part(part, kept) for part in parts],
+        tool_result=None if result is None else _part(result, kept),
+    )
+
+
+def _part(part: Any, kept: float) -> dict[str, Any]:
+    if not isinstance(part.get(_TOOL_RESULT_TEXT), str):
+        return dict(part)
+    return {**part, _TOOL_RESULT_TEXT: _shortened(part[_TOOL_RESULT_TEXT], kept)}
+
+
+def _shortened(text: Any, kept: float) -> Any:
+    if not isinstance(text, str):
+        return text
+    length = int(len(text) * kept)
+    head = length // 2
+    left_out = len(text) - length
+    if not left_out:
+        return text
+    note = f"\n[… {left_out:,} characters are left out here: the message is longer than the window …]\n"
+    return text[:head] + note + text[len(text) - (length - head) :]
