@@ -215,7 +215,7 @@ class Catalogue:
         """
         agents = self._app.runtime.registries.agents
         before = agents.get(agent_id)
-        chosen = "tools" in values or "plugin_ids" in self._app.config["agents"].get(agent_id, {})
+        chosen = "plugin_ids" in values or "plugin_ids" in self._app.config["agents"].get(agent_id, {})
         if before is None or chosen:
             return ToolChange()
         now = self._fitted(before, model, values)
@@ -230,7 +230,7 @@ class Catalogue:
         return ToolChange.between(before, now)
 
     def _fitted(self, spec: AgentSpec, model: str, values: Mapping[str, Any]) -> AgentSpec:
-        tools = () if is_embedded(model) else TOOLS
+        tools = {*values.get("more_plugins", ()), *(() if is_embedded(model) else TOOLS)}
         ids = []
         for name, entry in self._app.runtime.registries.plugins.items():
             on_by_itself = bool(getattr(entry.plugin, "default_enabled", True))
@@ -295,10 +295,10 @@ def _why_skipped(name: str, agent: Mapping[str, Any]) -> str:
     if "plugin_ids" in agent:
         return "plugin_ids of the agent do not name it"
     if name not in TOOLS:
-        return "it is off unless plugin_ids of the agent, or the setting tools, name it"
+        return "it is off unless plugin_ids or more_plugins name it, of the agent or of all"
     if agent.get("model") == DEFAULT_MODEL:
-        return "the embedded model has no tools, unless the setting tools names some"
-    return "the setting tools does not name it"
+        return "the embedded model has no tools, unless plugin_ids or more_plugins name some"
+    return "the setting plugin_ids does not name it"
 
 
 @dataclass(frozen=True, slots=True)

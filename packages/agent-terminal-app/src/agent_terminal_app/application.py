@@ -123,7 +123,7 @@ def application_config(settings: Settings, *, titles: bool = False) -> dict[str,
         titles: Whether a model is asked for the titles of sessions, unless a setting says otherwise.
 
     Raises:
-        ConfigError: If the setting `tools` names a plugin that is not installed.
+        ConfigError: If a setting names a plugin that is not installed.
     """
     return complete_config(settings.values, titles=titles)
 

@@ -246,6 +246,7 @@ _OF_AGENTS: dict[tuple[str, ...], Judge] = {
     ("description",): _always(_SPEAKS),
     ("max_rounds",): _harmless,
     ("plugin_ids",): _if_any(_TOOLS),
+    ("more_plugins",): _if_any(_TOOLS),
     ("delegates",): _if_any("lets the agent hand work to these"),
     ("allowed_tools",): _always(_TOOLS),
     ("excluded_tools",): _harmless,  # they add up
@@ -284,7 +285,8 @@ PLACES: dict[tuple[str, ...], Judge] = {
     ("ui", "theme"): _harmless,
     ("model",): _model,
     ("default_agent",): _always("chooses the agent, and with it tools and rules"),
-    ("tools",): _if_any(_TOOLS),
+    ("plugin_ids",): _if_any(_TOOLS),
+    ("more_plugins",): _if_any(_TOOLS),
     **{("permissions", name): judge for name, judge in _RULES.items()},
     **{("sandbox", *place): judge for place, judge in _OF_SANDBOX.items()},
     **{("agents", "*", "sandbox", *place): judge for place, judge in _OF_SANDBOX.items()},
