@@ -28,7 +28,7 @@ from agent_app.defaults import (
     is_embedded,
     title_settings,
 )
-from agent_app.services import own_overrides
+from agent_app.services import own_overrides, served_model
 from agent_core import AgentError
 from agent_core.errors import nearest
 from agent_core.frozen import freeze
@@ -103,7 +103,7 @@ class Catalogue:
         models = self._app.runtime.registries.models
         spec = models.get(name) or self._read(name)
         short, _, model = name.partition(":")
-        if short in SHORT_NAMES:  # a session must be able to name it after a restart
+        if short in SHORT_NAMES and short not in models:  # a session must be able to name it after a restart
             spec = replace(spec, id=f"{SHORT_NAMES[short]}:{model}")
         self.set_model(spec)
         self.lend_key(spec.provider)
@@ -157,6 +157,8 @@ class Catalogue:
         registries = self._app.runtime.registries
         short, colon, model = name.partition(":")
         provider = SHORT_NAMES.get(short, short)
+        if (served := served_model(registries.models, name)) is not None:
+            return served
         if provider not in registries.providers:
             known = nearest(short, dict.fromkeys([*registries.models, *registries.providers]))
             raise AgentError(f"{name!r}: there is no such {'provider' if colon else 'model'}: {known}")
@@ -407,7 +409,7 @@ class WindowCache:
         if named:
             known = {**self._read(), _address(provider, base_url): named}
             with suppress(OSError):
-                _replace(self._path, json.dumps(known, indent=1, sort_keys=True) + "\n")
+                replace_file(self._path, json.dumps(known, indent=1, sort_keys=True) + "\n")
 
     def get(self, provider: str, base_url: str, model: str) -> int | None:
         """Return what was remembered of a model."""
@@ -427,7 +429,7 @@ def _address(provider: str, base_url: str) -> str:
     return f"{provider} {base_url.rstrip('/')}".rstrip()
 
 
-def _replace(path: Path, content: str) -> None:
+def replace_file(path: Path, content: str) -> None:
     """Write a file whole or not at all: another process may read it at the same time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -75,8 +75,9 @@ def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[
         if "plugin_ids" not in agent:
             more = [*_plugins(values, agent), *_titles(values, agent, ask=titles)]
             agent["more_plugins"] = list(dict.fromkeys(more))
-        if agent["model"] not in models:
-            models[agent["model"]] = read_model(agent["model"])
+        for name in (agent["model"], *_fallbacks(agent)):
+            if name not in models:
+                models[name] = read_model(name, models)
     return {
         "agents": agents,
         "models": models,
@@ -86,10 +87,24 @@ def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[
     }
 
 
-def read_model(name: str) -> dict[str, Any]:
-    """Return the declaration that "provider:model", or "local", stands for."""
+def read_model(name: str, models: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the declaration that "provider:model", "server:model" or "local" stands for.
+
+    Args:
+        models: The declared models; one with an address of its own is a server, by its name.
+    """
     provider, _, model = name.partition(":")
+    server = (models or {}).get(provider, {})
+    if server.get("config", {}).get("base_url"):
+        return {"provider": server["provider"], "model": model, "config": server["config"]}
     return {"provider": SHORT_NAMES.get(provider, provider), "model": model}
+
+
+def _fallbacks(agent: Mapping[str, Any]) -> list[str]:
+    """Return the fallback models of an agent that name their provider or server."""
+    retry = agent["sections"].get("retry")
+    names = retry.get("fallback_models", ()) if isinstance(retry, dict) else ()
+    return [name for name in names if isinstance(name, str) and ":" in name]
 
 
 def _named_model(provider: str, model: str, models: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`/tools`, `/plugins`, `/mcp`, `/permissions`: what takes part in a session, why, and which calls may run."""
+"""`/tools`, `/plugins`, `/mcp`, `/permissions`: what takes part in a session and why, which calls may run."""
 
 from __future__ import annotations
 

@@ -82,7 +82,12 @@ class Prompt:
         self._application = self._make_application()
         self._pager = Pager(self._application, screen)
         self._redraw = Redraw(self.layout.seen, self._application.invalidate, lambda: chat.progress.running)
-        self._application.before_render += lambda _application: self._redraw.is_drawn()
+        self._application.before_render += lambda _application: self._before_render()
+
+    def _before_render(self) -> None:
+        # Only now: until it is drawn, the cursor is where it was.
+        self.layout.focus(self._application.layout)
+        self._redraw.is_drawn()
 
     def _make_application(self) -> Application[None]:
         application = PromptApplication(
@@ -112,7 +117,7 @@ class Prompt:
             EOFError: If the terminal is gone.
         """
         self.chat.start().add_done_callback(self._opened)
-        self.chat.changed = self._redraw.look_again
+        self.chat.changed = self._look_again
         self._screen.attach(self._application, asyncio.get_running_loop())
         helpers = [asyncio.create_task(self._take_lines()), asyncio.create_task(self._leave_when_asked())]
         for helper in helpers:
@@ -125,6 +130,11 @@ class Prompt:
             for helper in helpers:
                 helper.cancel()
             self._screen.detach()
+
+    def _look_again(self) -> None:
+        if self.layout.is_list_new(self._application.layout):  # its keys must not go to the prompt
+            self._application.invalidate()
+        self._redraw.look_again()
 
     def _opened(self, opening: asyncio.Task[Any]) -> None:
         self._ended(opening)
@@ -179,7 +189,7 @@ class Prompt:
         elif not self.interrupt() and not self.line.buffer.text:
             now = time.monotonic()
             if now - last < _TWICE:
-                self.run_command("/rewind")
+                self.run_command("/rewind list")
             else:
                 self._escaped = now
 
