@@ -24,6 +24,7 @@ from agent_terminal_app.chat.prompt.pager import Pager
 from agent_terminal_app.chat.prompt.screen import PromptApplication, PromptScreen, Redraw
 from agent_terminal_app.chat.rendering.renderer import Remarks
 from agent_terminal_app.chat.rendering.screen import on_signals, prints_as_lines
+from agent_terminal_app.output import this_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -339,4 +340,4 @@ def _how_to_go_on(chat: Chat) -> str:
     conversation = chat.conversation
     if conversation is None or conversation.session_id is None or conversation.app.is_ephemeral:
         return ""
-    return f"resume with: agent chat --session {conversation.session_id}"
+    return f"resume with: {this_command()} chat --session {conversation.session_id}"
