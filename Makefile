@@ -15,7 +15,11 @@ SOURCES := $(wildcard $(addsuffix /src,$(MEMBERS)))
 TESTED := $(patsubst %/tests,%,$(wildcard $(addsuffix /tests,$(MEMBERS))))
 TOP := $(wildcard conftest.py tests tools benchmarks)
 
+# What a chat and a server need comes first, and is all that most people ever install; the tools of developers
+# follow when somebody wants them.
+USERS := keelwork[mcp,server]
 LOCKED := .venv/.locked
+CHAT := .venv/.chat
 READY := .venv/.ready
 WEB := packages/agent-server/web
 PAGE := packages/agent-server/src/agent_server/built_page/index.html
@@ -34,13 +38,13 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo 'ARGS="..." is passed on (make test ARGS="-k session"); PYTHON=python3.12 picks the interpreter.'
 
-setup: $(READY) ## create .venv with everything at its locked version
+setup: $(READY) ## create .venv with everything at its locked version, developers' tools too
 	@echo "Ready: .venv"
 
-chat: $(READY) ## talk to an agent; without settings to a small model that needs no key
+chat: $(CHAT) ## talk to an agent; without settings to a small model that needs no key
 	@.venv/bin/agent chat $(ARGS)
 
-serve: $(READY) $(PAGE) ## serve sessions and agents over HTTP on this machine; without settings a small model answers
+serve: $(CHAT) $(PAGE) ## serve sessions and agents over HTTP on this machine; without settings a small model answers
 	@.venv/bin/agent serve $(ARGS)
 
 page: $(PAGE) ## build the page that `make serve` shows in a browser
@@ -102,14 +106,21 @@ screens: $(READY) $(PAGE) ## record the pictures of the README anew (needs Chrom
 walk: $(READY) ## follow one message through the platform and count what it touches (ARGS=--list)
 	@$(RUN) python tools/walk.py $(ARGS)
 
-lock: .uv/$(UV_VERSION) ## write requirements.lock anew (ARGS=--upgrade moves every version)
+lock: .uv/$(UV_VERSION) ## write both locks anew (ARGS=--upgrade moves every version)
 	@.uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --all-extras \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	  $(addprefix --no-emit-package ,$(DISTRIBUTIONS)) --group dev \
 	  --output-file requirements.lock $(ARGS) $(addsuffix /pyproject.toml,$(MEMBERS))
 	@echo "$(WEIGHTS)" | .uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-deps \
 	  --no-emit-index-url --no-emit-find-links --no-header - >> requirements.lock
-	@echo "requirements.lock: $$(grep -c '^[a-z]' requirements.lock) packages"
+	@printf 'hatchling\neditables\n' | .uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --extra mcp --extra server --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	  $(addprefix --no-emit-package ,$(DISTRIBUTIONS)) --constraints requirements.lock \
+	  --output-file requirements-chat.lock packages/keelwork/pyproject.toml -
+	@sed -n '/^$(firstword $(subst ==, ,$(WEIGHTS)))==/,$$p' requirements.lock >> requirements-chat.lock
+	@for lock in requirements.lock requirements-chat.lock; do \
+	  echo "$$lock: $$(grep -c '^[a-z]' $$lock) packages"; \
+	done
 
 wheels: $(READY) ## build a wheel of each member into dist/ (README: how to install them)
 	@rm -rf dist
@@ -124,25 +135,32 @@ clean: ## remove .venv, caches and build leftovers
 	@rm -rf $(addsuffix /dist,. $(MEMBERS)) $(addsuffix /build,. $(MEMBERS))
 	@find conftest.py tests benchmarks packages plugins -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-# A changed lock starts from an empty .venv, so that nothing is there which the lock does not name.
-$(LOCKED): requirements.lock
+# A changed lock starts from an empty .venv, so that nothing is there which the locks do not name.
+$(LOCKED): requirements-chat.lock requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "This needs Python 3.11 or newer, but $(PYTHON) is: $$($(PYTHON) --version 2>&1 || true)" >&2; \
 	  echo "Name another interpreter, for example: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "Setting up .venv with $$($(PYTHON) --version), once:"
 	@$(PYTHON) -m venv --clear .venv
-	@echo "  installing $$(grep -c '^[a-z]' requirements.lock) packages from requirements.lock ..."
-	@.venv/bin/python -m pip install -qq --require-hashes --no-deps -r requirements.lock
+	@echo "  installing $$(grep -c '^[a-z]' requirements-chat.lock) packages (a minute) ..."
+	@.venv/bin/python -m pip install -qq --no-compile --require-hashes --no-deps -r requirements-chat.lock
 	@touch $@
 
 # The build backend came with the lock, so this step needs no network.
-$(READY): $(LOCKED) $(addsuffix /pyproject.toml,$(MEMBERS))
-	@echo "  installing $(DISTRIBUTIONS) from this tree ..."
-	@.venv/bin/python -m pip install -qq --no-build-isolation --no-deps --no-index $(addprefix -e ./,$(MEMBERS))
+$(CHAT): $(LOCKED) $(addsuffix /pyproject.toml,$(MEMBERS)) tools/members.py
+	@.venv/bin/python tools/members.py --editable "$(USERS)"
+	@echo "  The command is .venv/bin/agent. To call it agent in this terminal, paste:"
+	@echo "    export PATH=\"$(CURDIR)/.venv/bin:\$$PATH\""
+	@touch $@
+
+$(READY): $(CHAT)
+	@echo "  installing what developers need: $$(grep -c '^[a-z]' requirements.lock) packages in all (some minutes) ..."
+	@.venv/bin/python -m pip install -qq --require-hashes --no-deps -r requirements.lock
+	@.venv/bin/python tools/members.py --editable
 	@touch $@
 
 # Without Node and without a registry there is no page, and the server says so; its API needs none.
-$(PAGE): $(WEB)/package-lock.json $(WEB)/build.mjs $(wildcard $(WEB)/src/*) | $(READY)
+$(PAGE): $(WEB)/package-lock.json $(WEB)/build.mjs $(wildcard $(WEB)/src/*) | $(CHAT)
 	@.venv/bin/python tools/page.py || echo "Going on without the page." >&2
 
 .uv/$(UV_VERSION):

@@ -195,3 +195,44 @@ def test_every_test_that_the_page_about_security_names_is_there() -> None:
 def _found(name: str) -> bool:
     places = ("{}", "packages/{}", "plugins/{}", "packages/*/tests/{}", "plugins/*/tests/{}")
     return any(any(ROOT.glob(place.format(name))) for place in places)
+
+
+CHAT_LOCK = (ROOT / "requirements-chat.lock").read_text(encoding="utf-8")
+
+
+def test_the_lock_of_a_chat_is_a_part_of_the_whole_lock() -> None:
+    whole, part = (text.replace("\\\n", " ").splitlines() for text in (LOCK, CHAT_LOCK))
+    entries = [" ".join(line.split()) for line in part if line.strip() and not line.lstrip().startswith("#")]
+
+    assert 30 < len(entries) < len(locked_entries()) / 2
+    assert set(entries) <= {" ".join(line.split()) for line in whole}
+    assert not {"pytest", "mypy", "ruff", "playwright"} & {entry.partition("==")[0] for entry in entries}
+
+
+@pytest.mark.parametrize("name", ["keelwork[mcp,server]", "keelwork-terminal", "keelwork-core"])
+def test_a_distribution_is_installed_with_all_members_that_it_needs(name: str) -> None:
+    tool = [sys.executable, str(ROOT / "tools" / "members.py"), name]
+    printed = subprocess.run(tool, capture_output=True, text=True, check=True).stdout.split()
+    named = {read_toml(ROOT / folder / "pyproject.toml")["project"]["name"] for folder in printed}
+
+    needed = {
+        requirement.name
+        for folder in printed
+        for requirement in map(
+            Requirement, read_toml(ROOT / folder / "pyproject.toml")["project"]["dependencies"]
+        )
+        if requirement.name.startswith("keelwork")
+    }
+    assert needed <= named and name.partition("[")[0] in named
+    assert ("keelwork-mcp-tools" in named) == ("mcp" in name)
+
+
+def test_everything_that_a_chat_needs_is_in_its_lock() -> None:
+    tool = [sys.executable, str(ROOT / "tools" / "members.py"), "keelwork[mcp,server]"]
+    printed = subprocess.run(tool, capture_output=True, text=True, check=True).stdout.split()
+    locked = {canonicalize_name(line.partition("==")[0]) for line in CHAT_LOCK.splitlines() if "==" in line}
+    for folder in printed:
+        for text in read_toml(ROOT / folder / "pyproject.toml")["project"]["dependencies"]:
+            requirement = Requirement(text)
+            name = canonicalize_name(requirement.name)
+            assert name.startswith("keelwork") or name in locked, f"{text} of {folder}: run `make lock`"

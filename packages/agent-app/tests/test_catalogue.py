@@ -176,7 +176,7 @@ def test_tools_come_with_a_larger_model_and_go_with_the_embedded_one() -> None:
         assert catalogue.fit_agent("a", "listing:big", {}) == ToolChange(gained=("todo_tool",))
         assert catalogue.fit_agent("a", "listing:big", {}) == ToolChange()
         assert catalogue.fit_agent("a", "local", {}) == ToolChange(lost=("todo_tool",))
-        assert catalogue.fit_agent("a", "listing:big", {"tools": []}) == ToolChange()
+        assert catalogue.fit_agent("a", "listing:big", {"plugin_ids": []}) == ToolChange()
         assert catalogue.fit_agent("none", "listing:big", {}) == ToolChange()
 
 
@@ -196,10 +196,12 @@ def test_each_skipped_plugin_has_its_reason() -> None:
         }
 
     assert reasons == {
-        "todo_tool": "the setting tools does not name it",
-        "other_tool": "it is off unless plugin_ids of the agent, or the setting tools, name it",
+        "todo_tool": "the setting plugin_ids does not name it",
+        "other_tool": "it is off unless plugin_ids or more_plugins name it, of the agent or of all",
     }
-    assert embedded == {"todo_tool": "the embedded model has no tools, unless the setting tools names some"}
+    assert embedded == {
+        "todo_tool": "the embedded model has no tools, unless plugin_ids or more_plugins name some"
+    }
 
 
 # Context windows

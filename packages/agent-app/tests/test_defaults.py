@@ -34,10 +34,10 @@ def test_a_larger_model_has_the_installed_tools_and_is_asked_for_titles_if_wante
     assert settings == {"title_model": False}
 
 
-def test_the_setting_tools_replaces_the_usual_ones_and_must_name_installed_plugins() -> None:
-    assert complete_config({"tools": ["mine"]})["agents"][DEFAULT_AGENT]["more_plugins"][0] == "mine"
-    with pytest.raises(ConfigError, match="there is no plugin 'mien', which the setting tools names; "):
-        complete_config({"tools": ["mien"]})
+def test_the_setting_plugin_ids_replaces_the_usual_ones_and_must_name_installed_plugins() -> None:
+    assert complete_config({"plugin_ids": ["mine"]})["agents"][DEFAULT_AGENT]["more_plugins"][0] == "mine"
+    with pytest.raises(ConfigError, match="there is no plugin 'mien', which the setting plugin_ids names; "):
+        complete_config({"plugin_ids": ["mien"]})
 
 
 def test_an_agent_that_names_its_plugins_gets_no_others() -> None:

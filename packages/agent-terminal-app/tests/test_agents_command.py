@@ -231,7 +231,7 @@ def test_an_explanation_has_every_installed_plugin(home: Path, capsys: pytest.Ca
     assert agent("plugins", "explain", "--agent", "reader") == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("shell_tool ")]
     assert len(rows) == 1 and rows[0].endswith(
-        "the embedded model has no tools, unless the setting tools names some"
+        "the embedded model has no tools, unless plugin_ids or more_plugins name some"
     )
 
 

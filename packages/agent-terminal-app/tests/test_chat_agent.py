@@ -131,7 +131,7 @@ def test_a_resumed_session_has_the_tools_of_its_model_and_a_new_one_has_not(plac
 
 
 def test_tools_that_a_setting_names_stay_whatever_the_model_is(place: Place) -> None:
-    place.say('tools = ["todo_tool"]')
+    place.say('plugin_ids = ["todo_tool"]')
 
     with place.chat() as terminal:
         terminal.type(f"/model {OTHER}\r")

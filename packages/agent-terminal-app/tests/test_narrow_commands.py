@@ -20,7 +20,7 @@ WIDE, NARROW = 400, 80
 PROGRESS = re.compile(r"… .*\d s \(Esc stops it\)$")
 """What a slow machine shows while a command works; a fast one does not."""
 SETTINGS = """
-tools = ["files_tool", "shell_tool", "todo_tool"]
+plugin_ids = ["files_tool", "shell_tool", "todo_tool"]
 [permissions]
 deny = ["shell(git push *)", "write_file(/etc/*)"]
 ask = ["shell(git commit --amend --no-edit --allow-empty *)"]

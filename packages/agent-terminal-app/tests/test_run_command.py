@@ -215,7 +215,9 @@ def test_a_dash_is_no_prompt_but_stands_for_stdin(shell: Shell) -> None:
 def test_a_limit_has_a_code_of_its_own_and_its_setting_is_named(
     shell: Shell, settings: str, problem: str, setting: str
 ) -> None:
-    (shell.home / "config" / "agent" / "config.toml").write_text('tools = ["files"]\n' + CONFIG + settings)
+    (shell.home / "config" / "agent" / "config.toml").write_text(
+        'plugin_ids = ["files"]\n' + CONFIG + settings
+    )
 
     code, _, err = shell.run("run", "circles")
 
@@ -252,7 +254,7 @@ ASKING = CONFIG.replace('allow = ["write_file"]', "") + 'deny = ["write_file(sec
     ],
 )
 def test_calls_can_be_allowed_for_one_command(shell: Shell, options: list[str], code: int) -> None:
-    (shell.home / "config" / "agent" / "config.toml").write_text('tools = ["files"]\n' + ASKING)
+    (shell.home / "config" / "agent" / "config.toml").write_text('plugin_ids = ["files"]\n' + ASKING)
 
     assert shell.run("run", "tool", *options)[0] == code
     if code == Exit.OK:  # nothing of it is kept

@@ -37,7 +37,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 COMMANDS = {
     "/config": "ui.plain = false",
     "/plugins": "/plugins NAME explains one.",
-    "/agent": "/agent NAME has another one answer.",
+    "/context": "in all",
     "/attach nope": "Error: ",
     "/doctor": "disk space: ",
     "/nothing": "There is no command /nothing",

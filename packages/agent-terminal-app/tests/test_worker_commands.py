@@ -46,7 +46,7 @@ class Tester(ScriptedProvider):
 """
 CONFIG = """
 default_agent = "answering"
-tools = ["files_tool"]
+plugin_ids = ["files_tool"]
 [agents.answering]
 model = "test"
 [models.test]

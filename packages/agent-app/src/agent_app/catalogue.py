@@ -28,7 +28,7 @@ from agent_app.defaults import (
     is_embedded,
     title_settings,
 )
-from agent_app.services import own_overrides
+from agent_app.services import own_overrides, served_model
 from agent_core import AgentError
 from agent_core.errors import nearest
 from agent_core.frozen import freeze
@@ -104,7 +104,7 @@ class Catalogue:
         models = self._app.runtime.registries.models
         spec = models.get(name) or self._read(name)
         short, _, model = name.partition(":")
-        if short in SHORT_NAMES:  # a session must be able to name it after a restart
+        if short in SHORT_NAMES and short not in models:  # a session must be able to name it after a restart
             spec = replace(spec, id=f"{SHORT_NAMES[short]}:{model}")
         self.set_model(spec)
         self.lend_key(spec.provider)
@@ -158,6 +158,8 @@ class Catalogue:
         registries = self._app.runtime.registries
         short, colon, model = name.partition(":")
         provider = SHORT_NAMES.get(short, short)
+        if (served := served_model(registries.models, name)) is not None:
+            return served
         if provider not in registries.providers:
             known = nearest(short, dict.fromkeys([*registries.models, *registries.providers]))
             raise AgentError(f"{name!r}: there is no such {'provider' if colon else 'model'}: {known}")
@@ -216,7 +218,7 @@ class Catalogue:
         """
         agents = self._app.runtime.registries.agents
         before = agents.get(agent_id)
-        chosen = "tools" in values or "plugin_ids" in self._app.config["agents"].get(agent_id, {})
+        chosen = "plugin_ids" in values or "plugin_ids" in self._app.config["agents"].get(agent_id, {})
         if before is None or chosen:
             return ToolChange()
         now = self._fitted(before, model, values)
@@ -231,7 +233,7 @@ class Catalogue:
         return ToolChange.between(before, now)
 
     def _fitted(self, spec: AgentSpec, model: str, values: Mapping[str, Any]) -> AgentSpec:
-        tools = () if is_embedded(model) else TOOLS
+        tools = {*values.get("more_plugins", ()), *(() if is_embedded(model) else TOOLS)}
         ids = []
         for name, entry in self._app.runtime.registries.plugins.items():
             on_by_itself = bool(getattr(entry.plugin, "default_enabled", True))
@@ -305,10 +307,10 @@ def _why_skipped(name: str, agent: Mapping[str, Any]) -> str:
     if "plugin_ids" in agent:
         return "plugin_ids of the agent do not name it"
     if name not in TOOLS:
-        return "it is off unless plugin_ids of the agent, or the setting tools, name it"
+        return "it is off unless plugin_ids or more_plugins name it, of the agent or of all"
     if agent.get("model") == DEFAULT_MODEL:
-        return "the embedded model has no tools, unless the setting tools names some"
-    return "the setting tools does not name it"
+        return "the embedded model has no tools, unless plugin_ids or more_plugins name some"
+    return "the setting plugin_ids does not name it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,7 +419,7 @@ class WindowCache:
         if named:
             known = {**self._read(), _address(provider, base_url): named}
             with suppress(OSError):
-                _replace(self._path, json.dumps(known, indent=1, sort_keys=True) + "\n")
+                replace_file(self._path, json.dumps(known, indent=1, sort_keys=True) + "\n")
 
     def get(self, provider: str, base_url: str, model: str) -> int | None:
         """Return what was remembered of a model."""
@@ -437,7 +439,7 @@ def _address(provider: str, base_url: str) -> str:
     return f"{provider} {base_url.rstrip('/')}".rstrip()
 
 
-def _replace(path: Path, content: str) -> None:
+def replace_file(path: Path, content: str) -> None:
     """Write a file whole or not at all: another process may read it at the same time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

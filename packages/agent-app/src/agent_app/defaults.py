@@ -23,7 +23,9 @@ SHORT_NAMES = {"local": "local_llama", "openai": "openai_responses"}
 """What users may write in place of a provider's id."""
 
 TOOLS = ("files_tool", "files_undo", "shell_tool", "web_tool", "todo_tool", "skills")
-"""The tools of an agent unless the setting `tools` says otherwise, as far as they are installed."""
+"""The plugins of an agent unless the setting `plugin_ids` says otherwise, as far as they are installed."""
+MCP_TOOLS = "mcp_tools"
+"""The plugin whose setting `servers` names MCP servers; an agent has it as soon as one is named."""
 TITLES = "session_title"
 """The plugin that gives sessions titles; where no model is asked for one, the first words are the title."""
 READING = (
@@ -50,12 +52,12 @@ def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[
     An agent that is declared under the assistant's name keeps the assistant's fields that it does not set.
 
     Args:
-        values: The settings `agents`, `models`, `plugins`, `permissions`, `model`, `default_agent`, `tools`,
-            `sandbox`.
+        values: The settings `agents`, `models`, `plugins`, `permissions`, `model`, `default_agent`,
+            `plugin_ids`, `more_plugins`, `sandbox`.
         titles: Whether a model is asked for the titles of sessions, unless a setting says otherwise.
 
     Raises:
-        ConfigError: If `tools` names a plugin that is not installed.
+        ConfigError: If `plugin_ids` or `more_plugins` names a plugin that is not installed.
     """
     models = {name: dict(model) for name, model in values.get("models", {}).items()}
     agents = {name: dict(agent) for name, agent in values.get("agents", {}).items()}
@@ -73,9 +75,11 @@ def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[
         agent["sections"] = {"retry": {}, "results": {}, **agent.get("sections", {})}
         agent["sections"]["config"] = _sandbox(values, agent)
         if "plugin_ids" not in agent:
-            agent["more_plugins"] = [*_tools(values, agent["model"]), *_titles(values, agent, ask=titles)]
-        if agent["model"] not in models:
-            models[agent["model"]] = read_model(agent["model"])
+            more = [*_plugins(values, agent), *_titles(values, agent, ask=titles)]
+            agent["more_plugins"] = list(dict.fromkeys(more))
+        for name in (agent["model"], *_fallbacks(agent)):
+            if name not in models:
+                models[name] = read_model(name, models)
     return {
         "agents": agents,
         "models": models,
@@ -85,10 +89,24 @@ def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[
     }
 
 
-def read_model(name: str) -> dict[str, Any]:
-    """Return the declaration that "provider:model", or "local", stands for."""
+def read_model(name: str, models: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the declaration that "provider:model", "server:model" or "local" stands for.
+
+    Args:
+        models: The declared models; one with an address of its own is a server, by its name.
+    """
     provider, _, model = name.partition(":")
+    server = (models or {}).get(provider, {})
+    if server.get("config", {}).get("base_url"):
+        return {"provider": server["provider"], "model": model, "config": server["config"]}
     return {"provider": SHORT_NAMES.get(provider, provider), "model": model}
+
+
+def _fallbacks(agent: Mapping[str, Any]) -> list[str]:
+    """Return the fallback models of an agent that name their provider or server."""
+    retry = agent["sections"].get("retry")
+    names = retry.get("fallback_models", ()) if isinstance(retry, dict) else ()
+    return [name for name in names if isinstance(name, str) and ":" in name]
 
 
 def _named_model(provider: str, model: str, models: Mapping[str, Any]) -> str:
@@ -149,11 +167,26 @@ def _permissions(given: Mapping[str, Any], *, auto: bool = False) -> dict[str, A
     return {"default": "ask", **given, "allow": [*reading, *inside, *given.get("allow", ())]}
 
 
-def _tools(values: Mapping[str, Any], model: str) -> list[str]:
-    """Return the tools of an agent that names no plugins; the embedded model is too small to use any well."""
-    if "tools" in values:
-        return _checked_tools(values["tools"])
-    return [] if model == DEFAULT_MODEL else [name for name in TOOLS if name in installed_names()]
+def _plugins(values: Mapping[str, Any], agent: Mapping[str, Any]) -> list[str]:
+    """Return the plugins of an agent that has no `plugin_ids`; the embedded model is too small to use tools.
+
+    What somebody has asked for by name, and the MCP servers that somebody has set up, every agent has.
+    """
+    if "plugin_ids" in values:
+        usual = _checked(values["plugin_ids"], "plugin_ids")
+    else:
+        usual = (
+            [] if agent["model"] == DEFAULT_MODEL else [name for name in TOOLS if name in installed_names()]
+        )
+    more = _checked([*values.get("more_plugins", ()), *agent.get("more_plugins", ())], "more_plugins")
+    return [*usual, *more, *([MCP_TOOLS] if has_mcp_servers(values) else [])]
+
+
+def has_mcp_servers(values: Mapping[str, Any]) -> bool:
+    """Say whether the settings name MCP servers, and the plugin that connects them is installed."""
+    return (
+        bool(values.get("plugins", {}).get(MCP_TOOLS, {}).get("servers")) and MCP_TOOLS in installed_names()
+    )
 
 
 def _titles(values: Mapping[str, Any], agent: dict[str, Any], *, ask: bool) -> list[str]:
@@ -165,13 +198,13 @@ def _titles(values: Mapping[str, Any], agent: dict[str, Any], *, ask: bool) -> l
     return [TITLES]
 
 
-def _checked_tools(names: Sequence[str]) -> list[str]:
-    there = installed_names()
+def _checked(names: Sequence[str], setting: str) -> list[str]:
+    there = installed_names() if names else set()
     for name in names:
         if name not in there:
             hint = nearest(name, sorted(there))
             raise ConfigError(
-                f"there is no plugin {name!r}, which the setting tools names; {hint}", field="tools"
+                f"there is no plugin {name!r}, which the setting {setting} names; {hint}", field=setting
             )
     return list(names)
 

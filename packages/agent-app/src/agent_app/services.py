@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agent_core import AgentCore, Session
     from agent_runtime import AgentRuntime, ResolvedAgent
     from agent_runtime.executor import Executor, ProviderExecutor
+    from agent_runtime.registries import Registry
 
 AGENT = "agent_id"
 OVERRIDES = "overrides"
@@ -188,17 +189,21 @@ class Services:
     def _with_own_model(self, agent: ResolvedAgent, session: Session) -> ResolvedAgent:
         """Return the agent with the model that its session asks for; what is no model of ours is left alone.
 
-        The session's overrides name a declared model, or PROVIDER:MODEL. Anything else under that key is a
-        setting of the agent's own provider.
+        The session's overrides name a declared model, PROVIDER:MODEL, or SERVER:MODEL of a server that has a
+        name. Anything else under that key is a setting of the agent's own provider.
         """
         wanted = own_overrides(session).get("model")
         if not isinstance(wanted, str):
             return agent
         provider, colon, model = wanted.partition(":")
         models, registries = agent.models, self.runtime.registries
-        if colon and wanted not in models and provider in registries.providers:
-            registries.models.replace(wanted, ModelSpec(wanted, provider, model))
-            models = self.runtime.resolve(agent.spec.id).models
+        if colon and wanted not in models:
+            spec = served_model(registries.models, wanted)
+            if spec is None and provider in registries.providers:
+                spec = ModelSpec(wanted, provider, model)
+            if spec is not None:
+                registries.models.replace(wanted, spec)
+                models = self.runtime.resolve(agent.spec.id).models
         return _asking(agent, models[wanted]) if wanted in models else agent
 
     def resolve_if_possible(self, session: Session) -> ResolvedAgent | None:
@@ -324,3 +329,15 @@ def _asking(agent: ResolvedAgent, asked: ProviderExecutor) -> ResolvedAgent:
         others = [one for one in agent.provider.targets[1:] if one.model.id != asked.model.id]
         provider = replace(agent.provider, targets=(asked, *others))
     return replace(agent, model=asked.model, provider=provider, config=asked.config)
+
+
+def served_model(models: Registry[ModelSpec], wanted: str) -> ModelSpec | None:
+    """Return the model SERVER:MODEL of a server that was set up under a name; None if there is none.
+
+    A declared model with an address of its own is such a server: its other models are asked in the same way.
+    """
+    server, colon, model = wanted.partition(":")
+    spec = models.get(server)
+    if not colon or spec is None or not spec.config.get("base_url"):
+        return None
+    return ModelSpec(wanted, spec.provider, model, config=spec.config)

@@ -6,6 +6,7 @@ tiers. What comes from it is an estimate, and is marked as such.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -40,6 +41,31 @@ def list_price(model: ModelSpec, counts: Mapping[str, int]) -> float | None:
     except Exception as error:  # noqa: BLE001 - counts that the list cannot make sense of must not end a run
         _log.warning("price_unknown", model=model.id, error=str(error))
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the public list says of a model: dollars for a million tokens, and how many tokens fit."""
+
+    input_price: float
+    output_price: float
+    context_window: int | None
+
+
+def list_terms(provider: str, name: str) -> Terms | None:
+    """Return what the public list says of a model; None if it does not know it."""
+    if not name or provider in _UNPRICED or not _is_installed() or not _is_listed(provider, name):
+        return None
+    calc_price, usage = _list()
+    try:  # a thousand tokens: larger requests may have another price
+        sent = calc_price(usage(input_tokens=1000), name, provider_id=_PROVIDERS.get(provider))
+        received = calc_price(usage(output_tokens=1000), name, provider_id=_PROVIDERS.get(provider))
+    except Exception as error:  # noqa: BLE001 - a list of prices must not keep anybody from choosing a model
+        _log.warning("price_unknown", model=name, error=str(error))
+        return None
+    window = getattr(sent.model, "context_window", None)
+    prices = [round(float(one.total_price) * 1000, 6) for one in (sent, received)]
+    return Terms(prices[0], prices[1], window if isinstance(window, int) else None)
 
 
 @lru_cache(maxsize=1)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from agent_app import AgentApplication
     from agent_app.catalogue import Catalogue, Windows
+    from agent_app.model_list import ModelList
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def application_config(settings: Settings, *, titles: bool = False) -> dict[str,
         titles: Whether a model is asked for the titles of sessions, unless a setting says otherwise.
 
     Raises:
-        ConfigError: If the setting `tools` names a plugin that is not installed.
+        ConfigError: If a setting names a plugin that is not installed.
     """
     return complete_config(settings.values, titles=titles)
 
@@ -216,6 +217,14 @@ def catalogue_of(app: AgentApplication) -> Catalogue:
         return None if value is None else Key(value, keys.origin(provider) or "")
 
     return Catalogue(app, key_of)
+
+
+def model_list_of(app: AgentApplication) -> ModelList:
+    """Return every model that an application can use, with what is known of each."""
+    from agent_app.catalogue import WindowCache
+    from agent_app.model_list import ModelList
+
+    return ModelList(app, catalogue_of(app), WindowCache(Paths.of_this_user().windows))
 
 
 def windows_of(app: AgentApplication) -> Windows:

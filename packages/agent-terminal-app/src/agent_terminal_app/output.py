@@ -7,13 +7,16 @@ gets whole values. Text from a conversation may hold anything; control character
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 import shutil
 import sys
 from bisect import bisect_right
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from wcwidth import wcswidth, wcwidth
@@ -86,6 +89,15 @@ def _stdout() -> TextIO:
     if sys.stdout is None:
         raise CommandError("stdout is closed, so the result cannot be printed")
     return sys.stdout
+
+
+def this_command() -> str:
+    """Return what to type for this program: its name if the shell finds it under that, and else its path."""
+    own = Path(sys.argv[0]) if sys.argv and sys.argv[0] else Path("agent")
+    found = shutil.which("agent")
+    if found is None and own.name == "agent" and own.is_file():
+        return shlex.quote(os.path.relpath(own) if own.is_relative_to(Path.cwd()) else str(own.absolute()))
+    return "agent"
 
 
 def is_terminal(stream: TextIO | None) -> bool:

@@ -53,6 +53,11 @@ class Paths:
         return self.cache / "windows.json"
 
     @property
+    def models(self) -> Path:
+        """Which models were taken last, and which are favourites."""
+        return self.state / "models.json"
+
+    @property
     def database(self) -> Path:
         """Where sessions are."""
         return self.data / "app.db"

@@ -154,6 +154,7 @@ def test_commands_that_change_the_session_wait_for_the_agent(desk: Desk) -> None
     changing = {
         "new",
         "resume",
+        "branches",
         "import",
         "edit",
         "rewind",

@@ -85,7 +85,7 @@ def test_a_message_is_edited_in_the_prompt(terminal: Terminal) -> None:
 
 def test_esc_leaves_a_question_and_the_chat_goes_on(terminal: Terminal) -> None:
     terminal.type("/resume\r")
-    terminal.expect_line("Which one")
+    terminal.expect_line("Which session")
     terminal.type("\x1b")
     terminal.expect_line("ready")
     terminal.type("Still here\r")

@@ -98,6 +98,20 @@ def is_blank(text: str) -> bool:
     return not text or text.isspace()
 
 
+def begins_turn(items: Dicts, place: int) -> bool:
+    """Say whether a turn begins here: a person speaks, behind an answer of the model that calls nothing.
+
+    Where two items of the model stand together, they are sent as one, and no turn is cut off there.
+    """
+    if items[place].get("role") != "user" or place < 1 or items[place - 1].get("role") != "assistant":
+        return False
+    alone = place == 1 or items[place - 2].get("role") == "user"
+    if not alone or not says_something(items[place]) or not says_something(items[place - 1]):
+        return False
+    calls = any(is_call(block) or is_server_call(block) for block in blocks_of(items[place - 1]))
+    return not calls and not any(map(is_result, blocks_of(items[place])))
+
+
 def dropped_blocks(item: JsonObject) -> Blocks:
     """Return the blocks that an item once had and that are not sent any more."""
     kept = (item.get(METADATA) or {}).get(DROPPED) or []

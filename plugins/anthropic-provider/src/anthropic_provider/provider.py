@@ -22,7 +22,7 @@ from agent_provider_kit import (
 )
 from agent_provider_kit.clouds.vertex import location
 from anthropic_provider.events import StreamEvent, decode_event
-from anthropic_provider.messages import to_item, to_messages
+from anthropic_provider.messages import begins_turn, to_item, to_messages
 from anthropic_provider.options import SETTINGS, options, tool_options
 from anthropic_provider.refusals import (
     is_about_system_role,
@@ -35,7 +35,6 @@ from anthropic_provider.repair import repair_new_items, validate_items
 from anthropic_provider.reply import MessageReply
 from anthropic_provider.request import (
     Encoded,
-    begins_turn,
     compose,
     encode_turns,
     takes_system_role,

@@ -17,6 +17,7 @@ from agent_provider_kit import grown, repaired_by_turns
 from anthropic_provider.messages import (
     METADATA,
     Block,
+    begins_turn,
     blocks_of,
     is_call,
     is_result,
@@ -26,7 +27,6 @@ from anthropic_provider.messages import (
     put_aside,
     says_something,
 )
-from anthropic_provider.request import begins_turn
 
 if TYPE_CHECKING:
     from agent_provider_kit import Dicts, JsonObject, State

@@ -22,11 +22,10 @@ from anthropic_provider.messages import (
     METADATA,
     Block,
     Blocks,
+    begins_turn,
     blocks_of,
     is_blank,
-    is_call,
     is_result,
-    is_server_call,
     is_text,
     is_thinking,
     says_something,
@@ -83,20 +82,6 @@ def compose(items: Dicts, *, system_role: bool = False) -> Outgoing:
     if _needs_opening(runs):
         messages = [_OPENING, *messages]
     return Outgoing(_system(items), messages or ([_BEGINNING] if items else []))
-
-
-def begins_turn(items: Dicts, place: int) -> bool:
-    """Say whether a turn begins here: a person speaks, behind an answer of the model that calls nothing.
-
-    Where two items of the model stand together, they are sent as one, and no turn is cut off there.
-    """
-    if items[place].get("role") != "user" or place < 1 or items[place - 1].get("role") != "assistant":
-        return False
-    alone = place == 1 or items[place - 2].get("role") == "user"
-    if not alone or not says_something(items[place]) or not says_something(items[place - 1]):
-        return False
-    calls = any(is_call(block) or is_server_call(block) for block in blocks_of(items[place - 1]))
-    return not calls and not any(map(is_result, blocks_of(items[place])))
 
 
 class Encoded(NamedTuple):

@@ -62,6 +62,8 @@ ACTIONS = (
     KeyAction("leave", ("Ctrl+D",), "leaves, if nothing is typed; everything is kept"),
     KeyAction("new_line", ("Alt+Enter", "Ctrl+J", "Shift+Enter"), "begins a new line"),
     KeyAction("search", ("Ctrl+R",), "searches the input history"),
+    KeyAction("model", ("Alt+P",), "chooses the model; what is typed stays"),
+    KeyAction("commands", ("Ctrl+P",), "chooses a command; what is typed stays"),
     KeyAction("open", ("Ctrl+O",), "opens the last tool call or thought; again, the one before"),
     KeyAction("scroll_up", ("PgUp",), "scrolls up in the open view"),
     KeyAction("scroll_down", ("PgDn",), "scrolls down in the open view"),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from agent_app import AgentApplication, SessionHeld
     from agent_terminal_app.chat.conversation import Conversation
+    from agent_terminal_app.chat.picker import Picker
     from agent_terminal_app.chat.rendering.progress import Progress
     from agent_terminal_app.chat.rendering.screen import Screen
     from agent_terminal_app.chat.work import Draft
@@ -136,6 +137,11 @@ class Chat:
     def shown_question(self) -> str:
         """The id of the question that was shown last; empty if none is open."""
         return self._work.approvals.shown_id if self.asking else ""
+
+    @property
+    def picker(self) -> Picker | None:
+        """The list that a command has the user choose from, if there is one."""
+        return self._dialogue.picker
 
     def waiting_lines(self) -> list[str]:
         """Return what waits, and what goes with the next message."""
@@ -311,7 +317,9 @@ class Chat:
         await self._dialogue.begin(self._run_command(self._talk(conversation), line))
 
     def _talk(self, conversation: Conversation) -> Talk:
-        return Talk(conversation, self.screen, self._dialogue.ask, partial(self._work.begin, conversation))
+        dialogue = self._dialogue
+        send = partial(self._work.begin, conversation)
+        return Talk(conversation, self.screen, dialogue.ask, dialogue.pick, send)
 
     async def _run_command(self, talk: Talk, line: str) -> None:
         """Run a command; if it went on to another session, ask what that one waits for."""

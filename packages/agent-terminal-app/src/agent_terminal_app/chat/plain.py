@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TextIO
 from agent_terminal_app.chat.loop import in_own_thread, talk_through
 from agent_terminal_app.chat.rendering.screen import TextScreen, on_signals
 from agent_terminal_app.first_run.ask import unseen
+from agent_terminal_app.output import say, this_command
 
 if TYPE_CHECKING:
     from agent_terminal_app.chat.loop import Chat
@@ -38,6 +39,12 @@ def drop_half_a_line(stream: TextIO) -> None:
     termios.tcflush(stream, termios.TCIFLUSH)
 
 
+NOTHING_TO_READ = (
+    "Nothing came on standard input, and it is not a terminal. To talk, run this in a terminal; "
+    "for one question:\n"
+    '  {agent} run "What does this project do?"\n'
+    "To ask line by line: printf 'Hello.\\n' | {agent} chat"
+)
 _INTERRUPTED = 130
 _AGAIN = 2.0
 """Within how many seconds a second Ctrl+C leaves."""
@@ -81,6 +88,8 @@ class _Sitting:
             await self._talking
         if self._is_signed:  # nobody has ended this line by Enter
             self._chat.screen.line()
+        if not self._lines.any and not self._first and not self._stream.isatty() and not self.code:
+            say(NOTHING_TO_READ.format(agent=this_command()))
 
     def end(self, code: int) -> None:
         """Stop the current work, if it is only that; else end the chat."""
@@ -139,12 +148,17 @@ class _Sitting:
 
 
 class _Lines:
-    """Lines of a stream, read past Python's own buffer: a thread that waits in there spoils the end."""
+    """Lines of a stream, read past Python's own buffer: a thread that waits in there spoils the end.
+
+    Attributes:
+        any: Whether anything has come.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._handle = stream.fileno()
         self._encoding = stream.encoding or "utf-8"
         self._rest = b""
+        self.any = False
 
     @property
     def wait(self) -> bool:
@@ -158,6 +172,7 @@ class _Lines:
             if not piece:
                 break
             self._rest += piece
+            self.any = True
         line, end, self._rest = self._rest.partition(b"\n")
         return line.decode(self._encoding, "replace") if line or end else None
 

@@ -40,9 +40,10 @@ def find_problem(values: Mapping[str, Any]) -> Problem | None:
 def _filled(values: Mapping[str, Any], section: str) -> dict[str, dict[str, Any]]:
     """Return declarations with what another layer may say: the model of an agent, the provider of a model."""
     key = "model" if section == "agents" else "provider"
-    # What confines an agent's programs is a setting of the terminal, which it hands to plugins.
+    # What confines an agent's programs, and plugins besides the usual ones, are settings of an application.
+    ours = ("sandbox", "more_plugins") if section == "agents" else ()
     read = {
-        name: {field: value for field, value in entry.items() if field != "sandbox" or section != "agents"}
+        name: {field: value for field, value in entry.items() if field not in ours}
         for name, entry in values.get(section, {}).items()
     }
     return {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import nearest
 from agent_terminal_app.errors import SettingsError
-from agent_terminal_app.settings.keypaths import Way, spell
+from agent_terminal_app.settings.keypaths import Way, spell, value_at
 from agent_terminal_app.settings.secrets import find_secret, owner
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ THEMES = ("auto", "dark", "light", "none")
 SECTIONS = {
     "model": "Which model answers: provider:model, local, or the id of one in [models].",
     "default_agent": "Which agent answers, by its id.",
-    "tools": "The tools of agents that name no plugins: a list of plugins; an empty one for none.",
+    "plugin_ids": "The plugins of agents that have no plugin_ids of their own; an empty list for none.",
+    "more_plugins": "Plugins that these agents have as well, besides the usual ones.",
     "agents": "Agents by their ids.",
     "models": "Models by their ids.",
     "plugins": "Settings of plugins by their names.",
@@ -114,7 +115,8 @@ def checked(file: ConfigFile, find: Callable[[Mapping[str, Any]], Fault | None])
 def _unknown(values: Mapping[str, Any]) -> Fault | None:
     for key in values:
         if key not in SECTIONS:
-            return Fault((key,), f"there is no setting {key!r}", _nearest(key, SECTIONS))
+            hint = "it is called plugin_ids" if key == "tools" else _nearest(key, SECTIONS)
+            return Fault((key,), f"there is no setting {key!r}", hint)
     return None
 
 
@@ -136,10 +138,21 @@ def _not_text(values: Mapping[str, Any]) -> Fault | None:
 
 
 def _not_names(values: Mapping[str, Any]) -> Fault | None:
-    tools = values.get("tools", [])
-    if isinstance(tools, list) and all(isinstance(name, str) and name.strip() for name in tools):
-        return None
-    return Fault(("tools",), f"tools must be a list of names of plugins, not {tools!r}")
+    """Check the lists of plugins, for all and for single agents."""
+    places: list[Way] = [("plugin_ids",), ("more_plugins",)]
+    agents = values.get("agents", {})
+    if isinstance(agents, Mapping):
+        places += [
+            ("agents", name, "more_plugins") for name, one in agents.items() if isinstance(one, Mapping)
+        ]
+    for way in places:
+        try:
+            names = value_at(values, way)
+        except LookupError:
+            continue
+        if not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
+            return Fault(way, f"{spell(way)} must be a list of names of plugins, not {names!r}")
+    return None
 
 
 def _not_table(values: Mapping[str, Any]) -> Fault | None:
@@ -261,6 +274,7 @@ def settings_schema() -> dict[str, Any]:
     parts = {name: part for name, part in parts.items() if name not in {"agent", "model"}}
     parts["named_agent"].pop("anyOf", None)  # an agent that names no model has the usual one
     parts["named_agent"]["properties"]["sandbox"] = _sandbox_schema(of_agent=True)
+    parts["named_agent"]["properties"]["more_plugins"] = {**_NAMES, "description": SECTIONS["more_plugins"]}
     [(_, permissions)] = PermissionsPlugin.config_schemas()
     return {
         "$schema": DIALECT,
@@ -275,7 +289,8 @@ def settings_schema() -> dict[str, Any]:
 
 def _section_schema(name: str) -> dict[str, Any]:
     sections: dict[str, dict[str, Any]] = {
-        "tools": {"type": "array", "items": {"type": "string", "pattern": r"\S"}},
+        "plugin_ids": _NAMES,
+        "more_plugins": _NAMES,
         "agents": _by_name({"$ref": "#/$defs/named_agent"}),
         "models": _by_name({"$ref": "#/$defs/named_model"}),
         "plugins": _by_name({"type": "object"}),

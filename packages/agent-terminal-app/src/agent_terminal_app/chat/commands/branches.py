@@ -14,6 +14,7 @@ from agent_runtime.tokens import TokenCounter
 from agent_terminal_app.chat.commands.actions import execute, find_offer
 from agent_terminal_app.chat.commands.offers import by_name, find_offers
 from agent_terminal_app.chat.commands.registry import Talk, command
+from agent_terminal_app.chat.picker import Choice, Picker
 from agent_terminal_app.chat.rendering.text import count, one_line
 
 if TYPE_CHECKING:
@@ -112,7 +113,12 @@ async def _pick(talk: Talk, session_id: str, rest: str, question: str) -> Said |
     """Return the message that is meant; None if the user leaves the choice."""
     said = await messages_of_person(talk, session_id)
     wanted: str | None = rest
-    if rest == _LIST:
+    if talk.screen.is_live and rest == _LIST:
+        choices = [Choice(str(place), one_line(one.text, _WIDTH)) for place, one in enumerate(said, 1)]
+        wanted = await talk.pick(Picker(question, choices, start=str(len(said))))
+        if wanted is None:
+            return None
+    elif rest == _LIST:
         for number, one in enumerate(said, 1):
             talk.line(f"{number:>4}  {one_line(one.text, _WIDTH)}")
         wanted = await talk.ask(f"{question} A number (Esc leaves it)")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_app.catalogue import WindowCache
+from agent_app.model_list import ModelChoices
 from agent_app.services import OVERRIDES, own_overrides
 from agent_core import AgentError, Message
 from agent_runtime.clock import SYSTEM_CLOCK
@@ -19,9 +21,10 @@ from agent_runtime.side_request import ask_beside
 from agent_runtime.state import State
 from agent_runtime.suspension import STATE
 from agent_runtime.tokens import counter_for
-from agent_terminal_app.application import catalogue_of
+from agent_terminal_app.application import catalogue_of, model_list_of
 from agent_terminal_app.chat.agent import Responder, agent_of, who_answers
 from agent_terminal_app.chat.commands.registry import Talk, command, follow_model, still_working
+from agent_terminal_app.chat.picker import Choice, Picker
 from agent_terminal_app.chat.rendering.text import count, one_line
 from agent_terminal_app.chat.usage import used_by_model
 from agent_terminal_app.errors import error_text
@@ -31,11 +34,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agent_app import AgentApplication
+    from agent_app.model_list import ListedModel, Server
     from agent_core import Session
     from agent_runtime import ModelSpec, ResolvedAgent
 
 _GROUP = "What answers"
 _DEFAULT = "default"
+_MILLION = 1_000_000
 
 
 @command(
@@ -46,13 +51,14 @@ _DEFAULT = "default"
     idle=True,
 )
 async def model(talk: Talk, rest: str) -> None:
-    """List the models that are declared, or have another one answer in this session.
+    """Choose the model that answers in this session, from all that your settings and servers offer.
 
-    It answers from your next message on, and the session keeps it. /model PROVIDER asks a provider what it
-    offers; /model PROVIDER:MODEL takes one of these. /model default goes back to the agent's own.
+    Favourites (Ctrl+F) and the last ones come first. It answers from your next message on, and the session
+    keeps it. /model PROVIDER:MODEL takes one by name, also of a server that you have set up under a name;
+    /model PROVIDER lists what one offers. /model default goes back to the agent's own.
     """
     if not rest:
-        await _list(talk)
+        await (_choose(talk) if talk.screen.is_live else _list(talk))
     elif provider := catalogue_of(talk.app).find_provider(rest):
         await _list_offered(talk, provider)
     else:
@@ -64,19 +70,89 @@ async def model(talk: Talk, rest: str) -> None:
 async def agent(talk: Talk, rest: str) -> None:
     """List the agents that are declared, or give this session to another one."""
     if rest:
-        session_id = await asyncio.to_thread(talk.conversation.begin)
-        await talk.app.switch_agent_async(session_id, rest)
-        who = await who_answers(talk.conversation)
-        kept = f" with {_shown(who.model)}; /model default takes its own model" if _whose(who) else ""
-        talk.note(f"{one_line(rest)} answers from now on{kept}.")
-        await follow_model(talk)
+        await _use_agent(talk, rest)
         return
     here = (await who_answers(talk.conversation)).agent.spec.id
+    if talk.screen.is_live:
+        found = talk.app.config["agents"].items()
+        choices = [
+            Choice(name, name, str(one.get("description", "")), "→" if name == here else " ")
+            for name, one in found
+        ]
+        chosen = await talk.pick(Picker("Which agent answers from now on?", choices, start=here))
+        if chosen is not None and chosen != here:
+            await _use_agent(talk, chosen)
+        return
     for name, spec in talk.app.config["agents"].items():
         mark = "→" if name == here else " "
         asked, about = one_line(spec.get("model", "")), one_line(spec.get("description", ""))
         talk.row(f"{mark} {one_line(name):<16} {asked:<24}", about)
     talk.note("/agent NAME has another one answer.")
+
+
+async def _use_agent(talk: Talk, name: str) -> None:
+    session_id = await asyncio.to_thread(talk.conversation.begin)
+    await talk.app.switch_agent_async(session_id, name)
+    who = await who_answers(talk.conversation)
+    kept = f" with {_shown(who.model)}; /model default takes its own model" if _whose(who) else ""
+    talk.note(f"{one_line(name)} answers from now on{kept}.")
+    await follow_model(talk)
+
+
+async def _choose(talk: Talk) -> None:
+    """Have the user choose from every model; what servers offer is added when they have answered."""
+    who = await who_answers(talk.conversation)
+    kept, listed = ModelChoices(Paths.of_this_user().models), model_list_of(talk.app)
+    known = {one.id: one for one in await asyncio.to_thread(listed.declared)}
+    current = who.model.id.rstrip(":")
+
+    def choice(name: str) -> Choice:
+        mark = "→" if name == current else "★" if name in kept.favourites else " "
+        return Choice(name, name, _about(known[name]) if name in known else "", mark)
+
+    def star(one: Choice) -> Choice:
+        kept.star(one.value)
+        return choice(one.value)
+
+    first = dict.fromkeys([*kept.favourites, *kept.recent, *known])
+    picker = Picker(
+        "Which model answers from your next message on?", map(choice, first), start=current, star=star
+    )
+    asked = list(listed.servers())
+
+    async def ask(server: Server) -> None:
+        with suppress(AgentError):  # one without a key, or that does not run, offers nothing
+            offered = await asyncio.to_thread(listed.offered, server, who.agent.spec.id)
+            known.update({one.id: one for one in offered})
+            picker.add(choice(one.id) for one in offered)
+        asked.remove(server)
+        picker.note = f"asking {', '.join(one.name for one in asked)} …" if asked else ""
+        talk.conversation.changed()
+
+    asking = [asyncio.create_task(ask(server)) for server in tuple(asked)]
+    try:
+        chosen = await talk.pick(picker)
+    finally:
+        for task in asking:
+            task.cancel()
+    if chosen is None or chosen == current:
+        talk.note(f"{one_line(current)} answers, as before.")
+        return
+    await use_model(talk, chosen)
+
+
+def _about(model: ListedModel) -> str:
+    """Return what is known of a model, for the list to choose from."""
+    real = f"{model.provider} {model.model}".rstrip() if model.declared and ":" not in model.id else ""
+    window = "" if model.context_window is None else f"{_thousands(model.context_window)} context"
+    price = ""
+    if model.input_price is not None and model.output_price is not None:
+        price = f"${model.input_price:g} in, ${model.output_price:g} out"
+    return " · ".join(filter(None, [real, window, price]))
+
+
+def _thousands(tokens: int) -> str:
+    return f"{tokens / _MILLION:g}M" if tokens >= _MILLION else f"{round(tokens / 1000):,}k"
 
 
 async def use_model(talk: Talk, name: str) -> None:
@@ -95,6 +171,7 @@ async def use_model(talk: Talk, name: str) -> None:
     if (wanted.provider, wanted.model) != (own.provider, own.model):
         overrides["model"] = wanted.id
     await talk.app.save_session_async(session.with_metadata({OVERRIDES: overrides}))
+    ModelChoices(Paths.of_this_user().models).take(_shown(wanted))
     talk.note(f"{_shown(wanted)} answers from your next message on.")
     await follow_model(talk)
 

@@ -1,4 +1,4 @@
-"""`/tools`, `/plugins`, `/permissions`: what takes part in this session, why, and which calls may run."""
+"""`/tools`, `/plugins`, `/mcp`, `/permissions`: what takes part in a session and why, which calls may run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent_runtime.permissions import CallPattern, Rule, permissions_of
 from agent_terminal_app.application import catalogue_of, open_quietly
 from agent_terminal_app.chat.agent import Responder, who_answers
 from agent_terminal_app.chat.commands.offers import find_offers
-from agent_terminal_app.chat.commands.registry import Talk, command
+from agent_terminal_app.chat.commands.registry import Talk, command, find_command
 from agent_terminal_app.chat.rendering.text import count, one_line
 from agent_terminal_app.views.agents import installed_plugins
 from agent_terminal_app.views.permissions import permission_rows
@@ -81,6 +81,19 @@ async def plugins(talk: Talk, rest: str) -> None:
             continue  # its decision says so
         talk.row(f"  !   {one_line(problem.plugin):<24}", one_line(problem.reason), "red")
     talk.note("/plugins NAME explains one.")
+
+
+@command("mcp", "show the MCP servers, and what waits for approval", group=_GROUP)
+async def mcp(talk: Talk, _rest: str) -> None:
+    """Show the MCP servers: their tools, what is wrong with them, and what waits for your approval."""
+    shown = await find_command(talk, "mcp_tools.status")
+    if shown is None:
+        talk.note("No MCP server is set up. In a shell, `agent mcp add NAME -- COMMAND` adds one, and")
+        talk.note("`agent mcp import` takes over those of Claude Code, VS Code and Cursor.")
+        return
+    working = shown.run(talk, "")
+    if working is not None:
+        await working
 
 
 def ruling(permissions: Permissions, tool: str) -> str:

@@ -1,4 +1,4 @@
-"""`/config`, `/setup`, `/help`, `/doctor`, `/quit`: the program itself."""
+"""`/config`, `/setup`, `/help`, `/commands`, `/doctor`, `/quit`: the program itself."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from agent_terminal_app.chat.commands.registry import (
     Talk,
     command,
     find_command,
+    run_command,
     still_working,
 )
+from agent_terminal_app.chat.picker import Choice, Picker
 from agent_terminal_app.chat.rendering.text import one_line
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.first_run.ask import choose_by_typing
@@ -156,7 +158,9 @@ class ChatAsk:
 def _declare(talk: Talk, opened: Opened, name: str) -> None:
     """Make a model known to the application that runs: it was written into the settings just now."""
     config = with_keys(application_config(opened.settings), KeyLookup(KeyStore(opened.paths)))
-    model = ModelSpec.from_dict({**config["models"].get(name, read_model(name)), "id": name})
+    model = ModelSpec.from_dict(
+        {**config["models"].get(name, read_model(name, config["models"])), "id": name}
+    )
     catalogue_of(talk.app).set_model(model)
 
 
@@ -188,6 +192,17 @@ async def help_(talk: Talk, rest: str) -> None:
     for keys, about in talk.conversation.keys.rows():
         talk.row(f"  {keys:<{_KEYS}}", about)
     talk.note("/help NAME explains a command; keys.toml changes keys (`agent doctor` says where it is).")
+
+
+@command("commands", "choose a command from a list", group=_GROUP)
+async def commands(talk: Talk, _rest: str) -> None:
+    """Choose a command, or an action of a plugin, and run it; one that needs more asks you for it."""
+    fixed = [(one.name, one.about) for one in COMMANDS.values() if one.name != "commands"]
+    offered = shortest_names(await find_offers(talk.conversation), COMMANDS)
+    choices = [Choice(name, f"/{name}", about) for name, about in [*fixed, *offered]]
+    chosen = await talk.pick(Picker("Which command?", choices))
+    if chosen is not None:
+        await run_command(talk, f"/{chosen}")
 
 
 @command("doctor", "look for what is wrong", group=_GROUP)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agent_app import AgentApplication
     from agent_terminal_app.chat.commands.cards import Card
     from agent_terminal_app.chat.conversation import Conversation
+    from agent_terminal_app.chat.picker import Picker
     from agent_terminal_app.chat.rendering.screen import Screen
 
 
@@ -79,12 +80,14 @@ class Talk:
         conversation: The session that is open, and the application.
         screen: Where lines go.
         ask: Asks the user for a line, perhaps a hidden one; None comes back if they leave it.
+        pick: Has the user choose from a list; None comes back if they leave it.
         send: Says something to the agent as if it were typed; nothing at all makes it go on.
     """
 
     conversation: Conversation
     screen: Screen
     ask: Asking
+    pick: Callable[[Picker], Awaitable[str | None]]
     send: Callable[[str], None]
 
     @property

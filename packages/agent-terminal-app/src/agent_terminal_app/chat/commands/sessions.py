@@ -1,14 +1,16 @@
-"""`/new`, `/sessions`, `/resume`, `/rename`, `/export`, `/import`: sessions and their files."""
+"""`/new`, `/sessions`, `/resume`, `/branches`, `/rename`, `/export`, `/import`: sessions and their files."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_app.transfer import SystemMessagesRefused
 from agent_core import AgentError
 from agent_terminal_app.chat.commands.registry import Talk, command
+from agent_terminal_app.chat.picker import Choice, Picker
 from agent_terminal_app.chat.rendering.text import age, count, one_line
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.views.sessions import (
@@ -21,10 +23,12 @@ from agent_terminal_app.views.sessions import (
 from agent_terminal_app.views.transcripts import FORMS, write_transcript
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from agent_app import SessionInfo
 
 _GROUP = "Sessions"
-_LISTED = 20
+_LISTED, _MOST = 20, 200
 _NAME = 60
 
 
@@ -49,7 +53,7 @@ async def sessions(talk: Talk, rest: str) -> None:
 async def resume(talk: Talk, rest: str) -> None:
     """Go on with a session: by its number in the last list, the beginning of its id, or its title.
 
-    Without any of these the sessions are listed, and you are asked.
+    Without any of these you choose from a list.
     """
     wanted = rest or await _choose(talk)
     if not wanted:
@@ -86,7 +90,59 @@ async def find_session(talk: Talk, wanted: str) -> str:
         raise AgentError(f"{problem}: /sessions lists them, and /sessions WORDS finds any") from error
 
 
+@command("branches", "choose another branch of this session", group=_GROUP, idle=True)
+async def branches(talk: Talk, _rest: str) -> None:
+    """Choose among the sessions that this one was forked from, and those that were forked from it.
+
+    /edit, /rewind, /fork and /undo make branches; each stands below the one that it was made from.
+    """
+    own = talk.need_session()
+    infos = {info.id: info for info in await _all(talk)}
+    family = list(_family(infos, own))
+    if len(family) == 1:
+        talk.note("This session has no branches; /fork, /edit and /rewind make them.")
+        return
+    choices = [
+        replace(await _choice(talk, infos[one]), label=f"{'  ' * depth}{await _name(talk, infos[one])}")
+        for one, depth in family
+    ]
+    chosen = await talk.pick(Picker("Which branch?", choices, start=own))
+    if chosen is not None and chosen != own:
+        await talk.open_session(chosen)
+
+
+def _family(infos: Mapping[str, SessionInfo], own: str) -> Iterator[tuple[str, int]]:
+    """Yield the sessions that have a common beginning with one, each with how far down it stands."""
+    top, seen = own, {own}
+    while (parent := infos[top].parent_id) is not None and parent in infos and parent not in seen:
+        top = parent
+        seen.add(parent)
+    below: list[tuple[str, int]] = [(top, 0)]
+    while below:
+        one, depth = below.pop()
+        yield one, depth
+        made = [info.id for info in infos.values() if info.parent_id == one]
+        below += [(each, depth + 1) for each in made]
+
+
+async def _all(talk: Talk) -> list[SessionInfo]:
+    page = await talk.app.list_sessions_async(limit=_MOST)
+    return list(page.sessions)
+
+
+async def _choice(talk: Talk, info: SessionInfo) -> Choice:
+    about = f"{age(info.updated)} · {count(info.messages, 'message')} · {info.id[:8]}"
+    mark = "→" if info.id == talk.conversation.session_id else " "
+    return Choice(info.id, await _name(talk, info), about, mark)
+
+
 async def _choose(talk: Talk) -> str:
+    if talk.screen.is_live:
+        choices = [await _choice(talk, info) for info in await _all(talk)]
+        if not choices:
+            talk.note("There are no sessions yet.")
+            return ""
+        return await talk.pick(Picker("Which session?", choices)) or ""
     await _list(talk, "")
     if not talk.notes.sessions:
         return ""

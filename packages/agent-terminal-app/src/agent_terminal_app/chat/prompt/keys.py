@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.filters import Always, Condition, Filter, has_completions, has_focus, is_searching
@@ -23,6 +24,7 @@ from prompt_toolkit.key_binding.bindings.search import (
 from prompt_toolkit.keys import Keys
 
 from agent_terminal_app.chat.keymap import SHIFT_ENTER
+from agent_terminal_app.chat.picker import Picker
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -115,6 +117,7 @@ def chat_keys(prompt: Prompt, keymap: KeyMap) -> KeyBindings:
     _stopping_keys(binder, prompt)
     _editing_keys(binder, prompt)
     _looking_keys(binder, prompt)
+    _picking_keys(binder, prompt)
     return binder.bindings
 
 
@@ -304,6 +307,41 @@ def _looking_keys(binder: Binder, prompt: Prompt) -> None:
 
     nobody_asks = Condition(lambda: not prompt.chat.asks_for_a_line)  # else it would be the answer
 
+    @binder.bind("model", binder.typing & nobody_asks)
+    def _model(_event: KeyPressEvent) -> None:
+        prompt.run_command("/model")
+
+    @binder.bind("commands", binder.typing & nobody_asks)
+    def _commands(_event: KeyPressEvent) -> None:
+        prompt.run_command("/commands")
+
     @binder.bind("help", ~has_completions & nobody_asks)
     def _help(_event: KeyPressEvent) -> None:
         prompt.run_command("/help")
+
+
+def _picking_keys(binder: Binder, prompt: Prompt) -> None:
+    """Bind the keys of a list to choose from; all others narrow it down."""
+    keys, picking = binder.bindings, has_focus(prompt.layout.filter)
+    moves = {
+        "up": -1,
+        "c-p": -1,
+        "s-tab": -1,
+        "down": 1,
+        "c-n": 1,
+        "tab": 1,
+        "pageup": -_PAGE,
+        "pagedown": _PAGE,
+    }
+
+    def bind(key: str, do: Callable[[Picker], None]) -> None:
+        @keys.add(key, filter=picking)
+        def _do(_event: KeyPressEvent) -> None:
+            if (picker := prompt.chat.picker) is not None:
+                do(picker)
+
+    for key, rows in moves.items():
+        bind(key, methodcaller("move", rows))
+    bind("enter", Picker.take)
+    bind("escape", Picker.leave)
+    bind("c-f", Picker.star)

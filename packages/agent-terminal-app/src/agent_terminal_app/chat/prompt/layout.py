@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import get_app
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition, has_completions, is_done
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
 from prompt_toolkit.layout import (
@@ -30,6 +31,7 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from agent_core.clean_text import mask
 from agent_terminal_app.chat.keymap import KeyMap
+from agent_terminal_app.chat.picker import MOST_ROWS
 from agent_terminal_app.chat.rendering.folds import fold_lines
 from agent_terminal_app.chat.rendering.text import (
     cells,
@@ -41,8 +43,6 @@ from agent_terminal_app.chat.rendering.text import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from prompt_toolkit.buffer import Buffer
 
     from agent_terminal_app.chat.loop import Chat
     from agent_terminal_app.chat.rendering.folds import Fold, Folds
@@ -119,6 +119,7 @@ STYLE = Style.from_dict(
     {
         "around": "dim",
         "prompt": "bold",
+        "marked": "reverse",
         "completion-menu": "noinherit",
         "completion-menu.completion": "noinherit",
         "completion-menu.completion.current": "noinherit reverse",
@@ -147,9 +148,8 @@ def toolbar(chat: Chat, width: int) -> str:
 
 
 def _state(chat: Chat) -> str:
-    if chat.asks_for_a_line:
-        hidden = ", it is not shown" if chat.asks_for_a_secret else ""
-        return f"type your answer{hidden} · Esc leaves it"
+    if asked := _asked(chat):
+        return asked
     if chat.progress.running:
         return chat.progress.state()
     if chat.busy:
@@ -167,6 +167,17 @@ def _asking(chat: Chat) -> str:
         return "a question …"
     keys = [key for key in chat.answer_keys if key.isalpha() and key != "m"]
     return f"your answer? {' '.join(keys)} · Esc: no" if keys else "your answer? · Esc: no"
+
+
+def _asked(chat: Chat) -> str:
+    """Return how a command is answered that waits for the user; empty if none does."""
+    if chat.picker is not None:
+        star = " · Ctrl+F favourite" if chat.picker.has_star else ""
+        return f"type to narrow down · ↑↓ Enter{star} · Esc leaves it"
+    if chat.asks_for_a_line:
+        hidden = ", it is not shown" if chat.asks_for_a_secret else ""
+        return f"type your answer{hidden} · Esc leaves it"
+    return ""
 
 
 def _hiding(chat: Chat) -> Processor:
@@ -194,6 +205,7 @@ class PromptLayout:
 
     Attributes:
         pane: What was opened.
+        filter: What is typed to narrow a list down.
         notice: Stands in place of the last line while it is not empty.
     """
 
@@ -201,8 +213,10 @@ class PromptLayout:
         self.notice = ""
         self._chat = chat
         self._color = color
+        self._picking = Condition(lambda: chat.picker is not None)
         self.pane = Pane(chat.keys)
         self.search = SearchToolbar()
+        self.filter = Buffer(multiline=False, on_text_changed=self._narrow)
         self.prompt = Window(
             BufferControl(
                 buffer,
@@ -225,7 +239,8 @@ class PromptLayout:
                 _lines(self._pane_lines, style=""),
                 _lines(self.doing, style="class:around"),
                 _lines(self.waiting, style="class:around"),
-                ConditionalContainer(self.prompt, filter=here),
+                ConditionalContainer(self._picker_rows(), filter=here & self._picking),
+                ConditionalContainer(self.prompt, filter=here & ~self._picking),
                 self.search,
                 ConditionalContainer(
                     CompletionsMenu(max_height=_MENU, scroll_offset=1), filter=has_completions
@@ -240,7 +255,55 @@ class PromptLayout:
 
     def seen(self) -> tuple[object, ...]:
         """Return everything that may change by itself, to be compared with what was drawn."""
-        return tuple(self.doing()), tuple(self.waiting()), self._toolbar(), self.pane.is_open
+        listed = tuple(text for _style, text, *_ in self._choices())
+        return tuple(self.doing()), tuple(self.waiting()), self._toolbar(), self.pane.is_open, listed
+
+    def is_list_new(self, layout: Layout) -> bool:
+        """Say whether a list was opened or closed since the last time that everything was drawn."""
+        return layout.has_focus(self.filter) != (self._chat.picker is not None)
+
+    def focus(self, layout: Layout) -> None:
+        """Let the open list have the keys, or the prompt if there is none."""
+        if not self.is_list_new(layout):
+            return
+        if self._chat.picker is None:
+            layout.focus(self.prompt)
+        else:
+            self.filter.reset()
+            layout.focus(self.filter)
+
+    def _narrow(self, _buffer: Buffer) -> None:
+        if self._chat.picker is not None:
+            self._chat.picker.narrow(self.filter.text)
+
+    def _picker_rows(self) -> HSplit:
+        """Return the rows of a list to choose from, and of what narrows it down."""
+        return HSplit(
+            [
+                Window(
+                    FormattedTextControl(self._choices),
+                    height=lambda: Dimension.exact(
+                        1 + sum(text.count("\n") for _, text, *_ in self._choices())
+                    ),
+                    dont_extend_height=True,
+                ),
+                Window(
+                    BufferControl(self.filter, input_processors=[ShowUnseen()]),
+                    height=1,
+                    get_line_prefix=lambda _line, _wrap: [("class:prompt", "> ")],
+                ),
+            ]
+        )
+
+    def _choices(self) -> StyleAndTextTuples:
+        picker = self._chat.picker
+        if picker is None:
+            return []
+        width, height = _size()
+        made: StyleAndTextTuples = [("class:prompt", fitted(picker.title, width - 1))]
+        for row, marked in picker.rows(width - 1, max(3, min(MOST_ROWS, height - 8))):
+            made += [("", "\n"), ("class:marked" if marked else "", row)]
+        return [*made, ("", "\n"), ("class:around", picker.foot(width - 1))]
 
     def doing(self) -> list[str]:
         """Return the current work, one line each."""

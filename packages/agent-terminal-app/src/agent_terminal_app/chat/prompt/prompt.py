@@ -24,6 +24,7 @@ from agent_terminal_app.chat.prompt.pager import Pager
 from agent_terminal_app.chat.prompt.screen import PromptApplication, PromptScreen, Redraw
 from agent_terminal_app.chat.rendering.renderer import Remarks
 from agent_terminal_app.chat.rendering.screen import on_signals, prints_as_lines
+from agent_terminal_app.output import this_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +83,12 @@ class Prompt:
         self._application = self._make_application()
         self._pager = Pager(self._application, screen)
         self._redraw = Redraw(self.layout.seen, self._application.invalidate, lambda: chat.progress.running)
-        self._application.before_render += lambda _application: self._redraw.is_drawn()
+        self._application.before_render += lambda _application: self._before_render()
+
+    def _before_render(self) -> None:
+        # Only now: until it is drawn, the cursor is where it was.
+        self.layout.focus(self._application.layout)
+        self._redraw.is_drawn()
 
     def _make_application(self) -> Application[None]:
         application = PromptApplication(
@@ -116,7 +122,7 @@ class Prompt:
             EOFError: If the terminal is gone.
         """
         self.chat.start().add_done_callback(self._opened)
-        self.chat.changed = self._redraw.look_again
+        self.chat.changed = self._look_again
         self._screen.attach(self._application, asyncio.get_running_loop())
         helpers = [asyncio.create_task(self._take_lines()), asyncio.create_task(self._leave_when_asked())]
         for helper in helpers:
@@ -129,6 +135,11 @@ class Prompt:
             for helper in helpers:
                 helper.cancel()
             self._screen.detach()
+
+    def _look_again(self) -> None:
+        if self.layout.is_list_new(self._application.layout):  # its keys must not go to the prompt
+            self._application.invalidate()
+        self._redraw.look_again()
 
     def _opened(self, opening: asyncio.Task[Any]) -> None:
         self._ended(opening)
@@ -188,7 +199,7 @@ class Prompt:
         elif not self.interrupt() and not self.line.buffer.text:
             now = time.monotonic()
             if now - last < _TWICE:
-                self.run_command("/rewind")
+                self.run_command("/rewind list")
             else:
                 self._escaped = now
 
@@ -340,4 +351,4 @@ def _how_to_go_on(chat: Chat) -> str:
     conversation = chat.conversation
     if conversation is None or conversation.session_id is None or conversation.app.is_ephemeral:
         return ""
-    return f"resume with: agent chat --session {conversation.session_id}"
+    return f"resume with: {this_command()} chat --session {conversation.session_id}"

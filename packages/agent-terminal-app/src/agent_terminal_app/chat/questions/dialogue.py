@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_terminal_app.chat.rendering.wrap import in_rows
+from agent_terminal_app.first_run.ask import choose_by_typing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from agent_terminal_app.chat.picker import Picker
     from agent_terminal_app.chat.rendering.screen import Screen
 
 _SOON = 0.2
@@ -37,6 +40,7 @@ class Dialogue:
         self._task: asyncio.Task[None] | None = None
         self._wanted: asyncio.Future[str | None] | None = None
         self._hidden = False
+        self._picker: Picker | None = None
         self._asked = asyncio.Event()
 
     @property
@@ -65,14 +69,45 @@ class Dialogue:
         """
         self._hidden, self._wanted = hidden, asyncio.get_running_loop().create_future()
         # Behind that, so that nothing can be seen that is typed for it.
-        for line in question.split("\n"):
-            self._screen.line("\n".join(in_rows(line, self._screen.width)))
+        self._tell(question)
         self._asked.set()
         self._has_asked()
         try:
             return await self._wanted
         finally:
             self._wanted = None
+
+    @property
+    def picker(self) -> Picker | None:
+        """The list that the command has the user choose from, if there is one."""
+        return self._picker
+
+    async def pick(self, picker: Picker) -> str | None:
+        """Have the user choose from a list, for a command.
+
+        Returns:
+            The value of the choice; None if the user leaves it.
+        """
+        if not self._screen.is_live:
+            return await self._pick_by_typing(picker)
+        self._picker = picker
+        self._asked.set()
+        self._has_asked()
+        try:
+            return await picker.result
+        finally:
+            self._picker = None
+            self._has_asked()
+
+    async def _pick_by_typing(self, picker: Picker) -> str | None:
+        options = [f"{one.label}  {one.about}".rstrip() for one in picker.choices]
+        read = partial(self.ask, "Number or name (an empty line: the first; Esc leaves it)")
+        number = await choose_by_typing(picker.title, options, tell=self._tell, read=read)
+        return None if number is None else picker.choices[number].value
+
+    def _tell(self, text: str) -> None:
+        for line in text.split("\n"):
+            self._screen.line("\n".join(in_rows(line, self._screen.width)))
 
     async def begin(self, command: Coroutine[None, None, None]) -> None:
         """Start a command, and wait a moment for it: until it is done, asks, or takes long."""
@@ -89,6 +124,10 @@ class Dialogue:
 
     def stop(self) -> bool:
         """Take the question back that is open, or stop the command; False if there is none."""
+        if self._picker is not None:
+            self._asked.clear()
+            self._picker.leave()
+            return True
         if self.asking:
             assert self._wanted is not None
             self._asked.clear()

@@ -1,0 +1,199 @@
+"""`agent mcp` and `agent plugins add`: real servers, a real terminal, and what an agent has afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_terminal_app.testing.command import run_agent
+from agent_terminal_app.testing.terminal import Terminal
+from agent_testing import ScriptedServer, ToolCall, chat_reply
+
+if TYPE_CHECKING:
+    import subprocess
+    from pathlib import Path
+
+pytest.importorskip("mcp_tools")
+AGENT = [sys.executable, "-m", "agent_terminal_app"]
+KITCHEN = '''
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("kitchen")
+
+
+@server.tool()
+def brew(leaves: str) -> str:
+    """Brew tea."""
+    return f"a cup of {leaves}"
+
+
+server.run()
+'''
+
+
+class Home:
+    """A new user's home."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        places = {
+            f"XDG_{one}_HOME": str(folder / one.lower()) for one in ("CONFIG", "DATA", "STATE", "CACHE")
+        }
+        kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+        self.environment = {**kept, **places, "HOME": str(folder), "AGENT_KEYRING": "off"}
+        self.server = folder / "kitchen.py"
+        self.server.write_text(KITCHEN)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return tomllib.loads((self.folder / "config" / "agent" / "config.toml").read_text())
+
+    @property
+    def servers(self) -> dict[str, Any]:
+        servers: dict[str, Any] = self.settings["plugins"]["mcp_tools"]["servers"]
+        return servers
+
+    def use(self, server: ScriptedServer) -> None:
+        """Have a scripted server answer from now on."""
+        file = self.folder / "config" / "agent" / "config.toml"
+        model = f'provider = "openai_compatible"\nmodel = "m"\nconfig = {{ base_url = "{server.url}/v1" }}'
+        file.write_text(f'model = "scripted"\n{file.read_text()}\n[models.scripted]\n{model}\n')
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return run_agent(*arguments, environment=self.environment, folder=self.folder)
+
+    def terminal(self, *arguments: str, columns: int = 100) -> Terminal:
+        command = [*AGENT, *arguments]
+        return Terminal(command, environment=self.environment, folder=self.folder, columns=columns, rows=30)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+@pytest.mark.parametrize("columns", [40, 200])
+def test_a_server_is_added_and_approved_in_a_terminal_and_the_assistant_has_its_tools(
+    home: Home, columns: int
+) -> None:
+    add = ["mcp", "add", "kitchen", "--", sys.executable, str(home.server)]
+    with home.terminal(*add, columns=columns) as terminal:
+        terminal.expect("Approve kitchen?")
+        assert '"command"' in terminal.text
+        terminal.type("approve\r")
+        terminal.wait(lambda: terminal.text.count("Approve kitchen?") > 1)
+        assert "Brew tea." in terminal.text
+        terminal.type("approve\r")
+        assert terminal.end() == 0
+
+    assert home.servers["kitchen"]["command"] == sys.executable
+    listed = json.loads(home.run("mcp", "list", "--json").stdout)
+    assert [(one["server"], one["state"], one["tools"]) for one in listed] == [("kitchen", "ready", ["brew"])]
+    call = ToolCall("kitchen__brew", {"leaves": "assam"})
+    with ScriptedServer(chat_reply("", tool_calls=[call]), chat_reply("Tea is ready.")) as server:
+        home.use(server)
+        answered = home.run("run", "--allow", "kitchen__*", "Make tea.")
+        last = server.request.json["messages"][-1]
+    assert (answered.stdout, last["content"]) == ("Tea is ready.\n", "a cup of assam")
+
+
+def test_without_a_terminal_nothing_is_started_and_the_next_step_is_said(home: Home) -> None:
+    added = home.run("mcp", "add", "kitchen", "--", sys.executable, str(home.server))
+
+    assert added.returncode == 0
+    assert "run `agent mcp test kitchen` in a terminal" in added.stderr
+    tried = home.run("mcp", "test", "kitchen")
+    assert (tried.returncode, tried.stdout) == (5, "kitchen: not approved\n")
+
+
+def test_a_secret_is_stored_apart_and_removed_with_its_server(home: Home) -> None:
+    secret = "s3cr3t-of-the-kitchen"
+    home.run("mcp", "add", "kitchen", "-e", f"TEA_TOKEN={secret}", "-e", "LEVEL=debug", "--", "serve", "-x")
+
+    assert home.servers["kitchen"] == {
+        "command": "serve",
+        "args": ["-x"],
+        "env": {"TEA_TOKEN": "stored:mcp-kitchen-TEA_TOKEN", "LEVEL": "debug"},
+    }
+    assert "mcp-kitchen-TEA_TOKEN" in home.run("keys", "list").stdout
+    again = home.run("mcp", "add", "kitchen", "--", "other")
+    assert (again.returncode, "say --replace" in again.stderr) == (2, True)
+    assert home.run("mcp", "remove", "kitchen").returncode == 0
+    assert home.settings == {}
+    assert "kitchen" not in home.run("keys", "list").stdout
+    assert home.run("mcp", "remove", "kitchen").returncode == 2
+
+
+def test_servers_of_three_programs_are_imported_once_and_nothing_is_started(home: Home) -> None:
+    mark = home.folder / "started"
+    files = {
+        ".claude.json": {"mcpServers": {"one": {"command": "touch", "args": [str(mark)]}}},
+        ".config/Code/User/mcp.json": {
+            "servers": {"two": {"type": "http", "url": "https://two.example/mcp"}}
+        },
+        ".cursor/mcp.json": {
+            "mcpServers": {
+                "three": {"command": "touch", "args": [str(mark)], "env": {"API_KEY": "sk-abcdefgh12345678"}},
+                "old": {"type": "sse", "url": "https://old.example"},
+            }
+        },
+    }
+    for name, content in files.items():
+        path = home.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+
+    refused = home.run("mcp", "import")
+    assert refused.returncode == 5 and not (home.folder / "config").exists()
+    done = home.run("mcp", "import", "--yes")
+
+    assert done.returncode == 0 and "! old of " in done.stderr
+    assert list(home.servers) == ["one", "two", "three"]
+    assert home.servers["three"]["env"] == {"API_KEY": "stored:mcp-three-API_KEY"}
+    assert "sk-abc" not in done.stdout + done.stderr
+    assert "There is nothing new to import." in home.run("mcp", "import", "--yes").stderr
+    assert not mark.exists()
+
+
+def test_an_import_in_a_terminal_asks_before_it_writes(home: Home) -> None:
+    (home.folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"one": {"command": "true"}}}))
+    with home.terminal("mcp", "import", "--from", "claude") as terminal:
+        terminal.expect("Add these to your settings?")
+        terminal.type("leave\r")
+        assert terminal.end() == 130
+    assert not (home.folder / "config").exists()
+
+
+def test_a_plugin_is_added_besides_the_usual_ones_and_taken_away(home: Home) -> None:
+    assert home.run("plugins", "add", "files_tool").returncode == 0
+    assert home.settings == {"more_plugins": ["files_tool"]}
+    decisions = json.loads(home.run("plugins", "explain", "--json").stdout)["decisions"]
+    assert {one["plugin"]: one["enabled"] for one in decisions}["files_tool"]
+
+    unknown = home.run("plugins", "add", "files_tol")
+    assert unknown.returncode == 2 and "did you mean 'files_tool'" in unknown.stderr
+    assert home.run("plugins", "remove", "files_tool").returncode == 0
+    assert home.settings == {}
+
+
+def test_a_package_is_installed_only_after_a_yes(home: Home) -> None:
+    with home.terminal("plugins", "add", "./no-such-folder") as terminal:
+        terminal.expect("Install it?")
+        assert "pip install ./no-such-folder" in terminal.text
+        terminal.type("\r")
+        assert terminal.end() == 130
+    failed = home.run("plugins", "add", "--yes", "./no-such-folder")
+    assert failed.returncode == 1 and "pip could not install" in failed.stderr
+
+
+def test_the_old_name_of_the_setting_is_refused_with_the_new_one(home: Home) -> None:
+    file = home.folder / "config" / "agent" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("tools = []\n")
+
+    assert "there is no setting 'tools'; it is called plugin_ids" in home.run("agents", "list").stderr
