@@ -172,7 +172,7 @@ class Opened:
     Attributes:
         lease: The right.
         revision: The session's revision.
-        approvals: The decisions that it waits or waited for.
+        approvals: The decisions that it waits for, and those that nobody has gone on with yet.
         inputs: The messages that wait to be delivered.
     """
 
@@ -444,6 +444,12 @@ class SessionStore(Protocol):
 
     def inputs(self, session_id: str) -> Sequence[Waiting]:
         """Return the messages that wait, in order."""
+
+    def has_no_inputs(self, session_id: str) -> bool:
+        """Say whether it is known that no message waits; False also where finding out would take waiting.
+
+        It may be asked where nothing may block, as on an event loop.
+        """
 
     def forgotten_inputs(self, *, seconds: float) -> Sequence[tuple[str, int]]:
         """Return the sessions that nobody holds and in which messages wait for longer than some seconds.

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from agent_app.errors import RevisionConflict
 from agent_app.store import leases, lists, pages as paging, records, sessions
 from agent_app.store.base import Stored
-from agent_app.store.sessions import Left, Part, Place
+from agent_app.store.lists import Part
+from agent_app.store.sessions import Left, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,8 +104,7 @@ def _new_messages(transaction: Transaction, place: Place, session: Session, base
     equal = _alike(rows, old, lambda row: row)
     same, rows, old = same + equal, rows[equal:], old[equal:]
     renewed = _alike(rows, old, lambda row: row.body)
-    if renewed and lists.is_own(transaction, place.messages, same, same + renewed):
-        lists.update_links(transaction, place.messages, same, rows[:renewed], base.revision + 1)
+    if lists.update_links(transaction, place.messages, same, rows[:renewed], base.revision + 1):
         same, rows = same + renewed, rows[renewed:]
     return _part(transaction, place.messages, place.message_count, same, rows)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agent_app.errors import SessionExists, SessionNotFound, StoreDamaged
 from agent_app.store import lists, records
 from agent_app.store.base import Lease, SessionInfo, Stored
+from agent_app.store.lists import Part
 from agent_app.store.pages import Version
 from agent_core.native import INTEGRITY, PROVENANCE
 
@@ -48,14 +49,6 @@ class Place(NamedTuple):
     message_count: int
     natives: int
     native_count: int
-
-
-class Part(NamedTuple):
-    """What is written of a list: rows from a position on."""
-
-    list: int
-    at: int
-    rows: Sequence[records.Row]
 
 
 class Left(NamedTuple):
@@ -175,14 +168,18 @@ def write(
     former = [] if before is None else _former(transaction, session.session_id, [*changed, *gone])
     rows = [row for part in parts for row in part.rows]
     numbers = lists.keep(database, transaction, [*rows, *changed.values()])
-    for part in parts:
-        lists.append(transaction, part.list, part.at, part.rows, numbers)
-    for key, row in changed.items():
+    lists.append(transaction, parts, numbers)
+    if changed:
+        marks = ", ".join(["(?, ?, ?)"] * len(changed))
         transaction.run(
-            "INSERT INTO metadata (session, key_hash, content) VALUES (?, ?, ?) "
+            f"INSERT INTO metadata (session, key_hash, content) VALUES {marks} "
             "ON CONFLICT (session, key_hash) DO UPDATE SET content = excluded.content",
-            session.session_id, _key_hash(key), numbers[row.hash],
-        )  # fmt: skip
+            *(
+                value
+                for key, row in changed.items()
+                for value in (session.session_id, _key_hash(key), numbers[row.hash])
+            ),
+        )
     for key in gone:
         transaction.run(
             "DELETE FROM metadata WHERE session = ? AND key_hash = ?", session.session_id, _key_hash(key)

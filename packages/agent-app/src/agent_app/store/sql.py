@@ -11,6 +11,7 @@ from agent_app.errors import SessionHeld
 from agent_app.store import feed, grants, leases, queues, save as saving, search, sessions, upkeep
 from agent_app.store.base import Opened
 from agent_app.store.database import HIGHEST
+from agent_app.store.leases import Taken
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
@@ -164,36 +165,38 @@ class SqlStore:
 
     def acquire(self, session_id: str, owner: str, *, seconds: float, take_over: bool = False) -> Lease:
         """Take the right to write a session."""
-        with self._acquired(session_id, owner, seconds, take_over=take_over) as (_, _, lease):
-            return lease
+        with self._acquired(session_id, owner, seconds, take_over=take_over) as (_, taken):
+            return taken.lease
 
     def open(self, session_id: str, owner: str, *, seconds: float, take_over: bool = False) -> Opened:
         """Take the right to write a session, and return what waits for it."""
-        with self._acquired(session_id, owner, seconds, take_over=take_over) as (
-            transaction,
-            revision,
-            lease,
-        ):
+        with self._acquired(session_id, owner, seconds, take_over=take_over) as (transaction, taken):
             return Opened(
-                lease=lease,
-                revision=revision,
-                approvals=queues.approvals(transaction, session_id, undecided=False),
-                inputs=queues.inputs(transaction, session_id),
+                lease=taken.lease,
+                revision=taken.revision,
+                approvals=queues.open_approvals(transaction, session_id) if taken.asks else (),
+                inputs=queues.inputs(transaction, session_id) if taken.waits else (),
             )
 
     @contextmanager
     def _acquired(
         self, session_id: str, owner: str, seconds: float, *, take_over: bool
-    ) -> Iterator[tuple[Transaction, int, Lease]]:
+    ) -> Iterator[tuple[Transaction, Taken]]:
         """Take the right to write a session, and go on in the same transaction."""
         check_name("owner", owner)
         _check_seconds(seconds)
         with self._database.writing("soon") as transaction:
-            found = sessions.hold(self._database, transaction, session_id)
-            held, moment = found.holder, self._database.moment()
+            sessions.lock(self._database, transaction, session_id)
+            moment = self._database.moment()
+            taken = leases.take_free(transaction, session_id, owner, moment, seconds=seconds)
+            if taken is not None:  # as mostly: its last owner gave it back
+                yield transaction, taken
+                return
+            found = sessions.find(transaction, session_id)
+            held = found.holder
             if take_over or held is None or leases.is_free_for(held, owner, moment):
                 lease = leases.acquire(transaction, session_id, owner, held, moment, seconds=seconds)
-                yield transaction, found.revision, lease
+                yield transaction, Taken(lease, found.revision)
                 return
             leases.note_sight(transaction, held, moment)  # stays, although the right is refused
         raise SessionHeld(session_id, held)
@@ -285,8 +288,12 @@ class SqlStore:
     def inputs(self, session_id: str) -> Sequence[Waiting]:
         """Return the messages that wait, in order."""
         with self._database.reading() as transaction:
-            sessions.find(transaction, session_id)
             return queues.inputs(transaction, session_id)
+
+    def has_no_inputs(self, session_id: str) -> bool:
+        """Say whether it is known that no message waits; False also where finding out would take waiting."""
+        found = self._database.glance("SELECT EXISTS (SELECT 1 FROM inputs WHERE session = ?)", session_id)
+        return found is not None and not found[0]
 
     def forgotten_inputs(self, *, seconds: float) -> Sequence[tuple[str, int]]:
         """Return the sessions that nobody holds and in which messages wait for longer than some seconds."""
