@@ -340,11 +340,8 @@ def _has_begun(services: Services, session: Session, request: Request) -> Flow[b
 
 def _last_border(services: Services, session: Session) -> dict[str, Any]:
     """Return the last event of the log that tells of a run's begin or end; an empty one if there is none."""
-    last: dict[str, Any] = {}
-    for event in services.hub.read(session.session_id):
-        if event["type"] in ("run_start", "turn_end", *_ENDS):
-            last = event
-    return last
+    borders = ("run_start", "turn_end", *_ENDS)
+    return next((one for one in services.hub.read_back(session.session_id) if one["type"] in borders), {})
 
 
 def _broke_off(session: Session, request: Request) -> bool:
@@ -391,11 +388,11 @@ def _known_results(services: Services, session: Session) -> dict[str, Mapping[st
     They are stored with the run, or somebody was shown them: earlier versions did that first.
     """
     results: dict[str, Mapping[str, Any]] = {}
-    for event in services.hub.read(session.session_id):
+    for event in services.hub.read_back(session.session_id):
         if event["type"] == "step_start":  # models use the ids of calls again in later answers
-            results.clear()
-        elif event["type"] == "tool_call_result" and isinstance(event.get("message"), dict):
-            results[event["call_id"]] = event["message"]
+            break
+        if event["type"] == "tool_call_result" and isinstance(event.get("message"), dict):
+            results.setdefault(event["call_id"], event["message"])
     saved = read_saved_run(session)
     return {**results, **(saved.finished if saved is not None else {})}
 

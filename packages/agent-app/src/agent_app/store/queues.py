@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent_app.errors import DecisionNotAccepted, InputWithdrawn, SessionNotFound
 from agent_app.store import feed
 from agent_app.store.base import Approval, Changes, InputMode, Lease, Waiting
+from agent_app.store.database import HIGHEST
 from agent_app.store.records import decode_stored as decode, encode
 from agent_app.store.sessions import is_name, retitle
 from agent_core import ArgumentError
@@ -112,7 +113,7 @@ def add_events(
         return []
     numbers: list[int] = []
     for start in range(0, len(events), _BATCH):
-        bodies = [encode(dict(event)) for event in events[start : start + _BATCH]]
+        bodies = [encode(_with_type_first(event)) for event in events[start : start + _BATCH]]
         values = ", ".join(f"({place}, ?)" for place in range(1, len(bodies) + 1))
         rows = transaction.rows(
             "INSERT INTO events (session, seq, body) SELECT ?, "
@@ -126,12 +127,37 @@ def add_events(
     return numbers
 
 
+def _with_type_first(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event such that its row begins with its type, by which some are found again (`USAGE`)."""
+    return {"type": event["type"], **event} if "type" in event else dict(event)
+
+
 def read_events(transaction: Transaction, session_id: str, after: int, limit: int) -> list[dict[str, Any]]:
     """Return logged events behind a number."""
     rows = transaction.rows(
         "SELECT seq, body FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?",
         session_id, after, limit,
     )  # fmt: skip
+    return [{**decode(body), "seq": seq} for seq, body in rows]
+
+
+def last_events(
+    transaction: Transaction, session_id: str, before: int | None, limit: int
+) -> list[dict[str, Any]]:
+    """Return the last events of a log, or those before a number, the latest first."""
+    below = HIGHEST if before is None else before
+    rows = transaction.rows(
+        "SELECT seq, body FROM events WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
+        session_id, below, limit,
+    )  # fmt: skip
+    return [{**decode(body), "seq": seq} for seq, body in rows]
+
+
+def usage_events(database: Database, transaction: Transaction, session_id: str) -> list[dict[str, Any]]:
+    """Return the events of a log that tell what models used."""
+    rows = transaction.rows(
+        f"SELECT seq, body FROM {database.usage_events} AND session = ? ORDER BY seq", session_id
+    )
     return [{**decode(body), "seq": seq} for seq, body in rows]
 
 

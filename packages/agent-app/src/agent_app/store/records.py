@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from agent_app.errors import StoreDamaged
-from agent_core import ArgumentError, History, Message, Session
+from agent_core import AgentError, ArgumentError, History, Message, Session
 from agent_core.frozen import FrozenDict, freeze, thaw
 from agent_core.messages import NATIVE_INDICES, ROLES, check_message_dict
 from agent_core.native import INTEGRITY, NATIVE_MESSAGES, read_native
@@ -243,6 +243,18 @@ def read_message(body: bytes, note: bytes | None) -> Message:
     if note is not None:
         data["metadata"] = {**data.get("metadata", {}), NATIVE_INDICES: decode(note)}
     return Message.from_dict(data)
+
+
+def read_stored_message(body: bytes) -> Message:
+    """Return a message from its row, without what belongs to its place in a session.
+
+    Raises:
+        StoreDamaged: If it cannot be read.
+    """
+    try:
+        return read_message(body, None)
+    except (ValueError, TypeError, AgentError) as error:
+        raise StoreDamaged(f"a message cannot be read ({error}): check the store") from error
 
 
 def read_item(body: bytes) -> Any:

@@ -23,6 +23,7 @@ PROOF = "\n"
 """What stands in the column `owner` of a lease between the owner's name and its proof, which has none."""
 INFO = "s.id, s.title, s.agent_id, s.created, s.updated, s.message_count, s.revision, s.parent_id"
 _LONGEST_NAME = 500
+_LAST_CHARACTER = "\U0010ffff"  # no id has another one behind it
 _NO_WORDS = frozenset({INTEGRITY, PROVENANCE})  # what they were is left to `collect`
 
 
@@ -332,6 +333,28 @@ def info(transaction: Transaction, session_id: str) -> SessionInfo:
     if not rows:
         raise SessionNotFound(session_id)
     return read_info(rows[0])
+
+
+def first_messages(transaction: Transaction, session_ids: Sequence[str]) -> dict[str, Message]:
+    """Return the first message of each session that is there and has one, by id."""
+    if not session_ids:
+        return {}
+    marks = ", ".join("?" * len(session_ids))
+    rows = transaction.rows(
+        f"SELECT id, messages FROM sessions WHERE message_count > 0 AND id IN ({marks})", *session_ids
+    )
+    bodies = lists.read_places(transaction, [(list_id, 0) for _, list_id in rows])
+    return {session_id: records.read_stored_message(bodies[list_id]) for session_id, list_id in rows}
+
+
+def find_like(transaction: Transaction, given: str, limit: int) -> list[SessionInfo]:
+    """Return the sessions whose id begins with a text, then those whose title it is, *limit* of each."""
+    select = f"SELECT {INFO} FROM sessions s WHERE"
+    behind = f"{given}{_LAST_CHARACTER}"
+    begun = transaction.rows(f"{select} s.id >= ? AND s.id < ? ORDER BY s.id LIMIT ?", given, behind, limit)
+    titled = transaction.rows(f"{select} s.title = ? ORDER BY s.updated DESC, s.id LIMIT ?", given, limit)
+    known = {row[0] for row in begun}
+    return [read_info(row) for row in (*begun, *(row for row in titled if row[0] not in known))]
 
 
 def rename(transaction: Transaction, session_id: str, title: str, now: float) -> SessionInfo:

@@ -78,6 +78,17 @@ class SqlStore:
         with self._database.reading() as transaction:
             return sessions.page(transaction, session_id, before, limit)
 
+    def first_messages(self, session_ids: Sequence[str]) -> dict[str, Message]:
+        """Return the first message of each session that is there and has one, by id."""
+        with self._database.reading() as transaction:
+            return sessions.first_messages(transaction, list(filter(sessions.is_name, session_ids)))
+
+    def find(self, given: str, *, limit: int = 50) -> Sequence[SessionInfo]:
+        """Return the sessions whose id begins with a text, then those whose title it is, some of each."""
+        _check_limit(limit)
+        with self._database.reading() as transaction:
+            return sessions.find_like(transaction, given, limit) if sessions.is_name(given) else ()
+
     def save(
         self,
         session: Session,
@@ -260,6 +271,21 @@ class SqlStore:
         with self._database.reading() as transaction:
             sessions.find(transaction, session_id)
             return queues.read_events(transaction, session_id, after, limit)
+
+    def last_events(
+        self, session_id: str, *, before: int | None = None, limit: int = 1000
+    ) -> Sequence[dict[str, Any]]:
+        """Return the last logged events, or those before a number, the latest first."""
+        _check_limit(limit)
+        with self._database.reading() as transaction:
+            sessions.find(transaction, session_id)
+            return queues.last_events(transaction, session_id, before, limit)
+
+    def usage_events(self, session_id: str) -> Sequence[dict[str, Any]]:
+        """Return the logged events that tell what models used, without reading the rest of the log."""
+        with self._database.reading() as transaction:
+            sessions.find(transaction, session_id)
+            return queues.usage_events(self._database, transaction, session_id)
 
     def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
         """Have *tell* called with each session that any process writes events, inputs or decisions to."""
