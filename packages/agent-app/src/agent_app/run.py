@@ -16,7 +16,7 @@ from agent_app.errors import SessionNotFound, StoreError
 from agent_app.grants import granted_rules
 from agent_app.lifecycle import application_context, end_lifecycle, run_lifecycle, somebody_acts
 from agent_app.outbox import Outbox
-from agent_app.services import AGENT, OVERRIDES, effective_config, own_settings, read_whole
+from agent_app.services import AGENT, OVERRIDES, effective_config, own_settings, read_for_request, read_whole
 from agent_app.session_writer import with_writer
 from agent_core import AgentError, ArgumentError, Cancellation, Message
 from agent_core.errors import nearest
@@ -94,7 +94,6 @@ def chat(services: Services, session_id: str, request: Request) -> Flow[Session]
 
     def work(writer: SessionWriter, active: ActiveRun) -> Flow[Session]:
         active.is_run = True
-        yield from read_whole(writer.session)
         return (yield from _Chat(services, writer, active, request).run())
 
     return (yield from with_writer(services, session_id, work, take_over=request.take_over))
@@ -226,6 +225,7 @@ class _Chat:
         agent: ResolvedAgent | None = None
         try:
             agent = self._services.resolve(self._writer.session)
+            yield from read_for_request(self._writer.session, agent)
             yield from self._recover(agent)
             before = self._writer.session
             session = yield from self._lifecycle("request_prepare", before, agent)

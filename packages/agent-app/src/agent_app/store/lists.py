@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from agent_app.store.database import Database, Row as DatabaseRow, Transaction
-    from agent_app.store.records import Row
+    from agent_app.store.records import Mark, Row
 
-_BATCH = 100
+AT_ONCE = 1_000
+"""So many rows of a long session are made, and written, at a time."""
+_BATCH = 250
 _FEW = 16
 _ADD = "INSERT INTO content (hash, body, searched) VALUES {} ON CONFLICT (hash) DO NOTHING"
 _ADD_ONE = _ADD.format("(?, ?, ?)")
@@ -119,6 +121,13 @@ class Part(NamedTuple):
     rows: Sequence[Row]
 
 
+def pieces(parts: Sequence[Part]) -> Iterator[Part]:
+    """Yield parts in pieces that are small enough to be made and written one after the other."""
+    for part in parts:
+        for start in range(0, len(part.rows), AT_ONCE):
+            yield Part(part.list, part.at + start, part.rows[start : start + AT_ONCE])
+
+
 def append(transaction: Transaction, parts: Sequence[Part], numbers: dict[bytes, int]) -> None:
     """Add references to lists, to content that is kept already."""
     entries = [
@@ -133,7 +142,9 @@ def append(transaction: Transaction, parts: Sequence[Part], numbers: dict[bytes,
         transaction.many(sql, entries)
 
 
-def update_links(transaction: Transaction, list_id: int, at: int, rows: Sequence[Row], revision: int) -> bool:
+def update_links(
+    transaction: Transaction, list_id: int, at: int, rows: Sequence[Mark], revision: int
+) -> bool:
     """Write notes and links that were not known yet when the references were written.
 
     Args:
@@ -149,9 +160,9 @@ def update_links(transaction: Transaction, list_id: int, at: int, rows: Sequence
         return bool(transaction.run(f"{sql} AND NOT EXISTS ({_SHARED})", *values))
     if not rows or not _is_own(transaction, list_id, at, at + len(rows)):
         return False
-    transaction.many(
-        sql, [(row.note, row.link, revision, list_id, at + place) for place, row in enumerate(rows)]
-    )
+    for start in range(0, len(rows), AT_ONCE):
+        some = enumerate(rows[start : start + AT_ONCE], at + start)
+        transaction.many(sql, [(row.note, row.link, revision, list_id, place) for place, row in some])
     return True
 
 

@@ -167,9 +167,14 @@ def write(
     """Write rows, and the metadata that differs from that of the session before; return what that was."""
     changed, gone = _changed_metadata(session, before)
     former = [] if before is None else _former(transaction, session.session_id, [*changed, *gone])
-    rows = [row for part in parts for row in part.rows]
+    if database.one_writer and sum(len(part.rows) for part in parts) > lists.AT_ONCE:
+        for piece in lists.pieces(parts):
+            lists.append(transaction, [piece], lists.keep(database, transaction, piece.rows))
+        parts = ()
+    made = [Part(part.list, part.at, part.rows[:]) for part in parts]
+    rows = [row for part in made for row in part.rows]
     numbers = lists.keep(database, transaction, [*rows, *changed.values()])
-    lists.append(transaction, parts, numbers)
+    lists.append(transaction, made, numbers)
     if changed:
         marks = ", ".join(["(?, ?, ?)"] * len(changed))
         transaction.run(

@@ -60,6 +60,7 @@ def open_file(path: str) -> sqlite3.Connection:
         connection.execute("PRAGMA secure_delete = ON")  # deleted text must not stay readable in the file
         _use_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_size = -16000")  # kilobytes: a long session writes all over the file
         if found < FORMAT:
             _migrate(
                 connection, path
