@@ -303,9 +303,12 @@ def test_a_request_reads_what_it_sends_and_not_the_messages_too(
     list(app.chat("s", "hello"))  # from now on there is a native form
     read: list[bytes] = []
     read_message = records.read_message
-    monkeypatch.setattr(
-        records, "read_message", lambda body, note: read.append(body) or read_message(body, note)
-    )
+
+    def counting(body: bytes, note: bytes | None) -> Message:
+        read.append(body)
+        return read_message(body, note)
+
+    monkeypatch.setattr(records, "read_message", counting)
 
     assert list(make().chat("s", "hello again"))[-1]["text"].endswith("hello again")
 

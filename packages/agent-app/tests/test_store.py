@@ -1360,7 +1360,10 @@ def test_what_models_used_is_found_by_an_index(store: SqlStore) -> None:
     store.create(said("one"))
     store.create(said("two", session_id="other"))
     for number in range(30):
-        events = [{"type": "text", "text": "usage"}, {"usage": {"input_tokens": number}, "type": "usage"}]
+        events: list[dict[str, Any]] = [
+            {"type": "text", "text": "usage"},
+            {"usage": {"input_tokens": number}, "type": "usage"},
+        ]
         store.append_events("s", events)
         store.append_events("other", events)
 
