@@ -101,6 +101,11 @@ def test_a_session_that_is_taken_over_at_the_last_event_ends_with_it_all_the_sam
     make: Make, way: str
 ) -> None:
     app = make(["Done."])
+
+    def looks(session_id: str) -> bool:
+        return False  # so that it looks, as it must with a server
+
+    app.store.has_no_inputs = looks  # type: ignore[method-assign]
     at_event(
         app, "final", lambda: app.store.acquire("s", f"another {this_process()}", seconds=60, take_over=True)
     )
@@ -109,6 +114,22 @@ def test_a_session_that_is_taken_over_at_the_last_event_ends_with_it_all_the_sam
 
     assert events[-1]["type"] == "final"
     assert texts(app.load_session("s")) == ["Go.", "Done."]
+
+
+@pytest.mark.parametrize("way", ["waiting", "awaiting"])
+def test_a_session_that_is_taken_over_before_its_answer_is_stored_ends_with_an_error(
+    make: Make, way: str
+) -> None:
+    app = make(["Done."])
+    at_event(
+        app, "final", lambda: app.store.acquire("s", f"another {this_process()}", seconds=60, take_over=True)
+    )
+
+    events = chat(app, way=way)
+
+    assert (events[-1]["type"], events[-1]["error"]["type"]) == ("error", "LeaseLost")
+    assert texts(app.load_session("s")) == ["Go."]
+    assert not any(event["type"] == "final" for event in app.events("s"))
 
 
 def test_a_full_disk_at_the_last_event_does_not_hide_the_answer(make: Make) -> None:

@@ -201,6 +201,8 @@ def test_a_store_of_a_former_version_is_read_as_it_was(url: str, former: dict[st
         assert contents(store) == former["expected"]
         assert searches(store, list(former["searches"])) == former["searches"]
         assert [list(asdict(grant).values()) for grant in store.grants()] == former.get("grants", [])
+        used = [one for one in former["expected"]["river"]["events"] if one["type"] == "usage"]
+        assert store.usage_events("river") == used
         assert store.check(deep=True).problems == ()
 
 

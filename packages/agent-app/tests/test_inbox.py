@@ -191,6 +191,8 @@ def test_a_message_that_is_accepted_before_the_last_event_is_answered(address: s
     session_id = app.create_session().session_id
     look, late, in_time = app.store.inputs, list[threading.Thread](), list[bool]()
     accepted = threading.Event()
+    # A file stores the answer with the last look, a server before it.
+    stored = 1 if address.startswith("sqlite") else 2
 
     def put() -> None:
         app.enqueue(session_id, "late")
@@ -198,9 +200,7 @@ def test_a_message_that_is_accepted_before_the_last_event_is_answered(address: s
 
     def look_then_put(session_id: str) -> Any:
         found = look(session_id)
-        if (
-            not late and len(app.load_session(session_id).messages) > 1
-        ):  # the last look, at the end of the request
+        if not late and len(app.load_session(session_id).messages) == stored:
             late.append(threading.Thread(target=put))
             late[0].start()
             in_time.append(accepted.wait(0.3))
@@ -422,9 +422,9 @@ def test_the_async_twin_keeps_a_message_too(make: Make) -> None:
     assert texts(app.load_session(session_id)) == ["hello", "hi"]
 
 
-SAVES = range(1, 8)
+SAVES = range(1, 7)
 IN_TURNS = [f"three {when} save {number}" for number in SAVES for when in ("before", "after")]
-MOMENTS = ["enqueued", *(f"{when} save {number}" for number in (1, 2, 3) for when in ("before", "after"))]
+MOMENTS = ["enqueued", *(f"{when} save {number}" for number in (1, 2) for when in ("before", "after"))]
 
 # Each moment has a process of its own, forked off one that has everything imported already.
 CHILD = """

@@ -10,7 +10,7 @@ import pytest
 
 from agent_app import AgentApplication
 from agent_app.errors import RevisionConflict, SessionNotFound, StoreDamaged, StoreUnavailable
-from agent_app.store import lists, pages
+from agent_app.store import lists, pages, records
 from agent_core import AgentCore, Message, Session
 from agent_core.testing import EchoProvider, ScriptedProvider
 
@@ -295,3 +295,21 @@ def test_a_long_session_is_talked_to_edited_and_branched_like_any_other(app: Age
     assert texts(early) == before[:11]
     assert texts(edited) == [*before[:20], "changed"]
     assert app.store.check(deep=True).problems == ()
+
+
+def test_a_request_reads_what_it_sends_and_not_the_messages_too(
+    app: AgentApplication, make: Callable[[], AgentApplication], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list(app.chat("s", "hello"))  # from now on there is a native form
+    read: list[bytes] = []
+    read_message = records.read_message
+
+    def counting(body: bytes, note: bytes | None) -> Message:
+        read.append(body)
+        return read_message(body, note)
+
+    monkeypatch.setattr(records, "read_message", counting)
+
+    assert list(make().chat("s", "hello again"))[-1]["text"].endswith("hello again")
+
+    assert 0 < len(read) < 100

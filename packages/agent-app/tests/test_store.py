@@ -1343,6 +1343,60 @@ def test_events_are_numbered_without_gaps_and_read_from_any_number_on(store: Sql
     assert store.events("s", after=4) == []
 
 
+def test_the_end_of_a_log_is_read_without_its_beginning(store: SqlStore) -> None:
+    store.create(said("one"))
+    store.append_events("s", [{"type": "n", "value": value} for value in range(1, 51)])
+
+    last = store.last_events("s", limit=3)
+
+    assert [one["seq"] for one in last] == [50, 49, 48]
+    assert [one["seq"] for one in store.last_events("s", before=48, limit=2)] == [47, 46]
+    assert store.last_events("s", before=1) == []
+    with pytest.raises(SessionNotFound):
+        store.last_events("nowhere")
+
+
+def test_what_models_used_is_found_by_an_index(store: SqlStore) -> None:
+    store.create(said("one"))
+    store.create(said("two", session_id="other"))
+    for number in range(30):
+        events: list[dict[str, Any]] = [
+            {"type": "text", "text": "usage"},
+            {"usage": {"input_tokens": number}, "type": "usage"},
+        ]
+        store.append_events("s", events)
+        store.append_events("other", events)
+
+    assert [one["usage"]["input_tokens"] for one in store.usage_events("s")] == list(range(30))
+    if store.url.startswith("sqlite"):
+        sql = f"SELECT seq, body FROM {store._database.usage_events} AND session = ? ORDER BY seq"
+        assert "INDEX events_of_usage (session=?)" in str(rows(store, f"EXPLAIN QUERY PLAN {sql}", "s"))
+
+
+def test_sessions_are_found_by_the_beginning_of_their_id_or_by_their_title(store: SqlStore) -> None:
+    for name, title in (("abc-1", ""), ("abc-2", "Talk"), ("abd", "abc"), ("b%_", "Talk")):
+        store.create(said("hello", session_id=name), title=title)
+
+    assert [info.id for info in store.find("abc")] == ["abc-1", "abc-2", "abd"]
+    assert [info.id for info in store.find("abc", limit=1)] == ["abc-1", "abd"]
+    assert sorted(info.id for info in store.find("Talk")) == ["abc-2", "b%_"]
+    assert [info.id for info in store.find("b%")] == ["b%_"]
+    assert list(store.find("%")) == list(store.find("\0")) == list(store.find("")) == []
+
+
+def test_how_sessions_begin_is_one_question(store: SqlStore, core: AgentCore) -> None:
+    stored = asked(store, core, "first words", session_id="a")
+    fork(store, core, stored, 1, "branch")
+    store.create(said(session_id="empty"))
+
+    found = store.first_messages(["a", "branch", "empty", "nowhere", ""])
+
+    assert {name: message.content for name, message in found.items()} == {
+        "a": "first words",
+        "branch": "first words",
+    }
+
+
 def test_events_of_different_sessions_are_numbered_apart(store: SqlStore) -> None:
     for session_id in "ab":
         store.create(said(session_id=session_id))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agent_app.store.base import SessionStore
     from agent_core.events import Event
 
-_PAGE = 500
+_PAGE, _PAGE_BACK = 500, 50
 _POLL_SECONDS = 1.0
 _PATIENCE_SECONDS = 60.0
 _NOT_LOGGED = frozenset({"session"})
@@ -54,12 +54,12 @@ class EventHub:
             stop()
         self.wake(None)
 
-    def read(self, session_id: str) -> Iterator[dict[str, Any]]:
-        """Return the events that are in a session's log now, page by page."""
-        after = 0
-        while events := self._store.events(session_id, after=after, limit=_PAGE):
+    def read_back(self, session_id: str) -> Iterator[dict[str, Any]]:
+        """Yield the events of a session's log from the last one to the first, as far as they are wanted."""
+        before: int | None = None
+        while events := self._store.last_events(session_id, before=before, limit=_PAGE_BACK):
             yield from events
-            after = events[-1]["seq"]
+            before = events[-1]["seq"]
 
     def wake(self, session_id: str | None) -> None:
         """Tell those who follow a session, or all, that there is something new; with None, everybody."""

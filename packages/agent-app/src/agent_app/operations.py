@@ -299,6 +299,16 @@ def _renamed(info: SessionInfo) -> ChangeEvent:
     return {"type": "session_renamed", "title": info.title}
 
 
+def find_sessions(services: Services, given: str, limit: int) -> Flow[Sequence[SessionInfo]]:
+    """Return the sessions whose id begins with a text, then those whose title it is."""
+    return (yield from run_blocking(partial(services.store.find, given, limit=limit)))
+
+
+def first_messages(services: Services, session_ids: Sequence[str]) -> Flow[dict[str, Message]]:
+    """Return the first message of each session that has one, by id."""
+    return (yield from run_blocking(partial(services.store.first_messages, session_ids)))
+
+
 def session_info(services: Services, session_id: str) -> Flow[SessionInfo]:
     """Return what a list shows of one session."""
     return (yield from run_blocking(partial(services.store.info, session_id)))

@@ -100,6 +100,8 @@ class Outbox:
         yield from self.show(events)
 
     def _receive(self) -> Flow[list[Message]]:
+        if self._writer.nothing_waits():
+            return []  # what is to be written goes with the next step, or with the end
         shown, messages = yield from self._do(self._writer.receive)
         yield from self.show(shown)
         return messages
@@ -132,9 +134,8 @@ class Outbox:
             if begun:  # this is not the end yet, and what was begun cannot be gone on with
                 raise
             # The caller must hear of the end although the log does not have it, if the session is stored.
-            yield from self._commit()
+            shown, messages = [*(yield from self._commit()), final], None
             _log.warning("end_not_logged", session=self._writer.session.session_id, error=str(error))
-            shown, messages = [final], None
         yield from self.show(shown)
         return messages
 

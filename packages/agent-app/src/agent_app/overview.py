@@ -82,12 +82,10 @@ def usage(services: Services, session_id: str) -> Flow[dict[str, Any]]:
 
 
 def _usage(services: Services, session_id: str) -> dict[str, Any]:
-    services.store.info(session_id)
     used: dict[str, Usage] = {}
-    for event in services.hub.read(session_id):
-        if event["type"] == "usage":
-            model = str(event["model"])
-            used[model] = used.pop(model, Usage()) + Usage.from_dict(event["usage"])
+    for event in services.store.usage_events(session_id):
+        model = str(event["model"])
+        used[model] = used.pop(model, Usage()) + Usage.from_dict(event["usage"])  # the last one is last
     return {
         "models": [{"model": model, **one.to_dict()} for model, one in used.items()],
         "total": sum(used.values(), Usage()).to_dict(),

@@ -16,7 +16,7 @@ from agent_app.errors import SessionNotFound, StoreError
 from agent_app.grants import granted_rules
 from agent_app.lifecycle import application_context, end_lifecycle, run_lifecycle, somebody_acts
 from agent_app.outbox import Outbox
-from agent_app.services import AGENT, OVERRIDES, effective_config, own_settings, read_whole
+from agent_app.services import AGENT, OVERRIDES, effective_config, own_settings, read_for_request, read_whole
 from agent_app.session_writer import with_writer
 from agent_core import AgentError, ArgumentError, Cancellation, Message
 from agent_core.errors import nearest
@@ -94,7 +94,6 @@ def chat(services: Services, session_id: str, request: Request) -> Flow[Session]
 
     def work(writer: SessionWriter, active: ActiveRun) -> Flow[Session]:
         active.is_run = True
-        yield from read_whole(writer.session)
         return (yield from _Chat(services, writer, active, request).run())
 
     return (yield from with_writer(services, session_id, work, take_over=request.take_over))
@@ -227,6 +226,7 @@ class _Chat:
         agent: ResolvedAgent | None = None
         try:
             agent = self._services.resolve(self._writer.session)
+            yield from read_for_request(self._writer.session, agent)
             yield from self._recover(agent)
             before = self._writer.session
             session = yield from self._lifecycle("request_prepare", before, agent)
@@ -341,11 +341,8 @@ def _has_begun(services: Services, session: Session, request: Request) -> Flow[b
 
 def _last_border(services: Services, session: Session) -> dict[str, Any]:
     """Return the last event of the log that tells of a run's begin or end; an empty one if there is none."""
-    last: dict[str, Any] = {}
-    for event in services.hub.read(session.session_id):
-        if event["type"] in ("run_start", "turn_end", *_ENDS):
-            last = event
-    return last
+    borders = ("run_start", "turn_end", *_ENDS)
+    return next((one for one in services.hub.read_back(session.session_id) if one["type"] in borders), {})
 
 
 def _broke_off(session: Session, request: Request) -> bool:
@@ -392,11 +389,11 @@ def _known_results(services: Services, session: Session) -> dict[str, Mapping[st
     They are stored with the run, or somebody was shown them: earlier versions did that first.
     """
     results: dict[str, Mapping[str, Any]] = {}
-    for event in services.hub.read(session.session_id):
+    for event in services.hub.read_back(session.session_id):
         if event["type"] == "step_start":  # models use the ids of calls again in later answers
-            results.clear()
-        elif event["type"] == "tool_call_result" and isinstance(event.get("message"), dict):
-            results[event["call_id"]] = event["message"]
+            break
+        if event["type"] == "tool_call_result" and isinstance(event.get("message"), dict):
+            results.setdefault(event["call_id"], event["message"])
     saved = read_saved_run(session)
     return {**results, **(saved.finished if saved is not None else {})}
 

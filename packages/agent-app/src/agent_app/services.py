@@ -17,6 +17,7 @@ from agent_app.store.records import native_items, read_all
 from agent_core import AgentError, Cancellation, ConfigError
 from agent_core.frozen import FrozenDict, freeze
 from agent_core.log import get_logger
+from agent_core.native import PROVENANCE
 from agent_core.steps import Flow, run_blocking
 from agent_runtime import ModelSpec
 from agent_runtime.retry import RetryingExecutor
@@ -255,18 +256,9 @@ class Services:
         )
 
     def last_event(self, session_id: str) -> int:
-        """Return the number of a session's last event, 0 if it has none.
-
-        Events are numbered without gaps, and a log can be long: its end is found in a few short reads.
-        """
-        low, high = 0, 1
-        while self.store.events(session_id, after=high - 1, limit=1):
-            low, high = high, high * 2
-        while high - low > 1:  # event number low exists (or low is 0), and event number high does not
-            middle = (low + high) // 2
-            there = self.store.events(session_id, after=middle - 1, limit=1)
-            low, high = (middle, high) if there else (low, middle)
-        return low
+        """Return the number of a session's last event, 0 if it has none."""
+        last = self.store.last_events(session_id, limit=1)
+        return int(last[0]["seq"]) if last else 0
 
     def read(self, session_id: str, revision: int | None = None) -> Stored:
         """Return a session as it is stored now; what is known of it already is not read again.
@@ -285,6 +277,23 @@ class Services:
 def read_whole(session: Session) -> Flow[None]:
     """Have a long session read before it is looked through, where waiting for the store holds nobody up."""
     if is_long(session.messages, native_items(session)):
+        yield from run_blocking(partial(read_all, session))
+
+
+def read_for_request(session: Session, agent: ResolvedAgent) -> Flow[None]:
+    """Have of a long session read what a request of an agent sends, where that holds nobody up.
+
+    Mostly these are the native items alone: their messages are known by the links of the integrity chain.
+    """
+    items = native_items(session)
+    if not is_long(session.messages, items):
+        return
+    made_by = session.metadata.get(PROVENANCE)
+    provider = made_by.get("provider") if isinstance(made_by, Mapping) else None
+    sends_items = session.seal is not None and provider == agent.model.provider
+    if sends_items and len(items) and agent.spec.context_policy is None:
+        yield from run_blocking(items.read)
+    else:
         yield from run_blocking(partial(read_all, session))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
-from agent_terminal_app.views.sessions import info_dict, label
+from agent_terminal_app.views.sessions import info_dict, labels
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +70,7 @@ def test_what_plugins_add_to_a_session_is_shown_in_the_list(desk: Desk) -> None:
     assert "broken: failed (" in shown[-1] and "no disk" in shown[-1]
     assert "quiet" not in shown[-1]
     with desk.open() as app:
-        assert "counts: open 3, state late" in label(app, app.list_sessions()[0])
+        assert "counts: open 3, state late" in labels(app, app.list_sessions().sessions)[0]
         assert info_dict(app.list_sessions()[0])["extra"]["counts"]["parts"] == [1]
 
 

@@ -102,6 +102,26 @@ class Sessions(ApplicationBase):
         """Do what `list_sessions` does, on the running event loop."""
         return await call_async(operations.list_sessions(self._services, query, cursor, limit))
 
+    def find_sessions(self, given: str, limit: int = 50) -> Sequence[SessionInfo]:
+        """Return the sessions whose id begins with a text, then those whose title it is.
+
+        Args:
+            limit: How many of each kind at most.
+        """
+        return call(operations.find_sessions(self._services, given, limit))
+
+    async def find_sessions_async(self, given: str, limit: int = 50) -> Sequence[SessionInfo]:
+        """Do what `find_sessions` does, on the running event loop."""
+        return await call_async(operations.find_sessions(self._services, given, limit))
+
+    def first_messages(self, session_ids: Sequence[str]) -> dict[str, Message]:
+        """Return how sessions begin: the first message of each that has one, by id, all in one question."""
+        return call(operations.first_messages(self._services, session_ids))
+
+    async def first_messages_async(self, session_ids: Sequence[str]) -> dict[str, Message]:
+        """Do what `first_messages` does, on the running event loop."""
+        return await call_async(operations.first_messages(self._services, session_ids))
+
     def session_info(self, session_id: str) -> SessionInfo:
         """Return what `list_sessions` shows of one session, without what plugins add.
 

@@ -172,7 +172,7 @@ class Opened:
     Attributes:
         lease: The right.
         revision: The session's revision.
-        approvals: The decisions that it waits or waited for.
+        approvals: The decisions that it waits for, and those that nobody has gone on with yet.
         inputs: The messages that wait to be delivered.
     """
 
@@ -311,6 +311,12 @@ class SessionStore(Protocol):
     def messages(self, session_id: str, *, before: int | None = None, limit: int = 50) -> Sequence[Message]:
         """Return up to *limit* messages, the last ones or those before an index, without loading the rest."""
 
+    def first_messages(self, session_ids: Sequence[str]) -> dict[str, Message]:
+        """Return the first message of each session that is there and has one, by id."""
+
+    def find(self, given: str, *, limit: int = 50) -> Sequence[SessionInfo]:
+        """Return the sessions whose id begins with a text, then those whose title it is, some of each."""
+
     def save(
         self,
         session: Session,
@@ -412,6 +418,14 @@ class SessionStore(Protocol):
     def events(self, session_id: str, *, after: int = 0, limit: int = 1000) -> Sequence[dict[str, Any]]:
         """Return logged events behind a number, each with its `seq`."""
 
+    def last_events(
+        self, session_id: str, *, before: int | None = None, limit: int = 1000
+    ) -> Sequence[dict[str, Any]]:
+        """Return the last logged events, or those before a number, each with its `seq`, the latest first."""
+
+    def usage_events(self, session_id: str) -> Sequence[dict[str, Any]]:
+        """Return the logged events that tell what models used, without reading the rest of the log."""
+
     def append_own_events(self, events: Sequence[Mapping[str, Any]]) -> None:
         """Write events that belong to no session's log to the feed."""
 
@@ -444,6 +458,12 @@ class SessionStore(Protocol):
 
     def inputs(self, session_id: str) -> Sequence[Waiting]:
         """Return the messages that wait, in order."""
+
+    def has_no_inputs(self, session_id: str) -> bool:
+        """Say whether it is known that no message waits; False also where finding out would take waiting.
+
+        It may be asked where nothing may block, as on an event loop.
+        """
 
     def forgotten_inputs(self, *, seconds: float) -> Sequence[tuple[str, int]]:
         """Return the sessions that nobody holds and in which messages wait for longer than some seconds.

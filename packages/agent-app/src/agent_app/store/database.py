@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Row = Sequence[Any]
 HIGHEST = 2**62
 """No number in a store is as high as this."""
+USAGE = b'{"type":"usage",'
+"""How an event of what a model used begins in the log; the index of these has the same bytes."""
 
 
 class Transaction(Protocol):
@@ -46,6 +48,8 @@ class Database(Protocol):
     """Whether whoever writes is alone, and may remove what nobody refers to any more."""
     next_position: str
     """SQL for the next position in the feed that a transaction may use."""
+    usage_events: str
+    """SQL for the logged events of what models used, up to its condition; there is an index of these."""
 
     def now(self) -> float:
         """Return the time by which rows are dated, in seconds since 1970."""

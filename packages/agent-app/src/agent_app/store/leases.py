@@ -12,16 +12,41 @@ import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_app.errors import LeaseLost, SessionHeld
 from agent_app.store import processes
 from agent_app.store.base import Lease
-from agent_app.store.sessions import PROOF, read_lease
+from agent_app.store.sessions import PROOF, is_name, read_lease
 
 if TYPE_CHECKING:
     from agent_app.store.database import Transaction
     from agent_app.store.processes import Moment
+
+_TAKE_FREE = (
+    "INSERT INTO leases (session, owner, token, expires) "
+    "SELECT s.id, ?, (SELECT highest + 1 FROM past), ? FROM sessions s WHERE s.id = ? "
+    "ON CONFLICT (session) DO UPDATE SET owner = excluded.owner, token = leases.token + 1, "
+    "expires = excluded.expires WHERE leases.expires = 0 "
+    "RETURNING token, (SELECT s.revision FROM sessions s WHERE s.id = leases.session), "
+    "EXISTS (SELECT 1 FROM approvals a WHERE a.session = leases.session AND a.used = 0), "
+    "EXISTS (SELECT 1 FROM inputs i WHERE i.session = leases.session)"
+)
+
+
+class Taken(NamedTuple):
+    """The right to write a session, and what its new owner finds there.
+
+    Attributes:
+        revision: The session's revision.
+        asks: Whether there may be approvals that no run has gone on with.
+        waits: Whether messages may wait to be delivered.
+    """
+
+    lease: Lease
+    revision: int
+    asks: bool = True
+    waits: bool = True
 
 
 def this_process() -> str:
@@ -52,6 +77,26 @@ def acquire(
         session_id, _written(lease), lease.token, lease.expires,
     )  # fmt: skip
     return lease
+
+
+def take_free(
+    transaction: Transaction, session_id: str, owner: str, moment: Moment, *, seconds: float
+) -> Taken | None:
+    """Take the right to write a session if it was given back, or nobody ever took it; all in one statement.
+
+    Returns:
+        None if the session or the right has to be looked at more closely.
+    """
+    if not is_name(session_id):
+        return None
+    lease = _lease(session_id, owner, 0, moment, seconds)
+    taken = transaction.rows(_TAKE_FREE, _written(lease), lease.expires, session_id)
+    if not taken:
+        return None
+    token, revision, asks, waits = taken[0]
+    if type(revision) is not int:  # a damaged row, which is reported by whoever reads it
+        return None
+    return Taken(replace(lease, token=token), revision, bool(asks), bool(waits))
 
 
 def note_sight(transaction: Transaction, held: Lease, moment: Moment) -> None:

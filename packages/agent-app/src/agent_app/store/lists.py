@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from agent_app.store.database import Database, Row as DatabaseRow, Transaction
-    from agent_app.store.records import Row
+    from agent_app.store.records import Mark, Row
 
-_BATCH = 100
-_FEW = 4
+AT_ONCE = 1_000
+"""So many rows of a long session are made, and written, at a time."""
+_BATCH = 250
+_FEW = 16
 _ADD = "INSERT INTO content (hash, body, searched) VALUES {} ON CONFLICT (hash) DO NOTHING"
 _ADD_ONE = _ADD.format("(?, ?, ?)")
+_SHARED = "SELECT 1 FROM lists WHERE parent = ? AND base > ?"
 
 
 class Stretch(NamedTuple):
@@ -110,29 +113,57 @@ def _claim_words(transaction: Transaction, number: int) -> bool:
     return bool(transaction.run(sql, number))
 
 
-def append(
-    transaction: Transaction, list_id: int, at: int, rows: Sequence[Row], numbers: dict[bytes, int]
-) -> None:
-    """Add references to a list, from position *at* on, to content that is kept already."""
-    if not rows:
-        return
-    entries = [(list_id, at + place, numbers[row.hash], row.note, row.link) for place, row in enumerate(rows)]
+class Part(NamedTuple):
+    """What is written of a list: rows from a position on."""
+
+    list: int
+    at: int
+    rows: Sequence[Row]
+
+
+def pieces(parts: Sequence[Part]) -> Iterator[Part]:
+    """Yield parts in pieces that are small enough to be made and written one after the other."""
+    for part in parts:
+        for start in range(0, len(part.rows), AT_ONCE):
+            yield Part(part.list, part.at + start, part.rows[start : start + AT_ONCE])
+
+
+def append(transaction: Transaction, parts: Sequence[Part], numbers: dict[bytes, int]) -> None:
+    """Add references to lists, to content that is kept already."""
+    entries = [
+        (part.list, part.at + place, numbers[row.hash], row.note, row.link)
+        for part in parts
+        for place, row in enumerate(part.rows)
+    ]
     sql = "INSERT INTO entries (list, seq, content, note, link) VALUES (?, ?, ?, ?, ?)"
     if len(entries) == 1:
         transaction.run(sql, *entries[0])
-    else:
+    elif entries:
         transaction.many(sql, entries)
 
 
-def update_links(transaction: Transaction, list_id: int, at: int, rows: Sequence[Row], revision: int) -> None:
+def update_links(
+    transaction: Transaction, list_id: int, at: int, rows: Sequence[Mark], revision: int
+) -> bool:
     """Write notes and links that were not known yet when the references were written.
 
     Args:
         revision: The session's, from which on they are so.
+
+    Returns:
+        False, and nothing is written, if some of them do not belong to this list alone: a fork shares them.
     """
-    values = [(row.note, row.link, revision, list_id, at + place) for place, row in enumerate(rows)]
     sql = "UPDATE entries SET note = ?, link = ?, renewed = ? WHERE list = ? AND seq = ?"
-    transaction.many(sql, values)
+    if len(rows) == 1:  # as after most answers: the message that was answered
+        (row,) = rows
+        values = (row.note, row.link, revision, list_id, at, list_id, at)
+        return bool(transaction.run(f"{sql} AND NOT EXISTS ({_SHARED})", *values))
+    if not rows or not _is_own(transaction, list_id, at, at + len(rows)):
+        return False
+    for start in range(0, len(rows), AT_ONCE):
+        some = enumerate(rows[start : start + AT_ONCE], at + start)
+        transaction.many(sql, [(row.note, row.link, revision, list_id, place) for place, row in some])
+    return True
 
 
 def stretches(transaction: Transaction, list_id: int, start: int, end: int) -> list[Stretch]:
@@ -203,9 +234,9 @@ def count(transaction: Transaction, list_id: int, end: int) -> int:
     return there
 
 
-def is_own(transaction: Transaction, list_id: int, start: int, end: int) -> bool:
+def _is_own(transaction: Transaction, list_id: int, start: int, end: int) -> bool:
     """Say whether the references from *start* to *end* belong to one list alone, and no fork shares them."""
-    shared = transaction.rows("SELECT 1 FROM lists WHERE parent = ? AND base > ? LIMIT 1", list_id, start)
+    shared = transaction.rows(f"{_SHARED} LIMIT 1", list_id, start)
     _parent, base = _origin(transaction, list_id)
     return not shared and base <= start and own_end(transaction, list_id) >= end
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import StoreDamaged, StoreError, StoreTooNew, StoreUnavailable
 from agent_app.store import migration, records
+from agent_app.store.database import USAGE
 from agent_app.store.notifications import Listening
 from agent_app.store.processes import Moment
 from agent_core import ArgumentError
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from agent_app.store.base import Durability
     from agent_app.store.database import Row
 
-FORMAT = 5
+FORMAT = 6
 """The format that this version writes; a database of a later one is left alone."""
 
 SCHEMA = "agent_store"
@@ -113,6 +114,7 @@ class PostgresDatabase:
         self.read_only: str | None = None
         self.one_writer = False
         self.next_position = _NEXT_POSITION
+        self.usage_events = f"events WHERE substr(body, 1, {len(USAGE)}) = '\\x{USAGE.hex()}'::bytea"
         self._place = _place(url)
         self._clock = clock
         self._idle: list[psycopg.Connection] = []

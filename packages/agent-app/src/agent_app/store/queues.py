@@ -5,9 +5,10 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from agent_app.errors import DecisionNotAccepted, InputWithdrawn
+from agent_app.errors import DecisionNotAccepted, InputWithdrawn, SessionNotFound
 from agent_app.store import feed
 from agent_app.store.base import Approval, Changes, InputMode, Lease, Waiting
+from agent_app.store.database import HIGHEST
 from agent_app.store.records import decode_stored as decode, encode
 from agent_app.store.sessions import is_name, retitle
 from agent_core import ArgumentError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from agent_app.store.database import Database, Row, Transaction
 
 _APPROVAL = "id, session, body, created, decision, used"
+_BATCH = 20  # events that one statement writes
 
 
 def write(database: Database, transaction: Transaction, session_id: str, changes: Changes) -> list[int]:
@@ -109,13 +111,25 @@ def add_events(
     """Write events to a session's log and to the feed, and return their numbers in the log."""
     if not events:
         return []
-    found = transaction.rows("SELECT coalesce(max(seq), 0) FROM events WHERE session = ?", session_id)
-    first = found[0][0] + 1
-    rows = [(session_id, first + place, encode(dict(event))) for place, event in enumerate(events)]
-    transaction.many("INSERT INTO events (session, seq, body) VALUES (?, ?, ?)", rows)
-    feed.add(database, transaction, session_id, first)
+    numbers: list[int] = []
+    for start in range(0, len(events), _BATCH):
+        bodies = [encode(_with_type_first(event)) for event in events[start : start + _BATCH]]
+        values = ", ".join(f"({place}, ?)" for place in range(1, len(bodies) + 1))
+        rows = transaction.rows(
+            "INSERT INTO events (session, seq, body) SELECT ?, "
+            "(SELECT coalesce(max(seq), 0) FROM events WHERE session = ?) + new.column1, new.column2 "
+            f"FROM (VALUES {values}) AS new RETURNING seq",
+            session_id, session_id, *bodies,
+        )  # fmt: skip
+        numbers += sorted(seq for (seq,) in rows)
+    feed.add(database, transaction, session_id, numbers[0])
     database.announce(transaction, session_id)
-    return [seq for _, seq, _ in rows]
+    return numbers
+
+
+def _with_type_first(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event such that its row begins with its type, by which some are found again (`USAGE`)."""
+    return {"type": event["type"], **event} if "type" in event else dict(event)
 
 
 def read_events(transaction: Transaction, session_id: str, after: int, limit: int) -> list[dict[str, Any]]:
@@ -124,6 +138,26 @@ def read_events(transaction: Transaction, session_id: str, after: int, limit: in
         "SELECT seq, body FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?",
         session_id, after, limit,
     )  # fmt: skip
+    return [{**decode(body), "seq": seq} for seq, body in rows]
+
+
+def last_events(
+    transaction: Transaction, session_id: str, before: int | None, limit: int
+) -> list[dict[str, Any]]:
+    """Return the last events of a log, or those before a number, the latest first."""
+    below = HIGHEST if before is None else before
+    rows = transaction.rows(
+        "SELECT seq, body FROM events WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
+        session_id, below, limit,
+    )  # fmt: skip
+    return [{**decode(body), "seq": seq} for seq, body in rows]
+
+
+def usage_events(database: Database, transaction: Transaction, session_id: str) -> list[dict[str, Any]]:
+    """Return the events of a log that tell what models used."""
+    rows = transaction.rows(
+        f"SELECT seq, body FROM {database.usage_events} AND session = ? ORDER BY seq", session_id
+    )
     return [{**decode(body), "seq": seq} for seq, body in rows]
 
 
@@ -143,13 +177,22 @@ def put_input(
 
 
 def inputs(transaction: Transaction, session_id: str) -> list[Waiting]:
-    """Return the messages that wait, in order."""
-    rows = transaction.rows(
-        "SELECT seq, body, mode, created FROM inputs WHERE session = ? ORDER BY seq", session_id
+    """Return the messages that wait, in order.
+
+    Raises:
+        SessionNotFound: If there is no such session.
+    """
+    rows = is_name(session_id) and transaction.rows(
+        "SELECT i.seq, i.body, i.mode, i.created FROM sessions s LEFT JOIN inputs i ON i.session = s.id "
+        "WHERE s.id = ? ORDER BY i.seq",
+        session_id,
     )
+    if not rows:
+        raise SessionNotFound(session_id)
     return [
         Waiting(seq=seq, session_id=session_id, message=decode(body), mode=mode, created=created)
         for seq, body, mode, created in rows
+        if seq is not None
     ]
 
 
@@ -205,6 +248,14 @@ def approvals(transaction: Transaction, session_id: str | None, *, undecided: bo
     rows = transaction.rows(
         f"SELECT {_APPROVAL} FROM approvals WHERE {' AND '.join(where)} ORDER BY created, id",
         *values,
+    )
+    return [_approval(row) for row in rows]
+
+
+def open_approvals(transaction: Transaction, session_id: str) -> list[Approval]:
+    """Return the approvals of a session that no run has gone on with."""
+    rows = transaction.rows(
+        f"SELECT {_APPROVAL} FROM approvals WHERE session = ? AND used = 0 ORDER BY created, id", session_id
     )
     return [_approval(row) for row in rows]
 

@@ -11,19 +11,21 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple
+from itertools import zip_longest
+from typing import Any, NamedTuple, TypeVar, overload
 
 import orjson
 
 from agent_app.errors import StoreDamaged
-from agent_core import ArgumentError, History, Message, Session
-from agent_core.frozen import FrozenDict, freeze, thaw
+from agent_core import AgentError, ArgumentError, History, Message, Session
+from agent_core.frozen import EMPTY, FrozenDict, freeze, thaw
 from agent_core.messages import NATIVE_INDICES, ROLES, check_message_dict
 from agent_core.native import INTEGRITY, NATIVE_MESSAGES, read_native
 from agent_core.native.record import Seal
 
+R = TypeVar("R")
 _UNUSUAL = b" "
 _NONE: History[Any] = History()
 _PLAIN = 3  # role, content and metadata: a message with more is looked at more closely
@@ -50,6 +52,13 @@ class Row(NamedTuple):
     text: str | None = None
     note: bytes | None = None
     link: bytes | None = None
+
+
+class Mark(NamedTuple):
+    """What belongs to the place of a message and not to what it says; see `Row`."""
+
+    note: bytes | None
+    link: bytes | None
 
 
 def content_row(
@@ -125,26 +134,61 @@ def _has_odd_number(value: Any) -> bool:
     return isinstance(value, list) and any(map(_has_odd_number, value))
 
 
-def message_rows(session: Session, start: int) -> list[Row]:
-    """Return the rows of the messages from *start* on.
+class Rows(Sequence[R]):
+    """Rows of a session that are made when they are looked at: of a long one, some at a time."""
 
-    Raises:
-        SessionFormatError: If a message is none that could be read back.
-    """
-    history, links = session.history, message_links(session)
-    return [
-        _message_row(history[place], links[place] if place < len(links) else None)
-        for place in range(start, len(history))
-    ]
+    def __init__(
+        self,
+        make: Callable[[Any, bytes | None], R],
+        items: History[Any],
+        links: History[bytes],
+        start: int,
+        end: int,
+    ) -> None:
+        self._make, self._items, self._links = make, items, links
+        self._places = range(start, end)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> R: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[R]: ...
+    def __getitem__(self, index: int | slice) -> R | Sequence[R]:
+        if isinstance(index, int):
+            place = self._places[index]
+            link = self._links[place] if place < len(self._links) else None
+            return self._make(self._items[place], link)
+        places = self._places[index]
+        start, end = places.start, places.stop
+        linked = zip_longest(self._items[start:end], self._links[start:end])
+        return [self._make(item, link) for item, link in linked]
 
 
-def item_rows(session: Session, start: int) -> list[Row]:
+def message_rows(session: Session, start: int) -> Rows[Row]:
+    """Return the rows of the messages from *start* on; one that cannot be read back is refused."""
+    return Rows(_message_row, session.history, message_links(session), start, len(session.history))
+
+
+def message_marks(session: Session, start: int, end: int) -> Rows[Mark]:
+    """Return what belongs to the places of some messages."""
+    return Rows(_mark, session.history, message_links(session), start, end)
+
+
+def item_rows(session: Session, start: int) -> Rows[Row]:
     """Return the rows of the native items from *start* on."""
-    items, links = native_items(session), item_links(session)
-    return [
-        content_row(items[place], link=links[place] if place < len(links) else None)
-        for place in range(start, len(items))
-    ]
+    items = native_items(session)
+    return Rows(_item_row, items, item_links(session), start, len(items))
+
+
+def _item_row(item: Any, link: bytes | None) -> Row:
+    return content_row(item, link=link)
+
+
+def _mark(message: Message, link: bytes | None) -> Mark:
+    indices = message.metadata.get(NATIVE_INDICES)
+    return Mark(None if indices is None else encode(indices), link)
 
 
 def native_items(session: Session) -> History[Any]:
@@ -242,7 +286,22 @@ def read_message(body: bytes, note: bytes | None) -> Message:
     data = decode(body)
     if note is not None:
         data["metadata"] = {**data.get("metadata", {}), NATIVE_INDICES: decode(note)}
+    if len(data) == _PLAIN and type(data.get("content")) is str and type(data.get("metadata")) is dict:
+        # As most are. What comes from JSON is known to be data, so it need not be looked through.
+        return Message(data["role"], data["content"], freeze(data["metadata"]) or EMPTY)
     return Message.from_dict(data)
+
+
+def read_stored_message(body: bytes) -> Message:
+    """Return a message from its row, without what belongs to its place in a session.
+
+    Raises:
+        StoreDamaged: If it cannot be read.
+    """
+    try:
+        return read_message(body, None)
+    except (ValueError, TypeError, AgentError) as error:
+        raise StoreDamaged(f"a message cannot be read ({error}): check the store") from error
 
 
 def read_item(body: bytes) -> Any:
@@ -294,6 +353,39 @@ def same_parts(now: Session, before: Session) -> tuple[int, int]:
     """Return how many messages and native items both sessions begin with, as far as that is easily seen."""
     messages = now.history.shared_length(before.history)
     return messages, native_items(now).shared_length(native_items(before))
+
+
+def alike_from(now: Session, before: Session, start: int) -> tuple[int, int]:
+    """Say how the messages of two sessions go on from a place, up to where they differ.
+
+    Returns:
+        How many stand at the same place of native history and are linked equally, and how many say the same
+        after these, wherever they stand.
+    """
+    equal = alike = 0
+    marks, old_marks = (message_marks(one, start, len(one.history)) for one in (now, before))
+    pairs = zip(now.history[start:], before.history[start:], strict=False)
+    for place, (message, was) in enumerate(pairs):
+        if not _say_the_same(message, was):
+            break
+        if not alike and marks[place] == old_marks[place]:
+            equal += 1
+        else:
+            alike += 1
+    return equal, alike
+
+
+def _say_the_same(one: Message, other: Message) -> bool:
+    """Say whether the rows of two messages have the same body; mostly the same objects are in both."""
+    same = one.role == other.role and one.content is other.content and one.extra is other.extra
+    if same and one.multipart_content is other.multipart_content and one.tool_result is other.tool_result:
+        mine, theirs = (
+            [(key, id(value)) for key, value in message.metadata.items() if key != NATIVE_INDICES]
+            for message in (one, other)
+        )
+        if mine == theirs:
+            return True
+    return _message_row(one, None).body == _message_row(other, None).body
 
 
 def read_all(session: Session) -> None:

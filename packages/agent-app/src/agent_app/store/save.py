@@ -6,15 +6,16 @@ the session its next revision finds that out on the way; only where it does not 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_app.errors import RevisionConflict
 from agent_app.store import leases, lists, pages as paging, records, sessions
 from agent_app.store.base import Stored
-from agent_app.store.sessions import Left, Part, Place
+from agent_app.store.lists import Part
+from agent_app.store.sessions import Left, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from agent_app.store.base import Lease
     from agent_app.store.database import Database, Transaction
@@ -96,16 +97,13 @@ def _new_messages(transaction: Transaction, place: Place, session: Session, base
     """Return new messages, and write what became known of old ones: their native form comes after them."""
     before = base.session
     same = records.same_messages(session, before)
+    if same < len(before.history):
+        equal, renewed = records.alike_from(session, before, same)
+        same += equal
+        marks = records.message_marks(session, same, same + renewed)
+        if lists.update_links(transaction, place.messages, same, marks, base.revision + 1):
+            same += renewed
     rows = records.message_rows(session, same)
-    if same == len(before.history):
-        return _part(transaction, place.messages, place.message_count, same, rows)
-    old = records.message_rows(before, same)
-    equal = _alike(rows, old, lambda row: row)
-    same, rows, old = same + equal, rows[equal:], old[equal:]
-    renewed = _alike(rows, old, lambda row: row.body)
-    if renewed and lists.is_own(transaction, place.messages, same, same + renewed):
-        lists.update_links(transaction, place.messages, same, rows[:renewed], base.revision + 1)
-        same, rows = same + renewed, rows[renewed:]
     return _part(transaction, place.messages, place.message_count, same, rows)
 
 
@@ -114,20 +112,13 @@ def _new_items(transaction: Transaction, place: Place, session: Session, before:
     rows = records.item_rows(session, same)
     if same == len(records.native_items(before)):
         return _part(transaction, place.natives, place.native_count, same, rows)
-    equal = _alike(rows, records.item_rows(before, same), lambda row: row)
-    return _part(transaction, place.natives, place.native_count, same + equal, rows[equal:])
-
-
-def _alike(
-    rows: Sequence[records.Row], old: Sequence[records.Row], what: Callable[[records.Row], Any]
-) -> int:
-    """Return with how many rows both begin that have *what* in common."""
-    alike = 0
-    for new, was in zip(rows, old, strict=False):
-        if what(new) != what(was):
+    equal = 0
+    for new, was in zip(rows, records.item_rows(before, same), strict=False):
+        if new != was:
             break
-        alike += 1
-    return alike
+        equal += 1
+    rows = records.item_rows(session, same + equal)
+    return _part(transaction, place.natives, place.native_count, same + equal, rows)
 
 
 def _part(transaction: Transaction, list_id: int, count: int, same: int, rows: Sequence[records.Row]) -> Part:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent_app.errors import StoreDamaged
 from agent_app.store import lists, records
 from agent_app.store.base import Page
 from agent_app.store.sessions import INFO, is_name, is_text, read_info
-from agent_core import AgentError, ArgumentError
+from agent_core import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,10 +156,7 @@ def _page(transaction: Transaction, rows: Sequence[Row], query: str, limit: int)
 
 def _snippet(body: bytes, query: str) -> str:
     """Return the piece of a message in which the words of a query stand."""
-    try:
-        text = records.text_of(records.read_message(body, None))
-    except (ValueError, TypeError, AgentError) as error:
-        raise StoreDamaged(f"a message cannot be read ({error}): check the store") from error
+    text = records.text_of(records.read_stored_message(body))
     lowered = text.lower()
     at = min((here for word in records.words(query) if (here := lowered.find(word.lower())) >= 0), default=0)
     start = max(0, at - _SNIPPET // 2)

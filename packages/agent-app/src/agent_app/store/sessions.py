@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agent_app.errors import SessionExists, SessionNotFound, StoreDamaged
 from agent_app.store import lists, records
 from agent_app.store.base import Lease, SessionInfo, Stored
+from agent_app.store.lists import Part
 from agent_app.store.pages import Version
 from agent_core.native import INTEGRITY, PROVENANCE
 
@@ -22,6 +23,7 @@ PROOF = "\n"
 """What stands in the column `owner` of a lease between the owner's name and its proof, which has none."""
 INFO = "s.id, s.title, s.agent_id, s.created, s.updated, s.message_count, s.revision, s.parent_id"
 _LONGEST_NAME = 500
+_LAST_CHARACTER = "\U0010ffff"  # no id has another one behind it
 _NO_WORDS = frozenset({INTEGRITY, PROVENANCE})  # what they were is left to `collect`
 
 
@@ -48,14 +50,6 @@ class Place(NamedTuple):
     message_count: int
     natives: int
     native_count: int
-
-
-class Part(NamedTuple):
-    """What is written of a list: rows from a position on."""
-
-    list: int
-    at: int
-    rows: Sequence[records.Row]
 
 
 class Left(NamedTuple):
@@ -173,16 +167,25 @@ def write(
     """Write rows, and the metadata that differs from that of the session before; return what that was."""
     changed, gone = _changed_metadata(session, before)
     former = [] if before is None else _former(transaction, session.session_id, [*changed, *gone])
-    rows = [row for part in parts for row in part.rows]
+    if database.one_writer and sum(len(part.rows) for part in parts) > lists.AT_ONCE:
+        for piece in lists.pieces(parts):
+            lists.append(transaction, [piece], lists.keep(database, transaction, piece.rows))
+        parts = ()
+    made = [Part(part.list, part.at, part.rows[:]) for part in parts]
+    rows = [row for part in made for row in part.rows]
     numbers = lists.keep(database, transaction, [*rows, *changed.values()])
-    for part in parts:
-        lists.append(transaction, part.list, part.at, part.rows, numbers)
-    for key, row in changed.items():
+    lists.append(transaction, made, numbers)
+    if changed:
+        marks = ", ".join(["(?, ?, ?)"] * len(changed))
         transaction.run(
-            "INSERT INTO metadata (session, key_hash, content) VALUES (?, ?, ?) "
+            f"INSERT INTO metadata (session, key_hash, content) VALUES {marks} "
             "ON CONFLICT (session, key_hash) DO UPDATE SET content = excluded.content",
-            session.session_id, _key_hash(key), numbers[row.hash],
-        )  # fmt: skip
+            *(
+                value
+                for key, row in changed.items()
+                for value in (session.session_id, _key_hash(key), numbers[row.hash])
+            ),
+        )
     for key in gone:
         transaction.run(
             "DELETE FROM metadata WHERE session = ? AND key_hash = ?", session.session_id, _key_hash(key)
@@ -335,6 +338,28 @@ def info(transaction: Transaction, session_id: str) -> SessionInfo:
     if not rows:
         raise SessionNotFound(session_id)
     return read_info(rows[0])
+
+
+def first_messages(transaction: Transaction, session_ids: Sequence[str]) -> dict[str, Message]:
+    """Return the first message of each session that is there and has one, by id."""
+    if not session_ids:
+        return {}
+    marks = ", ".join("?" * len(session_ids))
+    rows = transaction.rows(
+        f"SELECT id, messages FROM sessions WHERE message_count > 0 AND id IN ({marks})", *session_ids
+    )
+    bodies = lists.read_places(transaction, [(list_id, 0) for _, list_id in rows])
+    return {session_id: records.read_stored_message(bodies[list_id]) for session_id, list_id in rows}
+
+
+def find_like(transaction: Transaction, given: str, limit: int) -> list[SessionInfo]:
+    """Return the sessions whose id begins with a text, then those whose title it is, *limit* of each."""
+    select = f"SELECT {INFO} FROM sessions s WHERE"
+    behind = f"{given}{_LAST_CHARACTER}"
+    begun = transaction.rows(f"{select} s.id >= ? AND s.id < ? ORDER BY s.id LIMIT ?", given, behind, limit)
+    titled = transaction.rows(f"{select} s.title = ? ORDER BY s.updated DESC, s.id LIMIT ?", given, limit)
+    known = {row[0] for row in begun}
+    return [read_info(row) for row in (*begun, *(row for row in titled if row[0] not in known))]
 
 
 def rename(transaction: Transaction, session_id: str, title: str, now: float) -> SessionInfo:

@@ -11,6 +11,7 @@ from agent_app.errors import SessionHeld
 from agent_app.store import feed, grants, leases, queues, save as saving, search, sessions, upkeep
 from agent_app.store.base import Opened
 from agent_app.store.database import HIGHEST
+from agent_app.store.leases import Taken
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
@@ -76,6 +77,17 @@ class SqlStore:
         _check_limit(limit)
         with self._database.reading() as transaction:
             return sessions.page(transaction, session_id, before, limit)
+
+    def first_messages(self, session_ids: Sequence[str]) -> dict[str, Message]:
+        """Return the first message of each session that is there and has one, by id."""
+        with self._database.reading() as transaction:
+            return sessions.first_messages(transaction, list(filter(sessions.is_name, session_ids)))
+
+    def find(self, given: str, *, limit: int = 50) -> Sequence[SessionInfo]:
+        """Return the sessions whose id begins with a text, then those whose title it is, some of each."""
+        _check_limit(limit)
+        with self._database.reading() as transaction:
+            return sessions.find_like(transaction, given, limit) if sessions.is_name(given) else ()
 
     def save(
         self,
@@ -164,36 +176,38 @@ class SqlStore:
 
     def acquire(self, session_id: str, owner: str, *, seconds: float, take_over: bool = False) -> Lease:
         """Take the right to write a session."""
-        with self._acquired(session_id, owner, seconds, take_over=take_over) as (_, _, lease):
-            return lease
+        with self._acquired(session_id, owner, seconds, take_over=take_over) as (_, taken):
+            return taken.lease
 
     def open(self, session_id: str, owner: str, *, seconds: float, take_over: bool = False) -> Opened:
         """Take the right to write a session, and return what waits for it."""
-        with self._acquired(session_id, owner, seconds, take_over=take_over) as (
-            transaction,
-            revision,
-            lease,
-        ):
+        with self._acquired(session_id, owner, seconds, take_over=take_over) as (transaction, taken):
             return Opened(
-                lease=lease,
-                revision=revision,
-                approvals=queues.approvals(transaction, session_id, undecided=False),
-                inputs=queues.inputs(transaction, session_id),
+                lease=taken.lease,
+                revision=taken.revision,
+                approvals=queues.open_approvals(transaction, session_id) if taken.asks else (),
+                inputs=queues.inputs(transaction, session_id) if taken.waits else (),
             )
 
     @contextmanager
     def _acquired(
         self, session_id: str, owner: str, seconds: float, *, take_over: bool
-    ) -> Iterator[tuple[Transaction, int, Lease]]:
+    ) -> Iterator[tuple[Transaction, Taken]]:
         """Take the right to write a session, and go on in the same transaction."""
         check_name("owner", owner)
         _check_seconds(seconds)
         with self._database.writing("soon") as transaction:
-            found = sessions.hold(self._database, transaction, session_id)
-            held, moment = found.holder, self._database.moment()
+            sessions.lock(self._database, transaction, session_id)
+            moment = self._database.moment()
+            taken = leases.take_free(transaction, session_id, owner, moment, seconds=seconds)
+            if taken is not None:  # as mostly: its last owner gave it back
+                yield transaction, taken
+                return
+            found = sessions.find(transaction, session_id)
+            held = found.holder
             if take_over or held is None or leases.is_free_for(held, owner, moment):
                 lease = leases.acquire(transaction, session_id, owner, held, moment, seconds=seconds)
-                yield transaction, found.revision, lease
+                yield transaction, Taken(lease, found.revision)
                 return
             leases.note_sight(transaction, held, moment)  # stays, although the right is refused
         raise SessionHeld(session_id, held)
@@ -258,6 +272,21 @@ class SqlStore:
             sessions.find(transaction, session_id)
             return queues.read_events(transaction, session_id, after, limit)
 
+    def last_events(
+        self, session_id: str, *, before: int | None = None, limit: int = 1000
+    ) -> Sequence[dict[str, Any]]:
+        """Return the last logged events, or those before a number, the latest first."""
+        _check_limit(limit)
+        with self._database.reading() as transaction:
+            sessions.find(transaction, session_id)
+            return queues.last_events(transaction, session_id, before, limit)
+
+    def usage_events(self, session_id: str) -> Sequence[dict[str, Any]]:
+        """Return the logged events that tell what models used, without reading the rest of the log."""
+        with self._database.reading() as transaction:
+            sessions.find(transaction, session_id)
+            return queues.usage_events(self._database, transaction, session_id)
+
     def listen(self, tell: Callable[[str | None], None]) -> Callable[[], None]:
         """Have *tell* called with each session that any process writes events, inputs or decisions to."""
         return self._database.listen(tell)
@@ -285,8 +314,12 @@ class SqlStore:
     def inputs(self, session_id: str) -> Sequence[Waiting]:
         """Return the messages that wait, in order."""
         with self._database.reading() as transaction:
-            sessions.find(transaction, session_id)
             return queues.inputs(transaction, session_id)
+
+    def has_no_inputs(self, session_id: str) -> bool:
+        """Say whether it is known that no message waits; False also where finding out would take waiting."""
+        found = self._database.glance("SELECT EXISTS (SELECT 1 FROM inputs WHERE session = ?)", session_id)
+        return found is not None and not found[0]
 
     def forgotten_inputs(self, *, seconds: float) -> Sequence[tuple[str, int]]:
         """Return the sessions that nobody holds and in which messages wait for longer than some seconds."""

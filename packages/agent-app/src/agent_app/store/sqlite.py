@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import StoreDamaged, StoreError, StoreUnavailable
 from agent_app.store import checksums, words
-from agent_app.store.database import HIGHEST
+from agent_app.store.database import HIGHEST, USAGE
 from agent_app.store.processes import Moment, boot_clock
 from agent_app.store.sqlite_file import (
     MEMORY,
@@ -120,6 +120,9 @@ class SQLiteDatabase:
         self.url = url
         self.one_writer = True
         self.next_position = "(SELECT coalesce(max(position), 0) + 1 FROM feed)"
+        # Without statistics SQLite would read the whole log rather than use an index of few of its rows.
+        indexed = "events INDEXED BY events_of_usage"
+        self.usage_events = f"{indexed} WHERE substr(body, 1, {len(USAGE)}) = x'{USAGE.hex()}'"
         self._path = path_of(url)
         self._place = str(Path(self._path).absolute())  # also if the process changes its folder
         self._clock = clock

@@ -26,7 +26,7 @@ from agent_plugin_kit.safe_files import make_private_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-FORMAT = 5
+FORMAT = 6
 """The format that this version writes; a database of a later one is left alone."""
 
 APPLICATION = 0x61677374
@@ -60,6 +60,7 @@ def open_file(path: str) -> sqlite3.Connection:
         connection.execute("PRAGMA secure_delete = ON")  # deleted text must not stay readable in the file
         _use_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_size = -16000")  # kilobytes: a long session writes all over the file
         if found < FORMAT:
             _migrate(
                 connection, path

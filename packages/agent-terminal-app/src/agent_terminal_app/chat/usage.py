@@ -91,12 +91,4 @@ def short(number: int) -> str:
 
 def used_by_model(app: AgentApplication, session_id: str) -> dict[str, Usage]:
     """Return what each model has used in a session; the model that was asked last is last."""
-    used: dict[str, Usage] = {}
-    after = 0
-    while events := app.events(session_id, after):
-        for event in events:
-            if event["type"] == "usage":
-                model = str(event["model"])
-                used[model] = used.pop(model, Usage()) + Usage.from_dict(event["usage"])
-        after = events[-1]["seq"]
-    return used
+    return {one["model"]: Usage.from_dict(one) for one in app.session_usage(session_id)["models"]}

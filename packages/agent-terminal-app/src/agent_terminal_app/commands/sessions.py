@@ -39,7 +39,7 @@ from agent_terminal_app.views.sessions import (
     import_lines,
     info_dict,
     instruction_lines,
-    label,
+    labels,
     some_sessions,
     transcript,
 )
@@ -302,8 +302,8 @@ def _print_infos(application: AgentApplication, infos: list[SessionInfo], *, as_
         print_json([info_dict(info) for info in infos])
     elif infos:
         rows = [
-            (info.id, moment(info.updated), info.messages, info.agent_id, label(application, info))
-            for info in infos
+            (info.id, moment(info.updated), info.messages, info.agent_id, label)
+            for info, label in zip(infos, labels(application, infos), strict=True)
         ]
         print_table(("ID", "CHANGED", "MESSAGES", "AGENT", "TITLE"), rows)
     else:

@@ -24,7 +24,7 @@ from agent_terminal_app.errors import CommandError
 from agent_terminal_app.output import moment, one_line, revealed, revealed_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from agent_app import AgentApplication, SessionInfo
     from agent_app.transfer import ImportedSession, SystemMessagesRefused
@@ -49,7 +49,7 @@ def find_session(application: AgentApplication, given: str) -> SessionInfo:
     try:
         return application.session_info(given)
     except SessionNotFound:
-        infos = list(all_sessions(application))
+        infos = application.find_sessions(given)
     begun = [info for info in infos if len(given) >= SHORTEST_PREFIX and info.id.startswith(given)]
     titled = [info for info in infos if info.title == given]
     found = begun or titled
@@ -129,11 +129,15 @@ def _added(added: Mapping[str, Any]) -> str:
     return one_line(", ".join(f"{key} {value}" for key, value in values.items()))[:_LONGEST_ADDED]
 
 
-def label(application: AgentApplication, info: SessionInfo) -> str:
-    """Return the title of a session, or how it begins; also what was found, and what plugins add."""
+def labels(application: AgentApplication, infos: Sequence[SessionInfo]) -> list[str]:
+    """Return the title of each session, or how it begins; also what was found, and what plugins add."""
+    first = application.first_messages([info.id for info in infos if not info.title])
+    return [_label(info, first.get(info.id)) for info in infos]
+
+
+def _label(info: SessionInfo, first: Message | None) -> str:
     title = info.title
-    if not title and info.messages:
-        [first] = application.read_messages(info.id, before=1, limit=1)
+    if first is not None:
         title = f"({one_line(first.content)[:_LONGEST_BEGINNING]})"
     known, added = ": ".join(text for text in (title, info.match) if text), added_line(info)
     return f"{known} [{added}]" if added else known

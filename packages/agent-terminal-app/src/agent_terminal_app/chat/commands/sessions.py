@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from agent_app import SessionInfo
+    from agent_core import Message
 
 _GROUP = "Sessions"
 _LISTED, _MOST = 20, 200
@@ -158,8 +159,9 @@ async def _ids(talk: Talk) -> tuple[str, ...]:
 async def _list(talk: Talk, words: str) -> None:
     page = await talk.app.list_sessions_async(words or None, limit=_LISTED)
     talk.notes.sessions = tuple(info.id for info in page.sessions)
+    first = await talk.app.first_messages_async([info.id for info in page.sessions if not info.title])
     for number, info in enumerate(page.sessions, 1):
-        talk.row(_row(talk, number, info), await _name(talk, info))
+        talk.row(_row(talk, number, info), _name(info, first.get(info.id)))
         if info.match:
             talk.note(f"      … {one_line(info.match)}")
         if added := added_line(info):
@@ -176,12 +178,11 @@ def _row(talk: Talk, number: int, info: SessionInfo) -> str:
     return f"{here}{number:>3}  {info.id[:8]}  {about} "
 
 
-async def _name(talk: Talk, info: SessionInfo) -> str:
+def _name(info: SessionInfo, first: Message | None) -> str:
     """Return what people know a session by: its title, or its first words."""
     if info.title:
         return one_line(info.title, _NAME)
-    messages = await talk.app.read_messages_async(info.id, before=1, limit=1)
-    return one_line(messages[0].content, _NAME) if messages else "(empty)"
+    return one_line(first.content, _NAME) if first is not None else "(empty)"
 
 
 _WHOLE = ".zip"
