@@ -23,7 +23,7 @@ from agent_terminal_app.views.sessions import (
 from agent_terminal_app.views.transcripts import FORMS, write_transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from agent_app import SessionInfo
     from agent_core import Message
@@ -103,9 +103,10 @@ async def branches(talk: Talk, _rest: str) -> None:
     if len(family) == 1:
         talk.note("This session has no branches; /fork, /edit and /rewind make them.")
         return
+    listed = await _choices(talk, [infos[one] for one, _depth in family])
     choices = [
-        replace(await _choice(talk, infos[one]), label=f"{'  ' * depth}{await _name(talk, infos[one])}")
-        for one, depth in family
+        replace(choice, label=f"{'  ' * depth}{choice.label}")
+        for choice, (_one, depth) in zip(listed, family, strict=True)
     ]
     chosen = await talk.pick(Picker("Which branch?", choices, start=own))
     if chosen is not None and chosen != own:
@@ -131,15 +132,23 @@ async def _all(talk: Talk) -> list[SessionInfo]:
     return list(page.sessions)
 
 
-async def _choice(talk: Talk, info: SessionInfo) -> Choice:
-    about = f"{age(info.updated)} · {count(info.messages, 'message')} · {info.id[:8]}"
-    mark = "→" if info.id == talk.conversation.session_id else " "
-    return Choice(info.id, await _name(talk, info), about, mark)
+async def _choices(talk: Talk, infos: Sequence[SessionInfo]) -> list[Choice]:
+    own = talk.conversation.session_id
+    first = await talk.app.first_messages_async([info.id for info in infos if not info.title])
+    return [
+        Choice(
+            info.id,
+            _name(info, first.get(info.id)),
+            f"{age(info.updated)} · {count(info.messages, 'message')} · {info.id[:8]}",
+            "→" if info.id == own else " ",
+        )
+        for info in infos
+    ]
 
 
 async def _choose(talk: Talk) -> str:
     if talk.screen.is_live:
-        choices = [await _choice(talk, info) for info in await _all(talk)]
+        choices = await _choices(talk, await _all(talk))
         if not choices:
             talk.note("There are no sessions yet.")
             return ""
