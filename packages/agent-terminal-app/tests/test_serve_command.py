@@ -65,7 +65,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
         config = tmp_path / "config" / "agent" / "config.toml"
         config.parent.mkdir(parents=True)
         address = f'[plugins.openai_compatible]\nbase_url = "{model.url}"\napi_key = ""\n'
-        config.write_text(f'model = "openai_compatible:m"\ntools = []\n{address}')
+        config.write_text(f'model = "openai_compatible:m"\nplugin_ids = []\n{address}')
         yield tmp_path
 
 
