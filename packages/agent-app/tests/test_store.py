@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import socket
 import subprocess
@@ -34,7 +35,7 @@ from agent_app.store.leases import this_process
 from agent_app.store.sql import SqlStore
 from agent_app.store.sqlite import SQLiteDatabase
 from agent_core import AgentCore, AgentError, ArgumentError, Message, Session
-from agent_core.frozen import FrozenDict
+from agent_core.frozen import FrozenDict, freeze
 from agent_core.testing import ScriptedProvider
 
 if TYPE_CHECKING:
@@ -202,6 +203,16 @@ def test_keys_are_read_back_in_their_order(store: SqlStore) -> None:
 
 def test_an_empty_session_is_kept(store: SqlStore) -> None:
     assert is_kept(store, store.create(Session("s")))
+
+
+def test_numbers_that_a_provider_made_and_json_lacks_keep_no_session_closed(store: SqlStore) -> None:
+    from_provider = freeze({"logprobs": [-float("inf"), float("nan"), 0.5]})
+    store.create(Session("s", [Message("assistant", "hi", from_provider)], freeze({"score": float("inf")})))
+
+    read = store.load("s").session
+
+    assert read.messages[0].metadata["logprobs"][2] == 0.5
+    assert json.loads(json.dumps(read.to_dict(), allow_nan=False))["metadata"] == {"score": None}
 
 
 def test_info_says_what_a_list_shows(store: SqlStore, clock: Any) -> None:
@@ -2020,7 +2031,9 @@ NUMBERS = {
 
 @pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
 def test_any_number_is_kept_as_it_is(store: SqlStore, number: float) -> None:
-    stored = store.create(Session("s", [Message("user", [number, None])], {"n": {"m": number}}))
+    # Frozen, as providers' messages are: nobody can make a message of infinity by hand.
+    said = Message("user", freeze([number, None]))
+    stored = store.create(Session("s", [said], freeze({"n": {"m": number}})))
     stored = store.save(stored.session, stored, changes=Changes(events=[{"n": number}]))
 
     loaded = store.load("s").session
@@ -2030,7 +2043,7 @@ def test_any_number_is_kept_as_it_is(store: SqlStore, number: float) -> None:
 
 
 def test_what_is_no_number_is_kept_as_such(store: SqlStore) -> None:
-    store.create(Session("s", [Message("user", [math.nan])], {"n": math.nan}))
+    store.create(Session("s", [Message("user", freeze([math.nan]))], freeze({"n": math.nan})))
     loaded = store.load("s").session
     assert math.isnan(loaded.messages[0].content[0])
     assert math.isnan(loaded.metadata["n"])

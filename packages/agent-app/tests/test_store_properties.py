@@ -34,7 +34,11 @@ WORD = st.sampled_from(WORDS)
 TEXT = st.lists(WORD, min_size=1, max_size=3).map(" ".join) | st.text(max_size=20)
 PROVIDER = st.sampled_from(["a", "b"])
 VALUE = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=5,
 )

@@ -35,6 +35,20 @@ class Foreign:
             callback()
 
 
+class Unforgetful:
+    """A token that only calls back, as the pages ask of it."""
+
+    def __init__(self) -> None:
+        self._callbacks: list[Callable[[], None]] = []
+
+    def add_callback(self, callback: Callable[[], None]) -> None:
+        self._callbacks.append(callback)
+
+    def cancel(self) -> None:
+        for callback in self._callbacks:
+            callback()
+
+
 class TestTheToken:
     def test_it_starts_out_not_cancelled(self) -> None:
         assert not Cancellation().cancelled
@@ -505,16 +519,30 @@ class TestCallbacks:
         assert contents(session)[-1] == ("one ", "cancelled")
         assert token.callbacks == {}
 
-    @pytest.mark.parametrize("method", ["add_callback", "remove_callback"])
-    def test_a_token_that_lacks_a_method_is_refused(self, drive: Drive, method: str) -> None:
-        class Half(Foreign):
-            pass
-
-        setattr(Half, method, None)
+    def test_a_token_that_could_never_cancel_is_refused(self, drive: Drive) -> None:
         core, session = asking(Ending())
 
-        with pytest.raises(ArgumentTypeError, match=f"'Half' has no {method}"):
-            drive(core, session, {}, cancellation=Half())
+        with pytest.raises(ArgumentTypeError, match="'object' has no add_callback"):
+            drive(core, session, {}, cancellation=object())
+
+    def test_a_token_that_cannot_forget_is_taken(
+        self, drive: Drive, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        token = Unforgetful()
+        provider = Ending()
+        core, session = asking(provider)
+
+        def cancel() -> None:
+            assert provider.hangs.wait(60)
+            token.cancel()
+
+        canceller = threading.Thread(target=cancel)
+        canceller.start()
+        session, _, _ = drive(core, session, {}, cancellation=token)
+
+        canceller.join()
+        assert contents(session)[-1] == ("one ", "cancelled")
+        assert caplog.messages == []
 
 
 class TestTools:
@@ -543,6 +571,15 @@ class TestTools:
         assert first["metadata"]["interrupted"]
         assert second["content"] == "Error: it was cancelled before it ran"
         assert token.callbacks == {}
+
+    def test_a_token_that_cannot_forget_is_taken_for_tools(self, caplog: pytest.LogCaptureFixture) -> None:
+        token, core = Unforgetful(), AgentCore()
+        token.cancel()
+
+        [message] = core.iter_tool_messages([{"id": "a"}], {}, cancellation=token)
+
+        assert message["role"] == "tool"
+        assert caplog.messages == []
 
     def test_the_token_is_let_go_when_the_reader_leaves_early(self) -> None:
         token, core = Foreign(), AgentCore()

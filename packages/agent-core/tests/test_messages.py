@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PARTS = [{"type": "text", "text": "Look:"}, {"type": "image", "url": "https://a.example/1.png"}]
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=5,
 )
@@ -291,6 +291,13 @@ def nested(depth: int) -> Any:
         ({"list": [1, {"odd": {3}}]}, "metadata.list[1].odd", "set is not JSON data"),
         ({"raw": b"x"}, "metadata.raw", "bytes is not JSON data"),
         ({"object": object()}, "metadata.object", "object is not JSON data"),
+        (
+            {"score": float("nan")},
+            "metadata.score",
+            "nan is not JSON data: JSON has neither NaN nor infinity",
+        ),
+        ({"scores": [1.0, float("inf")]}, "metadata.scores[1]", "inf is not JSON data"),
+        ({"low": {"is": -float("inf")}}, "metadata.low.is", "-inf is not JSON data"),
         ({"by number": {1: "one"}}, "metadata.by number", "the key 1, and JSON has only strings"),
         ({("a", "b"): 1}, "metadata", "JSON has only strings as keys"),
     ],

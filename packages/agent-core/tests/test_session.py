@@ -28,7 +28,11 @@ def is_whole(text: str) -> bool:
 
 any_text = st.text(st.characters(codec=None) | st.characters(categories=["Cs"])).filter(is_whole)
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False) | any_text,
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**80), 2**80)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | any_text,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3),
     max_leaves=5,
 )
@@ -345,19 +349,39 @@ def test_a_session_can_be_written_whatever_a_plugin_left_in_native_history(core:
 
         def finalize(self, final_messages: Any, native_messages: Any, state: Any) -> Any:
             odd = {"when": date(2026, 1, 2), "object": Odd(), "set": {1}, 5: "five", "bytes": b"x"}
+            odd |= {"score": float("nan"), "limits": [-float("inf"), float("inf")]}
             finals = [{**final_messages[0], "kept": odd}]
             return finals, [*native_messages[:-1], *finals], state
 
     core.register_feature(Leaving)
     session, _ = core.send_request(core.add_message(Session("s"), "user", "hello"), {})
 
-    written = json.dumps(session.to_dict())
+    written = json.dumps(session.to_dict(), allow_nan=False)
 
     assert json.loads(core.export_session(session)) == json.loads(written)
     again = core.import_session(written)
     assert contents(again) == ["hello", "hello"]
     more, _ = core.send_request(core.add_message(again, "user", "more"), {})
     assert "native_rebuilt" not in more.metadata  # integrity knows what was written as what was meant
+
+
+def test_metadata_that_a_hook_leaves_costs_no_answer_even_if_it_is_no_data(
+    core: AgentCore, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Leaving:
+        name = "leaving"
+
+        def finalize(self, final_messages: Any, native_messages: Any, state: Any) -> Any:
+            patch = {"score": float("nan"), "odd": Odd(), "fine": 1}
+            return final_messages, native_messages, {**state, "session_metadata_patch": patch}
+
+    core.register_feature(Leaving)
+    session, _ = core.send_request(core.add_message(Session("s"), "user", "hello"), {})
+
+    assert contents(session) == ["hello", "hello"]
+    assert (session.metadata["fine"], session.metadata["score"]) == (1, None)
+    json.dumps(session.to_dict(), allow_nan=False)
+    assert "metadata_patch_changed" in caplog.text
 
 
 def contents(session: Session) -> list[Any]:

@@ -19,10 +19,10 @@ class CancellationToken(Protocol):
     """What the core needs of a cancellation object; `Cancellation` is ours, others may be passed."""
 
     def add_callback(self, callback: Callable[[], None]) -> object:
-        """Call *callback* on cancellation, at once if it has happened; return a key to remove it."""
+        """Call *callback* on cancellation, at once if it has happened; return a key to remove it.
 
-    def remove_callback(self, token: object) -> None:
-        """Forget the callback that *token* stands for."""
+        A token that also has `remove_callback(key)` is asked to forget the callback when the work is over.
+        """
 
 
 def on_cancel(token: CancellationToken, callback: Callable[[], None]) -> Callable[[], None]:
@@ -36,9 +36,13 @@ def on_cancel(token: CancellationToken, callback: Callable[[], None]) -> Callabl
         _log.warning("cancellation_not_watched", error=repr(error))
         return lambda: None
 
+    remove = getattr(token, "remove_callback", None)
+    if not callable(remove):
+        return lambda: None
+
     def forget() -> None:
         try:
-            token.remove_callback(key)
+            remove(key)
         except Exception as error:  # noqa: BLE001 - see above
             _log.warning("cancellation_still_watched", error=repr(error))
 
@@ -102,14 +106,12 @@ def check_token(token: object) -> None:
     """Refuse what is not a cancellation token.
 
     Raises:
-        ArgumentTypeError: If it lacks `add_callback` or `remove_callback`.
+        ArgumentTypeError: If it lacks `add_callback`: it could never cancel anything.
     """
-    for method in ("add_callback", "remove_callback"):
-        if not callable(getattr(token, method, None)):
-            raise ArgumentTypeError(
-                f"cancellation must have add_callback and remove_callback: "
-                f"{type(token).__name__!r} has no {method}"
-            )
+    if not callable(getattr(token, "add_callback", None)):
+        raise ArgumentTypeError(
+            f"cancellation must have add_callback: {type(token).__name__!r} has no add_callback"
+        )
 
 
 @contextmanager
@@ -123,8 +125,8 @@ def following(token: CancellationToken | None) -> Iterator[Cancellation | None]:
         return
     check_token(token)
     own = Cancellation()
-    key = token.add_callback(own.cancel)
+    forget = on_cancel(token, own.cancel)
     try:
         yield own
     finally:
-        token.remove_callback(key)
+        forget()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from math import isfinite
 from typing import Any
 
 import orjson
@@ -37,11 +38,13 @@ def readable(value: object) -> str:
 def plain(value: object) -> Any:
     """Return *value* as plain JSON data that the caller may change.
 
-    An object that a plugin left in its native items becomes what integrity takes it for, so that a session
-    can always be written, and is trusted when it is read.
+    What a plugin left in its native items and JSON does not have, an object or NaN, becomes what integrity
+    takes it for, so that a session can always be written, and is trusted when it is read.
     """
-    if value is None or isinstance(value, (str, int, float)):
+    if value is None or isinstance(value, (str, int)):
         return value
+    if isinstance(value, float):
+        return value if isfinite(value) else None
     if isinstance(value, dict):
         return {key if isinstance(key, str) else _plain_key(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

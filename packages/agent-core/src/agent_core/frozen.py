@@ -8,6 +8,7 @@ that wants another value builds one: ``{**item, "role": "user"}``, ``[*native_me
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any, NoReturn, TypeAlias
 
 # `Any` is named once for all dicts whose values only their reader knows: JSON that plugins, providers and
@@ -68,6 +69,7 @@ EMPTY: FrozenDict = FrozenDict()
 # What needs no freezing; asked of nearly every value that passes through, hence a set of classes.
 _PLAIN: frozenset[type] = frozenset({str, int, float, bool, type(None)})
 _AS_IT_IS: frozenset[type] = _PLAIN | {FrozenDict, FrozenList}
+_SURELY_DATA: frozenset[type] = _AS_IT_IS - {float}  # JSON has no NaN and no infinity
 
 
 def freeze(value: object) -> Any:
@@ -109,25 +111,27 @@ def freeze_data(value: object, name: str = "") -> Any:
 
 
 def _freeze_data(value: object, depth: int) -> Any:
-    if value.__class__ in _AS_IT_IS:
+    if value.__class__ in _SURELY_DATA:
         return value
     _check_data(value, depth)
     if isinstance(value, dict):
         return FrozenDict(
             {
-                key: item if item.__class__ in _AS_IT_IS else _freeze_data(item, depth + 1)
+                key: item if item.__class__ in _SURELY_DATA else _freeze_data(item, depth + 1)
                 for key, item in value.items()
             }
         )
     if isinstance(value, (list, tuple)):
         return FrozenList(
-            [item if item.__class__ in _AS_IT_IS else _freeze_data(item, depth + 1) for item in value]
+            [item if item.__class__ in _SURELY_DATA else _freeze_data(item, depth + 1) for item in value]
         )
     return value
 
 
 def _check_data(value: object, depth: int) -> None:
     """Refuse a value, whatever is in it, that JSON cannot have."""
+    if isinstance(value, float) and not isfinite(value):
+        raise NotData("", f"{value} is not JSON data: JSON has neither NaN nor infinity")
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):

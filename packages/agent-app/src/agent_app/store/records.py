@@ -287,9 +287,9 @@ def read_message(body: bytes, note: bytes | None) -> Message:
     if note is not None:
         data["metadata"] = {**data.get("metadata", {}), NATIVE_INDICES: decode(note)}
     if len(data) == _PLAIN and type(data.get("content")) is str and type(data.get("metadata")) is dict:
-        # As most are. What comes from JSON is known to be data, so it need not be looked through.
+        # As most are. What is frozen is not looked through: it was data, and must always be readable.
         return Message(data["role"], data["content"], freeze(data["metadata"]) or EMPTY)
-    return Message.from_dict(data)
+    return Message.from_dict(freeze(data))
 
 
 def read_stored_message(body: bytes) -> Message:

@@ -7,9 +7,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from agent_core.encoding import plain
 from agent_core.errors import AgentError, RequestCancelled
 from agent_core.events import FinalEvent
-from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, freeze, thaw
+from agent_core.frozen import (
+    Dicts,
+    FrozenDict,
+    FrozenList,
+    JsonObject,
+    NotData,
+    freeze,
+    freeze_data,
+    thaw,
+)
 from agent_core.log import get_logger
 from agent_core.messages import NATIVE_INDICES, Message
 from agent_core.native import write_native
@@ -287,5 +297,13 @@ def _merged(metadata: Mapping[str, object], *patches: Mapping[str, object]) -> M
 
 
 def _state_patch(draft: Draft) -> JsonObject:
+    """Return what hooks want in the session's metadata; what is no data in it must not cost the answer."""
     patch = draft.state.get("session_metadata_patch")
-    return dict(patch) if isinstance(patch, Mapping) else {}
+    if not patch or not isinstance(patch, Mapping):
+        return {}
+    try:
+        return dict(freeze_data(dict(patch), "session_metadata_patch"))
+    except NotData as error:
+        _log.warning("metadata_patch_changed", field=error.path, problem=str(error))
+        readable: JsonObject = plain(dict(patch))
+        return readable
