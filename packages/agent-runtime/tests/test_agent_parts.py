@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -543,3 +544,25 @@ def test_a_decorated_tool_stays_a_function() -> None:
     assert isinstance(double, FunctionTool)
     assert double(2) == 4
     assert "double" in repr(agent)
+
+
+@pytest.mark.parametrize("on_a_loop", [False, True])
+def test_context_variables_of_the_caller_reach_tools_that_run_at_once(on_a_loop: bool) -> None:
+    tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
+    both, seen = threading.Barrier(2), list[str]()
+
+    def meet() -> str:
+        both.wait(60)
+        seen.append(tenant.get())
+        return "met"
+
+    twice = Reply(tool_calls=[ToolCall("meet", {}, "a"), ToolCall("meet", {}, "b")])
+    agent = Agent(ScriptedProvider([twice, "Done."]), tools=[meet])
+
+    token = tenant.set("acme")
+    try:
+        asyncio.run(agent.run_async("Go.")) if on_a_loop else agent.run("Go.")
+    finally:
+        tenant.reset(token)
+
+    assert seen == ["acme", "acme"]

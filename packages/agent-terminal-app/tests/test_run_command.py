@@ -583,7 +583,11 @@ def test_a_trace_is_drawn_from_the_stored_events(shell: Shell) -> None:
     assert "run of assistant" in drawn and "natural_end" in drawn
     assert [line for line in drawn.splitlines() if "tool write_file" in line and "▇" in line]
     assert drawn.count("model test") == 2
+    assert drawn.count(", first token after ") == 1  # this model sends calls of tools in one piece
     code, out, _ = shell.run("trace", session["id"], "--json")
     parts = json.loads(out)[0]["parts"]
     assert all(part["end"] >= part["begin"] for part in parts)
+    [streamed] = [part for part in parts if part["first"] is not None]
+    assert streamed["name"] == "model test"
+    assert streamed["begin"] <= streamed["first"] <= streamed["end"]
     assert shell.run("trace", "nothing-like-it")[0] == 1

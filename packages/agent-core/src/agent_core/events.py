@@ -200,6 +200,7 @@ class UsageEvent(_Numbered):
     model: str
     usage: dict[str, Any]
     total: dict[str, Any]
+    first_at: NotRequired[float]
 
 
 class Compaction(_Numbered):

@@ -25,6 +25,7 @@ from agent_runtime.answers import NOT_RUN, part_event, refusal, result_event, st
 from agent_runtime.parallel import run_together
 from agent_runtime.phases import CallView, Phase
 from agent_runtime.verdicts import Outcome, Pending, gated, suspension, waiting_id
+from agent_runtime.watch import watched_call
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -222,7 +223,8 @@ class Calls:
         if alone:
             yield from run.settle()
         began = run.clock.now()
-        message = yield from with_events(run_ready_call(host, ready), partial(_parts, view))
+        work = watched_call(run_ready_call(host, ready), run.scope, view.id, view.name)
+        message = yield from with_events(work, partial(_parts, view))
         waits = message["metadata"].pop(SUSPENDED, None)
         if waits is not None:
             first, *more = (suspension(run, call, view.name, one) for one in (waits, *waits.get("more", ())))

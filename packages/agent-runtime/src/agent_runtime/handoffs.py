@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from time import time
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_core.steps import Emit, with_events
@@ -151,9 +152,10 @@ def run_with_handoffs(
             )
             return (yield from journey.ended(replace(result, reason=reason), keeps=keeps))
         journey.hand_over(agent.spec.id, result)
-        if keeps:
-            yield Keep(Checkpoint("input", journey.kept(target, result)))
         event: HandoffEvent = {"type": "handoff", "from_agent": agent.spec.id, "to_agent": target}
+        if keeps:
+            event["at"] = time()
+            yield Keep(Checkpoint("input", journey.kept(target, result)))
         yield Emit([event])
         agent = agent.handoffs[target].find()
 

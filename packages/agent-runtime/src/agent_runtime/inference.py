@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from time import time
 from typing import TYPE_CHECKING, Any
 
 from agent_core import AgentError, Message, PluginError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from agent_core import ToolDescriptor
-    from agent_core.events import Event
+    from agent_core.events import Event, UsageEvent
     from agent_core.history import History
     from agent_core.pipeline.finish import TurnResult
     from agent_runtime.executor import Answer, Transform
@@ -46,7 +47,11 @@ def infer(run: Run) -> Flow[TurnResult]:
     """Ask the model, and once more after shortening the conversation if the provider wants it shorter."""
     _keep_added_messages(run)
     yield from run.settle()
-    answer = yield from _ask(run)
+    run.scope.asking = True
+    try:
+        answer = yield from _ask(run)
+    finally:
+        run.scope.asking = False
     run.next_request_done()
     yield from _take(run, answer)
     return answer.turn
@@ -56,10 +61,13 @@ def _ask(run: Run) -> Flow[Answer]:
     while True:
         try:
             translation = _Translation(stream=run.request.stream)
-            return (yield from with_events(run.agent.provider.ask(_inference(run)), translation.of_all))
+            answer = yield from with_events(run.agent.provider.ask(_inference(run)), translation.of_all)
         except AgentError as error:
             if not _can_shorten(run, error) or not (yield from _shorten(run, error)):
                 raise
+        else:
+            run.first_piece_at = translation.first_at
+            return answer
 
 
 def _take(run: Run, answer: Answer) -> Flow[None]:
@@ -71,7 +79,10 @@ def _take(run: Run, answer: Answer) -> Flow[None]:
     used = Usage.of_answer(usage_of(answer.turn.messages), answer.model)
     run.use(used)
     total = run.usage.to_dict()
-    yield from run.tell({"type": "usage", "model": answer.model.id, "usage": used.to_dict(), "total": total})
+    event: UsageEvent = {"type": "usage", "model": answer.model.id, "usage": used.to_dict(), "total": total}
+    if run.keeps and run.first_piece_at is not None:
+        event["first_at"] = run.first_piece_at
+    yield from run.tell(event)
     for problem in answer.turn.problems:
         yield from warn(
             f"action {problem['action_id']!r} failed: {problem['error']['message']}", problem["plugin"]
@@ -231,17 +242,22 @@ class _Translation:
 
     def __init__(self, *, stream: bool) -> None:
         self._owes_text = stream  # a provider that sends no pieces still has said something in the end
+        self.first_at: float | None = None
 
     def of_all(self, events: list[Event]) -> list[Event]:
         """Return what a run shows of the core's events."""
-        return [shown for event in events if (shown := self._of(event)) is not None]
+        shown = [one for event in events if (one := self._of(event)) is not None]
+        if self.first_at is None and shown and events[0]["type"] == "partial":
+            self.first_at = time()
+        return shown
 
     def _of(self, event: Event) -> Event | None:
         if event["type"] == "partial":
             return self._of_partial(event["message"])
         if event["type"] == "final":
             return self._of_final(event["messages"])
-        self._owes_text = self._owes_text or bool(event.get("discarded"))
+        if event.get("discarded"):
+            self._owes_text, self.first_at = True, None
         return event
 
     def _of_partial(self, message: Mapping[str, Any]) -> Event | None:

@@ -6,6 +6,8 @@ themselves do not know. It is one step of the outer flow, a stream whose items a
 
 from __future__ import annotations
 
+from contextvars import copy_context
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -165,7 +167,8 @@ def _in_threads(flows: Sequence[Flow[Any]], limit: int, outcomes: _Outcomes) -> 
 
     def start() -> None:
         index, flow = waiting.pop()
-        run_in_worker(lambda: _watch(index, flow, queue, outcomes))
+        # Each thread sees the caller's context variables, in a copy of its own: no two may share one.
+        run_in_worker(partial(copy_context().run, _watch, index, flow, queue, outcomes))
 
     for _ in range(min(limit, len(flows))):
         start()

@@ -66,6 +66,8 @@ class Run:
         finished: The results that are there, of calls behind one that still runs, by call id.
         earlier: The run that the session was stored with, whether this one continues it or not.
         cancellation: Cancelled when the run should stop, whoever wants it.
+        keeps: Whether somebody stores what it brings.
+        first_piece_at: When the first piece of the last answer came, in seconds since 1970.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class Run:
         keeps: bool,
     ) -> None:
         self.agent = agent
-        self._keeps = keeps
+        self.keeps = keeps
         self._ask = ask
         self.request = request
         self.clock = clock
@@ -112,6 +114,7 @@ class Run:
         self.most_repeated = ""
         self.compactions = 0
         self.nudges = 0
+        self.first_piece_at: float | None = None
         self.cause: Reason | None = None
         self._began = clock.now() - (0.0 if self.saved is None else self.saved.seconds)
         self._timeout = self._shortest_timeout()
@@ -225,7 +228,7 @@ class Run:
 
     def tell(self, *events: Event) -> Flow[None]:
         """Show events; that the caller leaves at one of them ends the run later, not here."""
-        if self._keeps:  # who reads the log later can tell how long everything took
+        if self.keeps:  # who reads the log later can tell how long everything took
             now = time()
             for event in events:
                 event["at"] = now
@@ -259,23 +262,23 @@ class Run:
 
     def keep(self, kind: CheckpointKind, call_id: str | None = None) -> Flow[None]:
         """Have what there is now written down, at the latest when the run settles."""
-        if self._keeps:
+        if self.keeps:
             yield Keep(Checkpoint(kind, self.with_state(), call_id))
 
     def pause(self, kind: CheckpointKind, call_id: str | None = None) -> Flow[None]:
         """Let whoever wants to stop the run here do so."""
-        if self._keeps and self.request.pauses:
+        if self.keeps and self.request.pauses:
             yield from self.settle()
             yield from self.tell({"type": "kept", "kind": kind, "call_id": call_id})
 
     def settle(self) -> Flow[None]:
         """Go on when everything up to here is stored and shown."""
-        if self._keeps:
+        if self.keeps:
             yield Settle()
 
     def settle_before(self, plugins: Iterable[str]) -> Flow[None]:
         """Settle before code of others runs, which may do what cannot be undone."""
-        if self._keeps and any(plugin not in OWN_PLUGINS for plugin in plugins):
+        if self.keeps and any(plugin not in OWN_PLUGINS for plugin in plugins):
             yield Settle()
 
     def with_state(self) -> Session:

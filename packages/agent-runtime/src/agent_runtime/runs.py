@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agent_runtime.permissions import Rule
     from agent_runtime.specs import ModelSpec
     from agent_runtime.suspension import Decision
+    from agent_runtime.watch import ContextWatcher
 
 DEFAULT_TIMEOUT = 7200.0
 """Seconds for a run whose time nobody limited. It only has to end what hangs, so it is longer than the
@@ -181,6 +182,7 @@ class RunScope:
     __slots__ = (
         "_used",
         "agent_id",
+        "asking",
         "cancellation",
         "context",
         "cost_left",
@@ -201,6 +203,7 @@ class RunScope:
         "trace",
         "traces",
         "usage",
+        "watchers",
     )
 
     def __init__(
@@ -234,7 +237,9 @@ class RunScope:
         self.deps = deps
         self.trace = trace
         self.own_trace: Mapping[str, str] = EMPTY
-        self.traces: dict[str, Mapping[str, str]] = {}
+        self.traces: Callable[[str | None], Mapping[str, str]] | None = None
+        self.asking = False
+        self.watchers: tuple[ContextWatcher, ...] = ()
         self.provider = provider
         self.failures: dict[str, int] = {}
         self.context = context
@@ -246,7 +251,7 @@ class RunScope:
 
     def trace_of(self, call_id: str | None) -> Mapping[str, str]:
         """Return the trace for what a call of a tool begins elsewhere: its own, or that of the run."""
-        return self.traces.get(call_id or "") or self.own_trace or self.trace
+        return (self.traces(call_id) if self.traces is not None else EMPTY) or self.own_trace or self.trace
 
     def now(self, session: Session, usage: Usage, model: str, round: int) -> None:
         """Note how far the run is; called before a tool runs."""

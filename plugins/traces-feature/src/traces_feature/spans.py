@@ -17,10 +17,13 @@ The names are those of the GenAI semantic conventions; what these have no name f
 
 from __future__ import annotations
 
+import threading
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import propagate, trace
+from opentelemetry.context import attach, detach, get_current
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 if TYPE_CHECKING:
@@ -40,19 +43,6 @@ _PROVIDERS = {
     "openai_compatible": "openai",
     "openai_responses": "openai",
 }
-_HANDLERS = {
-    "run_start": "_begin_run",
-    "step_start": "_begin_step",
-    "usage": "_end_chat",
-    "retry": "_note_retry",
-    "fallback": "_note_retry",
-    "tool_call_start": "_begin_tool",
-    "tool_call_result": "_end_tool",
-    "step_end": "_end_step",
-    "error": "_note_error",
-    "run_end": "_end_run",
-}
-_FIRST = ("text", "reasoning", "tool_call_args")
 _COUNTS = {
     "input_tokens": "gen_ai.usage.input_tokens",
     "output_tokens": "gen_ai.usage.output_tokens",
@@ -62,12 +52,29 @@ _COUNTS = {
 }
 
 
+class _Active:
+    """Makes a span the active one while a block runs."""
+
+    __slots__ = ("_context", "_token")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __enter__(self) -> None:
+        self._token = attach(self._context)
+
+    def __exit__(self, *_error: object) -> None:
+        detach(self._token)
+
+
 class RunSpans:
     """The spans of one run.
 
     Args:
         shown: Makes the text that is recorded of a value; None records no content.
     """
+
+    pieces = False
 
     def __init__(
         self,
@@ -80,25 +87,47 @@ class RunSpans:
         self._tracer = tracer
         self._instruments = instruments
         self._shown = shown
+        self._base: Context | None = None
         self._run: Span | None = None
         self._step: Span | None = None
         self._chat: Span | None = None
+        self._below_run: Context | None = None
+        self._below_step: Context | None = None
+        self._below_chat: Context | None = None
         self._tools: dict[str, Span] = {}
+        self._tools_lock = threading.Lock()
         self._asked_at = 0.0
         self._first_at: float | None = None
         self._began = monotonic()
         self._model = ""
+        self._provider = _PROVIDERS.get(scope.provider, scope.provider)
 
     def see(self, event: Event) -> None:
         """Begin or end what the event is about."""
-        kind = event["type"]
-        if kind in _FIRST:  # the hot path: one comparison for each piece after the first
-            if self._first_at is None:
-                self._first_at = monotonic()
-            return
-        handler = _HANDLERS.get(kind)
+        handler = _HANDLERS.get(event["type"])
         if handler is not None:
-            getattr(self, handler)(event)
+            handler(self, event)
+
+    def asks(self) -> Callable[[], _Active]:
+        """Begin the span of a request to the model, which is active while the request is opened."""
+        if self._chat is None:
+            self._asked_at, self._first_at = monotonic(), None
+            attributes: dict[str, Any] = {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.provider.name": self._provider,
+                "gen_ai.request.model": self._model,
+                "gen_ai.request.stream": self._scope.stream,
+            }
+            self._chat = self._tracer.start_span(
+                f"chat {self._model}", self._below_step, SpanKind.CLIENT, attributes
+            )
+            self._below_chat = trace.set_span_in_context(self._chat, self._base)
+        assert self._below_chat is not None
+        return partial(_Active, self._below_chat)
+
+    def calls(self, call_id: str, name: str) -> Callable[[], _Active]:
+        """Return how the span of a tool becomes active; tools run in threads, perhaps before their event."""
+        return partial(_Active, trace.set_span_in_context(self._tool(call_id, name), self._base))
 
     def close(self) -> None:
         """End what is still open: the run was left before its last event."""
@@ -110,11 +139,11 @@ class RunSpans:
 
     def _begin_run(self, event: Any) -> None:
         scope = self._scope
-        parent = propagate.extract(scope.trace) if scope.trace else None
+        self._base = propagate.extract(scope.trace) if scope.trace else get_current()
         self._model = event["model"]
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "invoke_agent",
-            "gen_ai.provider.name": _PROVIDERS.get(scope.provider, scope.provider),
+            "gen_ai.provider.name": self._provider,
             "gen_ai.agent.name": event["agent_id"],
             "gen_ai.agent.id": event["agent_id"],
             "gen_ai.conversation.id": event["session_id"],
@@ -125,28 +154,28 @@ class RunSpans:
         if len(scope.parents) > 1:
             attributes["agent.run.parents"] = list(scope.parents[:-1])
         name = f"invoke_agent {event['agent_id']}"
-        self._run = self._tracer.start_span(name, parent, SpanKind.INTERNAL, attributes)
-        carrier: dict[str, str] = {}
-        propagate.inject(carrier, trace.set_span_in_context(self._run))
-        scope.own_trace = carrier
+        self._run = self._tracer.start_span(name, self._base, SpanKind.INTERNAL, attributes)
+        self._below_run = trace.set_span_in_context(self._run, self._base)
+        scope.own_trace = _carrier(self._below_run)
+        scope.traces = self._trace_of
         if not scope.trace and isinstance(scope.trace, dict) and type(scope.trace) is dict:
-            scope.trace.update(carrier)  # for the agents that take over in this run
+            scope.trace.update(scope.own_trace)  # for the agents that take over in this run
+
+    def _trace_of(self, call_id: str | None) -> Mapping[str, str]:
+        span = self._tools.get(call_id or "")
+        return {} if span is None else _carrier(trace.set_span_in_context(span, self._base))
 
     def _begin_step(self, event: Any) -> None:
         self._end(self._step)
-        about = {"agent.step": event["round"]}
+        number = event["round"]
         self._step = self._tracer.start_span(
-            f"step {event['round']}", self._below(self._run), attributes=about
+            f"step {number}", self._below_run, attributes={"agent.step": number}
         )
-        self._asked_at, self._first_at = monotonic(), None
-        attributes: dict[str, Any] = {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": _PROVIDERS.get(self._scope.provider, self._scope.provider),
-            "gen_ai.request.model": self._model,
-            "gen_ai.request.stream": self._scope.stream,
-        }
-        below = self._below(self._step)
-        self._chat = self._tracer.start_span(f"chat {self._model}", below, SpanKind.CLIENT, attributes)
+        self._below_step = trace.set_span_in_context(self._step, self._base)
+
+    def _first_piece(self, _event: Any) -> None:
+        if self._first_at is None:
+            self._first_at = monotonic()
 
     def _end_chat(self, event: Any) -> None:
         used, chat = event["usage"], self._chat
@@ -173,25 +202,29 @@ class RunSpans:
             }
             self._chat.add_event(event["type"], told)
 
+    def _tool(self, call_id: str, name: str) -> Span:
+        """Return the span of a call, which begins when the call or its event comes, whichever is first."""
+        with self._tools_lock:
+            span = self._tools.get(call_id)
+            if span is None:
+                attributes: dict[str, Any] = {
+                    "gen_ai.operation.name": "execute_tool",
+                    "gen_ai.tool.name": name,
+                    "gen_ai.tool.call.id": call_id,
+                    "gen_ai.tool.type": "function",
+                }
+                below = self._below_run if self._step is None else self._below_step
+                span = self._tracer.start_span(f"execute_tool {name}", below, attributes=attributes)
+                self._tools[call_id] = span
+            return span
+
     def _begin_tool(self, event: Any) -> None:
-        attributes: dict[str, Any] = {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": event["name"],
-            "gen_ai.tool.call.id": event["call_id"],
-            "gen_ai.tool.type": "function",
-        }
+        span = self._tool(event["call_id"], event["name"])
         if self._shown is not None:
-            attributes["gen_ai.tool.call.arguments"] = self._shown(event["arguments"])
-        below = self._below(self._step or self._run)
-        span = self._tracer.start_span(f"execute_tool {event['name']}", below, attributes=attributes)
-        self._tools[event["call_id"]] = span
-        carrier: dict[str, str] = {}
-        propagate.inject(carrier, trace.set_span_in_context(span))
-        self._scope.traces[event["call_id"]] = carrier
+            span.set_attribute("gen_ai.tool.call.arguments", self._shown(event["arguments"]))
 
     def _end_tool(self, event: Any) -> None:
         span = self._tools.pop(event["call_id"], None)
-        self._scope.traces.pop(event["call_id"], None)
         if span is None:
             return
         if self._shown is not None:
@@ -235,18 +268,38 @@ class RunSpans:
             run.set_attribute("gen_ai.output.messages", self._shown(event["text"]))
         if reason["code"] == "handoff":
             about = {"agent.handoff.from": event["agent_id"], "agent.handoff.to": reason["detail"]}
-            self._tracer.start_span(f"handoff {reason['detail']}", self._below(run), attributes=about).end()
+            self._tracer.start_span(f"handoff {reason['detail']}", self._below_run, attributes=about).end()
         self._instruments.ended(event["agent_id"], reason["code"], monotonic() - self._began)
         for span in (*self._tools.values(), self._chat, self._step, run):
             self._end(span)
         self._tools, self._chat, self._step, self._run = {}, None, None, None
 
-    def _below(self, span: Span | None) -> Context | None:
-        return None if span is None else trace.set_span_in_context(span)
-
     def _end(self, span: Span | None) -> None:
         if span is not None:
             span.end()
+
+
+_HANDLERS: dict[str, Callable[[RunSpans, Any], None]] = {
+    "run_start": RunSpans._begin_run,  # noqa: SLF001 - a table of methods, looked up once for each event
+    "step_start": RunSpans._begin_step,  # noqa: SLF001
+    "text": RunSpans._first_piece,  # noqa: SLF001
+    "reasoning": RunSpans._first_piece,  # noqa: SLF001
+    "tool_call_args": RunSpans._first_piece,  # noqa: SLF001
+    "usage": RunSpans._end_chat,  # noqa: SLF001
+    "retry": RunSpans._note_retry,  # noqa: SLF001
+    "fallback": RunSpans._note_retry,  # noqa: SLF001
+    "tool_call_start": RunSpans._begin_tool,  # noqa: SLF001
+    "tool_call_result": RunSpans._end_tool,  # noqa: SLF001
+    "step_end": RunSpans._end_step,  # noqa: SLF001
+    "error": RunSpans._note_error,  # noqa: SLF001
+    "run_end": RunSpans._end_run,  # noqa: SLF001
+}
+
+
+def _carrier(context: Context) -> dict[str, str]:
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier, context)
+    return carrier
 
 
 def _cost(used: Mapping[str, Any]) -> dict[str, Any]:

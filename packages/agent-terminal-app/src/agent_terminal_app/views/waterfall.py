@@ -23,6 +23,7 @@ class Bar:
         begin: When it began, in seconds since 1970.
         end: When it ended; None if it never did.
         note: What else is known of it: tokens, costs, failures.
+        first: When the first token of an answer came; None if that is not known, or it is no answer.
     """
 
     depth: int
@@ -30,6 +31,7 @@ class Bar:
     begin: float
     end: float | None = None
     note: str = ""
+    first: float | None = None
 
 
 @dataclass(slots=True)
@@ -66,6 +68,8 @@ class TracedRun:
             self._begin(event["call_id"], Bar(2, f"tool {event['name']}", at))
         elif kind in ("retry", "fallback"):
             self.bars.append(Bar(3, kind, at, at, one_line(event["message"])))
+        elif kind == "handoff":
+            self.bars.append(Bar(1, f"handoff to {event['to_agent']}", at, at))
         elif kind == "suspended":
             self.bars.append(Bar(1, "waits for a decision", at, at))
         elif kind == "error":
@@ -74,7 +78,7 @@ class TracedRun:
     def _end_part(self, event: Mapping[str, Any], at: float) -> None:
         kind = event["type"]
         if kind == "usage":
-            self._end("chat", at, _used(event["usage"]))
+            self._end("chat", at, self._answered(event))
         elif kind == "tool_call_result":
             self._end(event["call_id"], at, "failed" if event["is_error"] else "")
         elif kind == "step_end":
@@ -82,6 +86,13 @@ class TracedRun:
             self._end("step", at)
         elif kind == "run_end":
             self._end_run(event, at)
+
+    def _answered(self, event: Mapping[str, Any]) -> str:
+        used, bar, first_at = _used(event["usage"]), self._open.get("chat"), event.get("first_at")
+        if bar is None or not isinstance(first_at, (int, float)):
+            return used
+        bar.first = first_at
+        return f"{used}, first token after {_time(first_at - bar.begin)}"
 
     def _end_run(self, event: Mapping[str, Any], at: float) -> None:
         reason, usage = event.get("reason") or {}, event.get("usage") or {}
@@ -123,7 +134,8 @@ def waterfall(run: TracedRun, width: int) -> Iterator[str]:
         name = f"{'  ' * bar.depth}{one_line(bar.name)}"[:_NAME_WIDTH]
         left = min(space - 1, int((bar.begin - begin) / whole * space))
         length = max(1, min(space - left, round(seconds / whole * space)))
-        drawn = f"{' ' * left}{('▇' if bar.end is not None else '░') * length}"
+        waited = 0 if bar.first is None else min(length - 1, round((bar.first - bar.begin) / whole * space))
+        drawn = f"{' ' * left}{'▁' * waited}{('▇' if bar.end is not None else '░') * (length - waited)}"
         note = f"  {bar.note}" if bar.note else "" if bar.end is not None else "  not ended"
         yield f"{name:<{_NAME_WIDTH}} {_time(seconds):>8}  {drawn}{note}"
 
