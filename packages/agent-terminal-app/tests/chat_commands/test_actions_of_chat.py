@@ -528,7 +528,7 @@ def test_compact_shows_before_and_after_and_undo_puts_it_back(desk: Desk) -> Non
 
     assert "Compacted (success)" in text
     assert "6 messages, ~" in text and " tokens → 5 messages, ~" in text
-    assert "  [1] the last compaction" in text
+    assert "  [1] the last summary: the messages it replaced are sent again" in text
     assert "updated: Put back (success)" in text
     assert len(desk.said(desk.sessions()[0])) == 6
 

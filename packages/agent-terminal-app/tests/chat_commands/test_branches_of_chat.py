@@ -108,29 +108,49 @@ def note(desk: Desk) -> str:
     return (desk.folder / "note.txt").read_text()
 
 
-def test_undo_asks_once_whether_files_or_the_conversation_are_meant(files: Desk) -> None:
-    shown = files.chat("one", "two", "/undo", "1", "/1")
+def test_undo_asks_once_what_is_meant_and_enter_takes_a_change_back(files: Desk) -> None:
+    shown = files.chat("one", "two", "three", "/undo", "1", "", "/undo", "")
 
-    assert "  [1] the last change of files" in shown
-    assert "  [2] the conversation, back before: two" in shown
-    assert "Undo change 2? (warning)" in shown
-    assert "updated: Undid change 2 (success)" in shown
+    assert shown.count("  [1] files: the last change") == 1
+    assert "  [2] files and conversation: your last message, and the 1 change of files since" in shown
+    assert "  [3] conversation: back before 'three'" in shown
+    assert shown.count("Enter takes back change 3, Esc leaves it.") == 1
+    assert "  -three" in shown and "  +two" in shown
+    assert "Took back change 2. /undo takes back the one before, /redo makes it again." in shown
     assert note(files) == "one\n"
 
 
-def test_files_that_were_undone_are_redone_at_another_time(files: Desk) -> None:
-    files.chat("one", "two", "/undo", "1", "/1")
-
-    files.chat("/redo", "/1", session=files.sessions()[0])
-
+def test_files_that_were_undone_are_redone_in_turn_and_at_another_time(files: Desk) -> None:
+    files.chat("one", "two", "three", "/undo files", "", "/undo", "", "/redo", "")
     assert note(files) == "two\n"
+
+    files.chat("/redo", "", session=files.sessions()[0])
+
+    assert note(files) == "three\n"
 
 
 def test_a_turn_is_taken_back_and_its_files_stay(files: Desk) -> None:
-    shown = files.chat("one", "two", "/undo", "2", "/redo")
+    shown = files.chat("one", "two", "/undo", "3", "/redo")
 
     assert note(files) == "two\n"
     assert shown[-1].endswith(" again.")
+
+
+def test_conversation_and_files_are_taken_back_together_and_come_back_together(files: Desk) -> None:
+    files.chat("one", "two", "three", "/undo both", "", "/undo", "")
+    assert note(files) == "one\n"
+
+    shown = files.chat("two", "/undo both", "", "/redo", "", session=files.sessions()[-1])
+
+    assert note(files) == "two\n"
+    assert shown[-1].endswith(" again.")
+
+
+def test_a_change_that_is_not_confirmed_stays(files: Desk) -> None:
+    shown = files.chat("one", "/undo files", "no", "/undo nothing")
+
+    assert "Nothing was changed." in shown and note(files) == "one\n"
+    assert shown[-1] == "Error: /undo takes files, both, conversation, not 'nothing'"
 
 
 def test_files_are_not_mentioned_where_none_was_changed(files: Desk) -> None:

@@ -103,8 +103,8 @@ def test_a_form_a_card_and_the_clipboard(terminal: Terminal) -> None:
     terminal.type("5\r")
     terminal.expect_line(".*Tea of size 5")
     terminal.expect_line(".*Copy it — copies Tea")
-    terminal.expect_line("ready")
-    terminal.type("/1\r")
+    terminal.expect_line("press 1 to choose")
+    terminal.type("1")
     terminal.expect_line("Copied 3 characters to the clipboard of the terminal")
 
     seen = terminal.raw[before:]

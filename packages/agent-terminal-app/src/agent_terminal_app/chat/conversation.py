@@ -68,6 +68,7 @@ class Conversation:
         windows: How many tokens fit into which model.
         changed: Called when the rows around the prompt may have changed.
         fill: Puts a text into the prompt, where there is one.
+        card_choices: How many choices the card has that was shown last, until something else is typed.
     """
 
     def __init__(self, app: AgentApplication, session_id: str | None = None) -> None:
@@ -83,6 +84,7 @@ class Conversation:
         self.windows = windows_of(app)
         self.changed: Callable[[], None] = lambda: None
         self.fill: Callable[[str], None] | None = None
+        self.card_choices = 0
         self._stop = False
         self._beginning = threading.Lock()
         self._answered = ""

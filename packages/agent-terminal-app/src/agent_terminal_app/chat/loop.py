@@ -125,8 +125,25 @@ class Chat:
 
     @property
     def answer_keys(self) -> Mapping[str, str]:
-        """The keys that answer what the agent asks, each with the line that it stands for; often none."""
-        return self._work.approvals.keys if self.asking and not self._dialogue.asking else {}
+        """The keys that are an answer at once, each with the line that it stands for; often none."""
+        if self._dialogue.asking:
+            return {key: key for key in self._dialogue.keys}
+        if self.asking:
+            return self._work.approvals.keys
+        return {str(number): f"/{number}" for number in range(1, self.card_choices + 1)}
+
+    @property
+    def card_choices(self) -> int:
+        """How many choices of the card that was shown last can be taken by their number."""
+        conversation = self._conversation
+        return 0 if conversation is None or self.busy else conversation.card_choices
+
+    def leave_card(self) -> bool:
+        """Let numbers be text again; False if there is no card to choose from."""
+        if not self.card_choices or self._conversation is None:
+            return False
+        self._conversation.card_choices = 0
+        return True
 
     @property
     def is_ready_for_answers(self) -> bool:
@@ -244,6 +261,7 @@ class Chat:
             await self._dialogue.answer(line)
             return True
         conversation = await self.ready()
+        conversation.card_choices = 0
         if not line.strip():
             self._work.resume(conversation)
         elif _COMMAND.match(line):
@@ -260,9 +278,11 @@ class Chat:
         return True
 
     async def answer(self, line: str, question: str) -> None:
-        """Answer a question by a key, if it is still the one that is open."""
+        """Answer a question by a key, if it is still the one that is open; or choose from a card."""
         conversation = await self.ready()
-        if self.shown_question == question:
+        if not question:
+            await self.take(line)
+        elif self.shown_question == question:
             self._remarks.echo(line)
             await self._work.answer(conversation, line, question)
 

@@ -1,4 +1,4 @@
-"""`/actions`, every plugin action as a command of its own, and `/1` to `/8` for the follow-ups of a card.
+"""`/actions`, every plugin action as a command of its own, and the follow-ups of a card by their number.
 
 Nothing that a card offers happens unless the user chooses it.
 """
@@ -76,10 +76,13 @@ async def show_outcome(talk: Talk, label: str, result: Mapping[str, Any]) -> Non
 def show_card(talk: Talk, card: Card) -> None:
     """Show a card; its follow-ups can be chosen from now on, those of an earlier card no longer."""
     updated = bool(card.display_id) and card.display_id in talk.notes.shown
-    for line in card.lines(color=talk.screen.color, width=talk.screen.width, updated=updated):
-        talk.screen.line(line)
+    screen = talk.screen
+    for line in card.lines(color=screen.color, width=screen.width, updated=updated, by_key=screen.is_live):
+        screen.line(line)
     talk.notes.shown.add(card.display_id)
     talk.notes.card = card
+    talk.conversation.card_choices = len(card.follow_ups)
+    talk.conversation.changed()
 
 
 async def _show_mutations(talk: Talk, mutations: Mapping[str, Any]) -> None:

@@ -59,7 +59,7 @@ class FollowUp:
             return f"opens {self.host}"
         if self.kind == "copy_text":
             return f"copies {one_line(self.text, _PREVIEW)}"
-        return f"runs {self.plugin}.{self.action_id}"
+        return f"runs {self.action_id} of the plugin {self.plugin}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +99,14 @@ class Card:
             left_out=len(actions) - len(known) + len(dropped),
         )
 
-    def lines(self, *, color: bool, width: int | None = None, updated: bool = False) -> Iterator[str]:
+    def lines(
+        self, *, color: bool, width: int | None = None, updated: bool = False, by_key: bool = False
+    ) -> Iterator[str]:
         """Yield the card as it is shown: in a frame where there are colours, else only indented.
 
         Args:
             updated: Whether it takes the place of one that was shown before.
+            by_key: Whether a number key chooses; where keys cannot be read, a command does.
         """
         edge = f"{styled('│', self._style, color=True)} " if color else "  "
         inside = None if width is None else max(20, width - 2)
@@ -112,7 +115,7 @@ class Card:
         for number, one in enumerate(self.follow_ups, 1):
             choice = clean(f"[{number}] {one.label} — {one.effect}")
             yield f"{edge}{choice}"
-        yield from (f"{edge}{note}" for note in self._notes())
+        yield from (f"{edge}{note}" for note in self._notes(by_key=by_key))
 
     @property
     def _style(self) -> str:
@@ -133,11 +136,12 @@ class Card:
         yield from words.feed(f"{_readable(self.body)}\n")
         yield from words.end()
 
-    def _notes(self) -> Iterator[str]:
-        if len(self.follow_ups) == 1:
-            yield "/1 does it"
-        elif self.follow_ups:
-            yield f"/1 to /{len(self.follow_ups)} do one of them"
+    def _notes(self, *, by_key: bool) -> Iterator[str]:
+        last = len(self.follow_ups)
+        if last == 1:
+            yield "Press 1 to do it." if by_key else "/1 does it"
+        elif last:
+            yield f"Press 1 to {last} to choose." if by_key else f"/1 to /{last} do one of them"
         if self.left_out:
             yield f"{count(self.left_out, 'follow-up')} skipped: their kind is not known here"
 

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from inspect import cleandoc
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 from agent_core import AgentError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from agent_terminal_app.chat.rendering.screen import Screen
 
 
-_ROOMS = ("sessions", "branches", "messages", "models", "plugins", "actions", "program")
+_ROOMS = ("sessions", "branches", "undo", "messages", "models", "plugins", "actions", "program")
 """The modules whose commands are listed, in this order."""
 
 _RECALLED = 6
@@ -45,8 +45,27 @@ _MARK = 2
 class Asking(Protocol):
     """Asks the user for a line."""
 
-    def __call__(self, question: str, *, hidden: bool = False) -> Awaitable[str | None]:
-        """Return the line; None if they leave it. A hidden one is never shown and never kept."""
+    def __call__(self, question: str, *, hidden: bool = False, keys: str = "") -> Awaitable[str | None]:
+        """Return the line; None if they leave it.
+
+        Args:
+            hidden: Whether the line is never shown and never kept.
+            keys: Characters that are the answer as soon as they are pressed.
+        """
+
+
+class Undone(NamedTuple):
+    """What one `/undo` took back.
+
+    Attributes:
+        session_id: The session that was left for a branch; empty if the conversation stayed.
+        journal: The session whose journal has the changes of files.
+        changes: How many of those were taken back.
+    """
+
+    session_id: str
+    journal: str
+    changes: int
 
 
 @dataclass(slots=True)
@@ -56,14 +75,18 @@ class Notes:
     Attributes:
         sessions: The ids that were listed last, so that they can be named by their number.
         models: The same for models.
-        undone: The sessions that `/undo` left, the last one at the end.
+        undone: What `/undo` took back, the last step at the end.
+        undo_mode: What the user wants `/undo` to take back; empty if nobody has asked yet.
+        journals: For branches, the session whose journal has the changes of files before.
         card: The card whose follow-ups can be chosen by number.
         shown: The ids of displays that were shown, so that an update can be distinguished.
     """
 
     sessions: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
-    undone: list[str] = field(default_factory=list)
+    undone: list[Undone] = field(default_factory=list)
+    undo_mode: str = ""
+    journals: dict[str, str] = field(default_factory=dict)
     card: Card | None = None
     shown: set[str] = field(default_factory=set)
 

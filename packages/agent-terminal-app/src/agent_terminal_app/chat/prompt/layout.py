@@ -156,8 +156,12 @@ def _state(chat: Chat) -> str:
         return "working · Esc stops"
     if chat.conversation is None:
         return "starting …"
-    if chat.asking:
-        return _asking(chat)
+    return _asking(chat) if chat.asking else _idle(chat)
+
+
+def _idle(chat: Chat) -> str:
+    if last := chat.card_choices:
+        return f"press 1{f' to {last}' if last > 1 else ''} to choose · Esc leaves it"
     return f"ready · {chat.keys.first('help')} help" if chat.keys.first("help") else "ready · /help"
 
 
@@ -176,7 +180,8 @@ def _asked(chat: Chat) -> str:
         return f"type to narrow down · ↑↓ Enter{star} · Esc leaves it"
     if chat.asks_for_a_line:
         hidden = ", it is not shown" if chat.asks_for_a_secret else ""
-        return f"type your answer{hidden} · Esc leaves it"
+        keys = "" if chat.asks_for_a_secret else " ".join(chat.answer_keys)
+        return f"press {keys} · Esc leaves it" if keys else f"type your answer{hidden} · Esc leaves it"
     return ""
 
 

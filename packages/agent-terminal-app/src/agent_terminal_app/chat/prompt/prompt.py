@@ -196,6 +196,8 @@ class Prompt:
             self.line.buffer.cancel_completion()
         elif self.layout.pane.is_open:
             self.layout.pane.close()
+        elif not self.line.buffer.text and self.chat.leave_card():
+            self._application.invalidate()
         elif not self.interrupt() and not self.line.buffer.text:
             now = time.monotonic()
             if now - last < _TWICE:

@@ -41,6 +41,7 @@ class Dialogue:
         self._wanted: asyncio.Future[str | None] | None = None
         self._hidden = False
         self._picker: Picker | None = None
+        self._keys = ""
         self._asked = asyncio.Event()
 
     @property
@@ -58,16 +59,23 @@ class Dialogue:
         """Whether it waits for a secret."""
         return self.asking and self._hidden
 
-    async def ask(self, question: str, *, hidden: bool = False) -> str | None:
+    @property
+    def keys(self) -> str:
+        """The keys that answer what the command asks, at once."""
+        return self._keys if self.asking else ""
+
+    async def ask(self, question: str, *, hidden: bool = False, keys: str = "") -> str | None:
         """Ask the user something, for a command; the next line that is typed is the answer.
 
         Args:
             hidden: Whether the line is a secret: it is never shown and never kept.
+            keys: Characters that are the answer as soon as they are pressed.
 
         Returns:
             The line; None if the user wants to leave it.
         """
-        self._hidden, self._wanted = hidden, asyncio.get_running_loop().create_future()
+        self._hidden, self._keys = hidden, keys
+        self._wanted = asyncio.get_running_loop().create_future()
         # Behind that, so that nothing can be seen that is typed for it.
         self._tell(question)
         self._asked.set()

@@ -1,0 +1,57 @@
+"""Undo and redo in a real terminal, at several widths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_core.testing import ToolCall
+from agent_testing import chat_reply
+
+if TYPE_CHECKING:
+    from agent_terminal_app.testing.home import Home
+    from agent_testing import ScriptedServer
+
+
+@pytest.mark.parametrize("columns", [40, 100, 200])
+def test_edits_are_taken_back_one_by_one_and_made_again(
+    home: Home, server: ScriptedServer, columns: int
+) -> None:
+    poem = home.project / "poem.txt"
+    poem.write_text("roses are red\n")
+    home.set('[permissions]\nallow = ["edit_file"]\n')
+    colours = ["red", "blue", "green"]
+    edits = [
+        ToolCall("edit_file", {"path": "poem.txt", "old": old, "new": new}, "c1")
+        for old, new in zip(colours, colours[1:], strict=False)
+    ]
+    for edit in edits:
+        server.play(chat_reply(tool_calls=[edit]), chat_reply(f"Now {edit.arguments['new']}."))
+
+    with home.chat(columns=columns) as chat:
+        for colour in colours[1:]:
+            chat.type("another colour\r")
+            chat.expect(f"Now {colour}.")
+            chat.expect_line("ready")
+
+        chat.type("/undo\r")
+        chat.expect_line("press 1 2 3")
+        chat.type("1")
+        for before in ("blue", "red"):
+            chat.expect(f"+roses are {before}")
+            chat.expect_line("type your answer")
+            chat.type("\r")
+            chat.wait(lambda text=before: poem.read_text() == f"roses are {text}\n", f"{before} roses")
+            chat.expect_line("ready")
+            if before == "blue":
+                chat.type("/undo\r")
+        chat.type("/redo\r")
+        chat.expect_line("type your answer")
+        chat.type("\x1b")
+        chat.expect("Nothing was changed.")
+        chat.expect_line("ready")
+        chat.type("/redo\r")
+        chat.expect_line("type your answer")
+        chat.type("\r")
+        chat.wait(lambda: poem.read_text() == "roses are blue\n", "blue roses again")
