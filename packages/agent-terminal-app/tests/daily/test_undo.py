@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,7 +25,7 @@ def test_edits_are_taken_back_one_by_one_and_made_again(
     colours = ["red", "blue", "green"]
     edits = [
         ToolCall("edit_file", {"path": "poem.txt", "old": old, "new": new}, "c1")
-        for old, new in zip(colours, colours[1:], strict=False)
+        for old, new in itertools.pairwise(colours)
     ]
     for edit in edits:
         server.play(chat_reply(tool_calls=[edit]), chat_reply(f"Now {edit.arguments['new']}."))

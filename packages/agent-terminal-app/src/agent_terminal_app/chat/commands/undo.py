@@ -201,7 +201,7 @@ async def _ask(talk: Talk, ways: Mapping[str, str]) -> str | None:
 
 
 async def _reverse(talk: Talk, session_id: str, direction: Direction, changes: int) -> int:
-    """Show what undoing or redoing does to the files, do it on Enter, and return how many changes that were."""
+    """Show what undoing or redoing does to the files, do it on Enter, and return the number of changes."""
     run = talk.app.execute_session_action_async
     _, plan = await run(session_id, _FILES, direction, {"count": max(changes, 1)})
     if plan.get("status") != "plan":
