@@ -1,4 +1,4 @@
-"""The members of this workspace: what a distribution needs of them, and how they are installed from the tree.
+"""The members of this workspace: which ones a distribution needs, and how they are installed from the tree.
 
     pip install $(python tools/members.py keelwork-terminal)     # into an environment of your own
     .venv/bin/python tools/members.py --editable keelwork[mcp]   # what the Makefile does

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 from base64 import b64decode, b64encode
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from agent_app import AgentApplication
+from agent_core.testing import ScriptedProvider
 from agent_terminal_app.chat.attachments import (
     LARGEST_IMAGE,
     LONGEST_TEXT,
@@ -19,11 +22,18 @@ from agent_terminal_app.chat.attachments import (
     _in_order,
     check_together,
     find_mentions,
+    gather,
     mention,
     open_mention,
     read_file,
     text_attachment,
 )
+from agent_terminal_app.chat.conversation import Conversation
+
+CONFIG = {
+    "agents": {"a": {"model": "local"}},
+    "models": {"local": {"provider": "local_llama", "context_window": 1000}},
+}
 
 PNG = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -202,3 +212,34 @@ def test_letters_are_found_in_order(query: str, path: str) -> None:
 
 def test_a_query_that_is_made_to_take_long_does_not() -> None:
     assert _in_order("a" * 60 + "b").match("a" * 4000) is None
+
+
+def test_real_paths_come_first_also_those_outside_the_folder(project: Path) -> None:
+    (project / "source").mkdir()
+    (project / "source" / "deep-notes.md").write_text("x")
+    (project / "sour.txt").write_text("x")
+    workspace = Workspace(project)
+
+    assert workspace.matching("sou")[:2] == ["source/", "sour.txt"]
+    assert workspace.matching("source/")[0] == "source/deep-notes.md"
+    assert workspace.matching(f"{project}/so")[:2] == [f"{project}/source/", f"{project}/sour.txt"]
+    assert f"../{project.name}/" in workspace.matching("../")
+    assert workspace.matching("no-such-folder/x") == []
+
+
+def test_what_the_model_cannot_read_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    with AgentApplication(
+        CONFIG, plugins=[ScriptedProvider(["Never."], name="local_llama")], installed=False
+    ) as app:
+        conversation = Conversation(app)
+        (tmp_path / "a.png").write_bytes(PNG)
+        (tmp_path / "long.txt").write_text("word " * 2000)
+        for name, told in (
+            ("a.png", "reads text alone: /model"),
+            ("long.txt", "2,2.. tokens, and 1,000 fit into local"),
+        ):
+            with pytest.raises(NotAttached, match=told):
+                asyncio.run(gather(conversation, f"Look at @{tmp_path / name}"))
+        (tmp_path / "short.txt").write_text("word")
+        assert len(asyncio.run(gather(conversation, f"@{tmp_path / 'short.txt'}")).attached) == 1
+        assert conversation.session_id is None

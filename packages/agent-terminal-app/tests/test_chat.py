@@ -85,3 +85,25 @@ def test_a_reader_that_leaves_ends_it_quietly(environment: dict[str, str]) -> No
 
     assert chat.returncode == 1
     assert problems == b""
+
+
+def test_without_a_terminal_and_without_input_the_command_to_use_is_named(tmp_path: Path) -> None:
+    places = {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "agent"
+    program.write_text(f"#!{sys.executable}\nfrom agent_terminal_app.cli import main\nmain()\n")
+    program.chmod(0o755)
+    environment = {**os.environ, **places, "HOME": str(tmp_path)}
+    for path, named in ((str(folder), "agent"), ("/nowhere", "bin/agent")):
+        done = subprocess.run(
+            [program, "chat", "--demo"],
+            env={**environment, "PATH": path},
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        assert f'\n  {named} run "What does this project do?"\n' in done.stderr

@@ -93,11 +93,10 @@ def _stdout() -> TextIO:
 
 def this_command() -> str:
     """Return what to type for this program: its name if the shell finds it under that, and else its path."""
-    own = Path(sys.argv[0]) if sys.argv and sys.argv[0] else Path("agent")
-    found = shutil.which("agent")
-    if found is None and own.name == "agent" and own.is_file():
-        return shlex.quote(os.path.relpath(own) if own.is_relative_to(Path.cwd()) else str(own.absolute()))
-    return "agent"
+    own = Path(sys.argv[0]).absolute() if sys.argv else Path()
+    if own.name != "agent" or not own.is_file() or shutil.which("agent"):
+        return "agent"
+    return shlex.quote(os.path.relpath(own) if own.is_relative_to(Path.cwd()) else str(own))
 
 
 def is_terminal(stream: TextIO | None) -> bool:

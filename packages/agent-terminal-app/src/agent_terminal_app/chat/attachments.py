@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agent_app.defaults import is_embedded
 from agent_core import AgentError
 from agent_terminal_app.chat.rendering.text import clean, one_line
 
@@ -32,6 +33,7 @@ LONGEST_TEXT = 512 * _KILOBYTE
 LARGEST_IMAGE = 5 * _MEGABYTE
 MOST_BYTES = 20 * _MEGABYTE
 MOST = 20
+_BYTES_PER_TOKEN = 4.5  # few texts have more, so what is refused would not have fitted
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
@@ -214,7 +216,38 @@ async def gather(conversation: Conversation, text: str) -> Gathered:
         files, missing = await asyncio.to_thread(_mentioned, conversation, text)
         attached += files
     check_together(attached)
+    if attached:
+        await _check_model(conversation, attached)
     return Gathered(attached, missing)
+
+
+async def _check_model(conversation: Conversation, attached: Sequence[Attachment]) -> None:
+    """Check that the model that answers can read what is attached, as far as that can be known.
+
+    Raises:
+        NotAttached: If it cannot.
+    """
+    try:
+        model, window = await conversation.reader()
+    except AgentError:  # an agent that cannot run says so when it is asked
+        return
+    pictures = [one.label for one in attached if one.part["type"] == "image"]
+    if pictures and is_embedded(model):
+        raise NotAttached(
+            f"{one_line(pictures[0])} is a picture, and the embedded model reads text alone: "
+            "/model chooses another one"
+        )
+    tokens = round(sum(one.size for one in attached if one.part["type"] == "text") / _BYTES_PER_TOKEN)
+    if window is not None and tokens > window:
+        what = attached[0].label if len(attached) == 1 else "all of it together"
+        raise _too_long(one_line(what), tokens, window, model)
+
+
+def _too_long(what: str, tokens: int, window: int, model: str) -> NotAttached:
+    return NotAttached(
+        f"{what} has about {tokens:,} tokens, and {window:,} fit into {one_line(model.rstrip(':'))}: "
+        "attach a part of it, or choose another model (/model)"
+    )
 
 
 def _mentioned(conversation: Conversation, text: str) -> tuple[list[Attachment], tuple[str, ...]]:
@@ -251,10 +284,28 @@ class Workspace:
             return self._files
 
     def matching(self, query: str) -> list[str]:
-        """Return the files whose path has the letters of a query in this order, the likeliest first."""
+        """Return the paths that a query begins; then files whose path has its letters in this order."""
+        real = _real_paths(query, self.root)[:_SHOWN]
         pattern = _in_order(query)
-        found = [path for path in self.files() if pattern.match(path)]
-        return heapq.nsmallest(_SHOWN, found, key=lambda path: _rank(path, query))
+        known = {*real, query}
+        found = [path for path in self.files() if path not in known and pattern.match(path)]
+        return [*real, *heapq.nsmallest(_SHOWN - len(real), found, key=lambda path: _rank(path, query))]
+
+
+def _real_paths(query: str, root: Path) -> list[str]:
+    """Return the folders and files that a path begins as it is typed, from the root, the home or the top."""
+    if not query:
+        return []
+    folder, slash, begun = query.rpartition("/")
+    place = root / Path(f"{folder}{slash}" or ".").expanduser()
+    try:
+        inside = sorted(os.scandir(place), key=lambda one: (not one.is_dir(), one.name.lower()))
+    except (OSError, RuntimeError, ValueError):
+        return []
+    low = begun.lower()
+    fits = [one for one in inside if one.name.lower().startswith(low) and (begun or one.name[0] != ".")]
+    names = (f"{folder}{slash}{one.name}{'/' if one.is_dir() else ''}" for one in fits)
+    return [name for name in _showable(iter(names)) if name != query]
 
 
 def _in_order(query: str) -> re.Pattern[str]:

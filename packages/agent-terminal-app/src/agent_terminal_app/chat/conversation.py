@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core import AgentError, ToolInteropRegistry
 from agent_terminal_app.application import catalogue_of, windows_of
-from agent_terminal_app.chat.agent import agent_of, agent_of_stored, follow_model
+from agent_terminal_app.chat.agent import agent_of, agent_of_stored, follow_model, who_answers
 from agent_terminal_app.chat.keymap import KeyMap
 from agent_terminal_app.chat.questions.edit_mode import EditMode
 from agent_terminal_app.chat.questions.question import Question
@@ -250,6 +250,16 @@ class Conversation:
         if not approvals:
             return None
         return Question.of(approvals[0], await self.app.load_session_async(self.session_id))
+
+    async def reader(self) -> tuple[str, int | None]:
+        """Return the model that reads the next message, and how many tokens fit into it, if that is known.
+
+        Raises:
+            AgentError: If no agent is declared, or it cannot run.
+        """
+        who = await who_answers(self)
+        window = await asyncio.to_thread(self.windows.find, who.agent.spec.id, who.model.id)
+        return who.model.id, window
 
     async def follow_model(self) -> str:
         """Give the agent the tools that suit the model that answers now; return a line if they changed.

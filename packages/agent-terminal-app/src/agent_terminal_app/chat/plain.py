@@ -40,8 +40,8 @@ def drop_half_a_line(stream: TextIO) -> None:
 
 
 NOTHING_TO_READ = (
-    "Nothing came on standard input, and it is not a terminal. To talk, run this in a terminal; "
-    "for one question:\n"
+    "Nothing came on standard input, and it is not a terminal. To talk, run this in a terminal.\n"
+    "For one question:\n"
     '  {agent} run "What does this project do?"\n'
     "To ask line by line: printf 'Hello.\\n' | {agent} chat"
 )
