@@ -26,6 +26,8 @@ TOOLS = ("files_tool", "files_undo", "shell_tool", "web_tool", "todo_tool", "ski
 """The plugins of an agent unless the setting `plugin_ids` says otherwise, as far as they are installed."""
 MCP_TOOLS = "mcp_tools"
 """The plugin whose setting `servers` names MCP servers; an agent has it as soon as one is named."""
+HOOKS = "hooks"
+"""The plugin that runs commands on events; an agent has it as soon as one is declared."""
 TITLES = "session_title"
 """The plugin that gives sessions titles; where no model is asked for one, the first words are the title."""
 READING = (
@@ -179,7 +181,12 @@ def _plugins(values: Mapping[str, Any], agent: Mapping[str, Any]) -> list[str]:
             [] if agent["model"] == DEFAULT_MODEL else [name for name in TOOLS if name in installed_names()]
         )
     more = _checked([*values.get("more_plugins", ()), *agent.get("more_plugins", ())], "more_plugins")
-    return [*usual, *more, *([MCP_TOOLS] if has_mcp_servers(values) else [])]
+    declared = [(MCP_TOOLS, has_mcp_servers(values)), (HOOKS, _has_hooks(values))]
+    return [*usual, *more, *(name for name, is_there in declared if is_there)]
+
+
+def _has_hooks(values: Mapping[str, Any]) -> bool:
+    return any(values.get("plugins", {}).get(HOOKS, {}).values()) and HOOKS in installed_names()
 
 
 def has_mcp_servers(values: Mapping[str, Any]) -> bool:
