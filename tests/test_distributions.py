@@ -73,6 +73,7 @@ OTHERS = {
     "opentelemetry-exporter-otlp-proto-http": "sends traces to a collector",
     "opentelemetry-sdk": "tests read those metrics with it, and traces are sent with it",
     "orjson": "JSON",
+    "packaging": "what the requirements of an installed plugin mean",
     "platformdirs": "where settings and data of a user are",
     "prompt-toolkit": "the prompt of the chat",
     "psycopg": "the driver of PostgreSQL",

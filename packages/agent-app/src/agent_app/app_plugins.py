@@ -62,8 +62,11 @@ class ApplicationWrapper(PluginWrapper):
     )
 
     def init(self, app_config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the plugin's state."""
-        return self._state("init", {}, freeze(dict(app_config)))
+        """Return the plugin's state; keys that the configuration lacks get their declared defaults."""
+        usual = {
+            key: about["default"] for key, about in self.get_config_schema([]).items() if "default" in about
+        }
+        return self._state("init", {}, freeze({**usual, **app_config}))
 
     def actions(self, state: dict[str, Any], problems: Problems) -> list[Action]:
         """Return the plugin's actions, those that can be read."""

@@ -193,3 +193,17 @@ def _last_width(widths: Sequence[int]) -> int:
         return widths[-1]
     left = shutil.get_terminal_size().columns - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
     return min(widths[-1], max(left, _NARROWEST))
+
+
+@contextmanager
+def stdout_to_stderr() -> Iterator[None]:
+    """Send everything that is printed on stdout, also by child processes, to stderr."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from agent_core import AgentError
 from local_llama_provider.weights import pull
 
 
@@ -11,7 +12,7 @@ def main() -> int:
     """Fetch the model and return the exit code."""
     try:
         pull()
-    except RuntimeError as error:
+    except (AgentError, RuntimeError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
     return 0

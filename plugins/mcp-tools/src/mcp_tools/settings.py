@@ -289,7 +289,9 @@ class Settings:
         given = {key: thaw(config[key]) for key in SCHEMA if config.get(key) is not None}
         _check(given)
         pins = Path(given[PINS]).expanduser() if PINS in given else state_folder() / "mcp-pins.json"
-        sandbox = {key: given[key] for key in SANDBOX_SCHEMA if key in given}
+        # With their defaults, which a request's configuration has and an agent's section need not have.
+        usual = {key: one["default"] for key, one in SANDBOX_SCHEMA.items() if one.get("default") is not None}
+        sandbox = usual | {key: given[key] for key in SANDBOX_SCHEMA if key in given}
         servers = [Server.read(name, one, sandbox) for name, one in given.get(SERVERS, {}).items()]
         on = tuple(server for server in servers if server.declared["enabled"])
         return cls(on, Path(os.path.abspath(pins)))  # noqa: PTH100 - without following links

@@ -14,13 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.config import ConfigKey, config_key, read_config
 from agent_core.context import LIFECYCLE_FACTS, RESERVED_KEYS, Context, build_context, without_reserved
-from agent_core.errors import AgentError, ArgumentError, ArgumentTypeError, RegistrationError
+from agent_core.errors import (
+    AgentError,
+    ArgumentError,
+    ArgumentTypeError,
+    PluginNotFoundError,
+    RegistrationError,
+)
 from agent_core.frozen import EMPTY, JsonObject, freeze
 from agent_core.log import get_logger
 from agent_core.messages import ROLES
 from agent_core.models import ModelDiscoveryCache
 from agent_core.pipeline.request import Request
-from agent_core.plugin.discovery import FoundPlugins, InstalledPlugin, find_in_modules, find_installed
+from agent_core.plugin.discovery import (
+    FoundPlugins,
+    InstalledPlugin,
+    find_in_modules,
+    find_installed,
+    installed_names,
+)
 from agent_core.plugin.feature import ExtensionWrapper, FeatureWrapper
 from agent_core.plugin.provider import ProviderWrapper
 from agent_core.plugin.registry import Registry
@@ -192,12 +204,17 @@ class CoreBase:
 
         Raises:
             ArgumentError: If a kind is not one that the core registers.
+            PluginNotFoundError: If no installed package announces one of the names; nothing is registered.
         """
         for kind in kinds:
             if kind not in _REGISTERED_KINDS:
                 raise ArgumentError(f"kinds must be among {list(_REGISTERED_KINDS)}, not {kind!r}")
         extensions = find_installed(names, ["extensions"]) if "providers" in kinds else []
         found = [*(find_installed(names, kinds)), *extensions]
+        known = installed_names([*_REGISTERED_KINDS, "extensions"]) if names else []
+        for name in names or ():
+            if name not in known:
+                raise PluginNotFoundError(name, known, where=" (no installed package has it)")
         return [self._register_found(plugin) for plugin in found]
 
     def resolve(self, config: JsonObject, *, required: Sequence[str] = ()) -> Resolution:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_core.encoding import plain
-from agent_core.errors import AgentError, RequestCancelled
+from agent_core.errors import AgentError, PluginError, RequestCancelled
 from agent_core.events import FinalEvent
 from agent_core.frozen import (
     Dicts,
@@ -124,7 +124,12 @@ def _behind_what_is_kept(draft: Draft) -> Draft:
 def _readable_finals(request: Request, draft: Draft) -> list[FrozenDict]:
     """Return the turn's messages in readable form, each knowing its native items."""
     keep = partial(_keep_readable, draft)
-    converted = chain.from_native(request.resolution, draft.finals, draft.state, draft.context, keep)
+    try:
+        converted = chain.from_native(request.resolution, draft.finals, draft.state, draft.context, keep)
+    except PluginError as error:
+        if (blamed := draft.ledger.blame(draft.finals)) is None:
+            raise
+        raise blamed from error
     places = _places(draft)
     located = [
         None if group is None else [places[index] for index in group if index in places]

@@ -31,6 +31,11 @@ Role = Callable[[FrozenDict, int], str | None]
 _CALLS = ("tool_calls", "tool_call_id")
 _MODEL = "assistant"
 _NOT_ANSWERING = ("system", "user")
+_NOT_NATIVE = (
+    "returned a final message with the keys {keys}, which the provider's from_native_messages cannot read: "
+    "final messages are native items, the same ones that finalize adds to native_messages, and not messages "
+    "with role and content"
+)
 
 
 class Ledger:
@@ -45,6 +50,7 @@ class Ledger:
         sent: The same items; those that a hook revised in their new form.
         problems: What hooks returned that was not taken over, as dicts with plugin, hook and problem.
         revisions: Who revised what was sent, likewise.
+        spoken: What each plugin left of the turn's finals, in the order in which they were asked.
     """
 
     def __init__(self, sent: FrozenList, read: Read, roles: Callable[[], Mapping[int, str]]) -> None:
@@ -52,6 +58,7 @@ class Ledger:
         self.sent = sent
         self.problems: list[FrozenDict] = []
         self.revisions: list[FrozenDict] = []
+        self.spoken: list[tuple[str, Items]] = []
         self._read = read
         self._find_roles = roles
         self._roles: Mapping[int, str] | None = None  # found when somebody first asks
@@ -97,7 +104,9 @@ class Ledger:
 
     def take_finals(self, plugin: str, hook: str, before: Items, returned: object) -> FrozenList:
         """Return the turn's finals after an extension's or a feature's hook: none lost, none repeated."""
-        return FrozenList(self._take(plugin, hook, before, returned, self.asked, self._role_at))
+        finals = FrozenList(self._take(plugin, hook, before, returned, self.asked, self._role_at))
+        self.spoken.append((plugin, finals))
+        return finals
 
     def take_readable(
         self, plugin: str, hook: str, before: FrozenList, returned: object, messages: Sequence[Message]
@@ -138,7 +147,9 @@ class Ledger:
         """
         turn: list[FrozenDict] = native[len(self.sent) :]
         if turn and turn == [*finals, *last]:  # as nearly all providers have it
+            self.spoken.append((plugin, turn))
             return FrozenList(turn), native
+        self.spoken.append((plugin, [*finals, *last]))
         spoken = self._own_finals(plugin, hook, list(finals), list(last), turn)
         if not spoken and turn:
             spoken = self._finals_of(plugin, hook, turn)
@@ -270,6 +281,28 @@ class Ledger:
         if len(kept) < len(turn):
             self._note(plugin, hook, "put the answer into native history more than once")
         return kept
+
+    def blame(self, finals: Items) -> PluginError | None:
+        """Return an error for the plugin that brought a final which the provider cannot read, if one did.
+
+        The provider reads what it was asked, so such a final is no item of its native format. Nearly always
+        it is a readable message, a dict with role and content.
+        """
+        if not self.asked or not self._can_read(self.asked):
+            return None
+        for final in finals:
+            if not self._can_read([final]):
+                plugin = next((name for name, spoken in self.spoken if final in spoken), None)
+                if plugin is not None:
+                    return PluginError(plugin, "finalize", _NOT_NATIVE.format(keys=sorted(map(str, final))))
+        return None
+
+    def _can_read(self, items: Items) -> bool:
+        try:
+            self._read(items)
+        except PluginError:
+            return False
+        return True
 
     # What an item is
 

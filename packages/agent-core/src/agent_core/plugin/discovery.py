@@ -117,6 +117,12 @@ def find_installed(
     ]
 
 
+def installed_names(kinds: Iterable[str]) -> list[str]:
+    """Return the names under which installed packages announce plugins of these kinds; none is loaded."""
+    announced = _announced(tuple(sys.path))
+    return sorted({entry.name for kind in _kinds(kinds) for entry, _ in announced[kind]})
+
+
 @cache
 def _announced(_path: tuple[str, ...]) -> dict[str, list[tuple[EntryPoint, str]]]:
     """Return the entry points of each kind with their distributions: a file each, so they are read once."""

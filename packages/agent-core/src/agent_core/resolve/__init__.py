@@ -10,7 +10,14 @@ from agent_core.plugin.feature import ExtensionWrapper, FeatureWrapper
 from agent_core.plugin.provider import BoundProvider
 from agent_core.plugin.tool import ToolWrapper
 from agent_core.resolve.enable import Decision, Settled, admit, settle
-from agent_core.resolve.lookup import check_keys, check_model, check_names, discover_models, select_provider
+from agent_core.resolve.lookup import (
+    check_keys,
+    check_model,
+    check_names,
+    discover_models,
+    select_provider,
+    with_defaults,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -29,6 +36,7 @@ class Resolution:
     """Who takes part in a request, and why.
 
     Attributes:
+        config: The configuration, with the defaults of the plugins that are on.
         provider: The provider with the extensions that are on.
         features: In the order in which they run: by priority, then by registration.
         tools: The tool plugins that are on, ordered likewise.
@@ -114,9 +122,13 @@ def resolve(
     warnings = [*check_names(registry, config, required), *check_keys(registry, config)]
     offered = (*provider.extensions, *registry.features, *registry.tools)
     candidates, refused = admit(offered, config, required)
-    snapshot = discover_models(provider, candidates, config, cache)
+    on_native_side = [plugin for plugin in candidates if not isinstance(plugin, ToolWrapper)]
+    about_models, _ = with_defaults(config, [provider, *on_native_side])
+    snapshot = discover_models(provider, candidates, about_models, cache)
     check_model(provider, config, snapshot)
-    settled = settle(provider, candidates, config, snapshot.models, required)
+    usual, _ = with_defaults(config, [provider, *candidates])
+    settled = settle(provider, candidates, usual, snapshot.models, required)
+    config, disputed = with_defaults(config, [provider, *settled.plugins])
     return Resolution(
         config=config,
         provider=BoundProvider(provider, _of_kind(settled, ExtensionWrapper)),
@@ -125,7 +137,7 @@ def resolve(
         tags=settled.tags,
         snapshot=snapshot,
         decisions=_in_order(registry, provider, [*refused, *settled.decisions]),
-        warnings=(*warnings, *settled.warnings),
+        warnings=(*warnings, *disputed, *settled.warnings),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_core.config import CORE_KEYS, as_key, config_key, names
@@ -94,6 +95,35 @@ def check_keys(registry: Registry, config: FrozenDict) -> list[str]:
         f"config[{key!r}] is not known: did you mean {near!r}?" for key, near in close.items() if near
     ]
     return [*map(str, problems), *misspelt]
+
+
+def with_defaults(config: FrozenDict, plugins: Iterable[PluginWrapper]) -> tuple[FrozenDict, list[str]]:
+    """Return the configuration with the defaults that plugins declare for keys that it does not have.
+
+    A key that the section of a plugin sets is left alone, since a section counts less than the key itself.
+    Plugins share one configuration. If two declare different defaults for one key, neither is filled in and
+    a warning says so: each then falls back on what its own code does without the key.
+    """
+    found: dict[str, tuple[object, str]] = {}
+    disputed: dict[str, str] = {}
+    in_sections: set[str] = set()
+    for plugin in plugins:
+        for key, about in plugin.get_config_schema([]).items():
+            default = about.get("default")
+            if default is None or key in config or key in CORE_KEYS:
+                continue
+            section = config.get(plugin.name)
+            if isinstance(section, Mapping) and key in section:
+                in_sections.add(key)
+            first, owner = found.setdefault(key, (default, plugin.name))
+            if first != default:
+                disputed[key] = (
+                    f"config[{key!r}] has the default {first!r} in plugin {owner!r} and {default!r} in "
+                    f"plugin {plugin.name!r}: neither is filled in, so set it"
+                )
+    left_alone = {*disputed, *in_sections}
+    filled = {key: freeze(default) for key, (default, _) in found.items() if key not in left_alone}
+    return (FrozenDict({**filled, **config}) if filled else config), list(disputed.values())
 
 
 def discover_models(

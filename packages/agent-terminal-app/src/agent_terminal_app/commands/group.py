@@ -21,7 +21,7 @@ COMMANDS = {
     "trace": "draw what a run did, and how long each part took",
     "agents": "list and check agents",
     "models": "list models, and get the embedded one",
-    "plugins": "list, add and remove plugins, and say why each is on or off",
+    "plugins": "list, explain, find, add, remove and write plugins",
     "mcp": "add, import, try and remove MCP servers",
     "permissions": "list, give and take back permissions",
     "sandbox": "show and try what confines programs",
@@ -37,7 +37,7 @@ COMMANDS = {
 _HOMES = {
     "agents": ("agents", "agents_command"),
     "models": ("agents", "models_command"),
-    "plugins": ("agents", "plugins_command"),
+    "plugins": ("plugins", "plugins_command"),
     "worker": ("workers", "worker_command"),
     "workers": ("workers", "workers_command"),
 }

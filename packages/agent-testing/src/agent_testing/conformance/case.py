@@ -214,6 +214,7 @@ class Case:
     """Everything that the checks need to know.
 
     Attributes:
+        any_provider: Whether the author left the provider to the kit.
         flaws: What is wrong with single hooks, once they have been examined; several checks ask for it.
     """
 
@@ -224,6 +225,7 @@ class Case:
     config: Config
     action_params: Mapping[str, Config | None]
     tool_calls: Mapping[str, Any]
+    any_provider: bool = True
     flaws: list[Flaw] | None = field(default=None, init=False)
 
     @cached_property

@@ -19,6 +19,7 @@ from agent_core.messages import Message
 from agent_core.models import ToolDescriptor
 from agent_core.plugin.hooks import calling
 from agent_core.plugin.provider import BoundProvider, ProviderWrapper
+from agent_core.resolve.lookup import with_defaults
 from agent_core.steps import CloseStream, Emit, Flow, OpenStream, Read, Run, Work, ask
 from agent_testing.conformance.case import ANSWER, NotApplicable, conversation, descriptors, session_of
 
@@ -160,7 +161,8 @@ class Stage:
         asked = () if exchange is None else exchange.messages
         self.messages = [*conversation(), *(Message.from_dict(message).to_dict() for message in asked)]
         self.request_config = case.request_config(exchange)
-        self.config = {**self.request_config, "tools": []}
+        usual, _ = with_defaults(freeze(self.request_config), [case.wrapper])
+        self.config = {**thaw(usual), "tools": []}
         self.core = case.core()
         self.provider: Any = (
             case.wrapper if case.kind == "provider" else ProviderWrapper(case.make_provider())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from weakref import WeakKeyDictionary
 
 from agent_core.errors import ArgumentError
-from agent_testing.conformance import actions, hooks, requests, tools
+from agent_testing.conformance import actions, hooks, requests, second_format, tools
 from agent_testing.conformance.case import (
     Case,
     ConformanceReport,
@@ -65,7 +65,7 @@ CHECKS: Mapping[str, tuple[Check, ...]] = {
         requests.cancelling_an_unknown_request_is_harmless,
     ),
     "extension": (*_EVERY_HOOK, *_REQUESTS, *_ACTIONS),
-    "feature": (*_EVERY_HOOK, *_REQUESTS, *_ACTIONS),
+    "feature": (*_EVERY_HOOK, *_REQUESTS, *_ACTIONS, second_format.another_native_format_works),
     "tool": (
         *_EVERY_HOOK,
         tools.tool_schemas_are_valid,
@@ -117,6 +117,7 @@ def check_plugin(
         config=config or {},
         action_params=action_params or {},
         tool_calls=tool_calls or {},
+        any_provider=provider is None,
     )
     return _report(case, registered_name(case, plugin), skip or {})
 
@@ -249,6 +250,7 @@ class PluginConformance:
             config=self.config,
             action_params=self.action_params,
             tool_calls=self.tool_calls,
+            any_provider=type(self).make_provider is PluginConformance.make_provider,
         )
 
     def _given(self) -> Any:
