@@ -129,6 +129,9 @@ def test_a_session_from_before_is_not_stored_over_messages_that_it_lacks(make: M
     kept.append(app.create_session(session_id="s"))
     list(app.chat("s", "hello"))
 
+    with pytest.raises(RevisionConflict, match="was changed meanwhile"):
+        do(app)
+    kept[:] = [Session("s", [Message("user", "other")])]  # of which nobody knows what it was made of
     with pytest.raises(SessionOutdated, match=r"run the action again; nothing was changed"):
         do(app)
 
@@ -144,7 +147,7 @@ def test_an_action_that_has_gone_on_itself_does_not_lose_that(make: Make) -> Non
     app = make(Plugin(act))
     app.create_session(session_id="s")
 
-    with pytest.raises(SessionOutdated):
+    with pytest.raises(RevisionConflict):
         do(app)
     assert texts(app, "s") == ["new"]
 
@@ -168,6 +171,72 @@ def test_an_action_that_loads_twice_does_not_undo_what_came_between(make: Make) 
     app.store.save(app.load_session("s").with_metadata({"beside": 0}), app.store.load("s"))
     do(app)
     assert app.load_session("s").metadata["beside"] == app.load_session("s").metadata["seen"] == 1
+
+
+OLDER: dict[str, Callable[[AgentApplication, Session], Any]] = {
+    "as it was": lambda _app, old: old,
+    "with metadata": lambda _app, old: old.with_metadata({"seen": 1}),
+    "with a message": lambda app, old: app.update_agent("a", old)[0].add_message(old, "user", "mine"),
+    "cut": lambda app, old: app.update_agent("a", old)[0].slice_session(old, end=1),
+    "as a dict": lambda _app, old: old.to_dict(),
+    "as a changed dict": lambda _app, old: {**old.to_dict(), "messages": old.to_dict()["messages"][:1]},
+}
+
+
+@pytest.mark.parametrize("made", OLDER.values(), ids=OLDER)
+def test_an_older_session_is_refused_even_if_the_action_has_loaded_the_current_one(
+    make: Make, made: Callable[[AgentApplication, Session], Any]
+) -> None:
+    kept: list[Session] = []
+
+    def act(app: AgentApplication, _context: Any) -> dict[str, Any]:
+        assert len(app.load_session("s").messages) == 4
+        return {"updated": [made(app, kept[0])]}
+
+    app = make(Plugin(act), script=["one", "two"])
+    app.create_session(session_id="s")
+    list(app.chat("s", "first"))
+    kept.append(app.load_session("s"))
+    list(app.chat("s", "second"))
+
+    with pytest.raises((RevisionConflict, SessionOutdated)):
+        do(app)
+
+    assert texts(app, "s") == ["first", "one", "second", "two"]
+    assert "seen" not in app.load_session("s").metadata
+
+
+def test_older_metadata_is_refused_even_if_the_action_has_loaded_the_current_session(make: Make) -> None:
+    kept: list[Session] = []
+
+    def act(app: AgentApplication, _context: Any) -> dict[str, Any]:
+        app.load_session("s")
+        return {"updated": [kept[0].with_metadata({"seen": 1})]}
+
+    app = make(Plugin(act))
+    kept.append(app.create_session(session_id="s", metadata={"tone": "old"}))
+    app.save_session(app.load_session("s").with_metadata({"tone": "new"}))
+
+    with pytest.raises(RevisionConflict):
+        do(app)
+
+    assert app.load_session("s").metadata["tone"] == "new"
+
+
+def test_what_was_made_of_the_stored_session_can_be_shorter(make: Make) -> None:
+    def act(app: AgentApplication, _context: Any) -> dict[str, Any]:
+        session = app.load_session("s")
+        core, config, _ = app.update_agent("a", session)
+        return {"updated": [core.slice_session(session, config, end=2)]}
+
+    app = make(Plugin(act), script=["one", "two"])
+    app.create_session(session_id="s")
+    list(app.chat("s", "first"))
+    list(app.chat("s", "second"))
+
+    do(app)
+
+    assert texts(app, "s") == ["first", "one"]
 
 
 def test_an_action_may_change_what_it_has_loaded_in_any_way(make: Make) -> None:

@@ -26,14 +26,14 @@ from agent_app.errors import (
     SessionNotFound,
     SessionOutdated,
 )
-from agent_app.services import AGENT
+from agent_app.services import AGENT, is_older
 from agent_app.session_writer import new_title, with_writers
 from agent_app.store.base import Changes
 from agent_app.store.sql import check_name
 from agent_core import ArgumentError, PluginError, Session, SessionFormatError
 from agent_core.display import validate_effects
 from agent_core.log import get_logger
-from agent_core.native import OWNED_METADATA
+from agent_core.native import INTEGRITY, OWNED_METADATA
 from agent_core.steps import Flow, run_blocking
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def own_part(plugin: str, mutations: Mutations, session: Session, readings: Read
             )
     changed = mutations.of(session)
     lost = len(changed.history) < len(session.history)
-    if lost or (own in readings and not begins_with(changed, session)):
+    if lost or is_older(changed, session) or (own in readings and not begins_with(changed, session)):
         raise SessionOutdated(own, "change context['session'], which has what is about to be stored")
     return replace(mutations, updated=tuple(one for one in mutations.updated if one.session_id != own))
 
@@ -190,17 +190,26 @@ def _check(services: Services, mutations: Mutations, readings: Readings) -> list
             raise ArgumentError(
                 f"mutations cannot give session {one.session_id!r} to another agent: call switch_agent()"
             )
-        bases.append(_base(stored, one, readings.get(one.session_id, {})))
+        origin = services.recent.origin(one)
+        bases.append(_base(stored, one, readings.get(one.session_id, {}), origin))
     return bases
 
 
-def _base(stored: Stored, session: Session, seen: Mapping[int, Session]) -> Stored:
+def _base(stored: Stored, session: Session, seen: Mapping[int, Session], origin: int | None) -> Stored:
     """Return what a session is saved over, if it was made from that.
 
-    An action that has loaded it once may change anything. One that gives a session which it did not get from
-    the application, or which it has seen at several revisions, may only add messages: nobody can tell what it
-    was made from. In the second case its metadata tells if it was made from an older one.
+    A session whose origin is known must come from what is stored now, and may be changed in any way. A dict
+    tells its origin only by the integrity of its native history. Otherwise an action that has loaded the
+    session once may change anything, and one that has not, or has seen it at several revisions, may only add
+    messages: nobody can tell what it was made from. In the second case its metadata tells if it was made
+    from an older one.
     """
+    if origin is not None:
+        if origin != stored.revision:
+            raise RevisionConflict(session.session_id, origin, stored.revision)
+        return stored
+    if 0 < _covered(session) < _covered(stored.session):
+        raise SessionOutdated(session.session_id, _STALE)
     older = {revision: one for revision, one in seen.items() if revision != stored.revision}
     undone = any(_undoes(session, one, stored.session) for one in older.values())
     if seen and (stored.revision not in seen or undone):
@@ -208,6 +217,13 @@ def _base(stored: Stored, session: Session, seen: Mapping[int, Session]) -> Stor
     if (older or not seen) and not begins_with(session, stored.session):
         raise SessionOutdated(session.session_id, _STALE)
     return stored
+
+
+def _covered(session: Session) -> int:
+    """Return how many messages the integrity of native history is about; 0 without one."""
+    integrity = session.metadata.get(INTEGRITY)
+    count = integrity.get("messages") if isinstance(integrity, Mapping) else None
+    return count if isinstance(count, int) else 0
 
 
 def _undoes(session: Session, old: Session, stored: Session) -> bool:

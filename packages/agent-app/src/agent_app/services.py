@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_app.agents import build_agent_config, choose_agent, resolve_request_config
 from agent_app.detached import DetachedRuns
@@ -111,6 +111,25 @@ class RunningActions:
         return bool(found)
 
 
+class Origin(NamedTuple):
+    """The stored version that a session is, or was made of.
+
+    Attributes:
+        recent: Whose it is: revisions of different applications cannot be compared.
+    """
+
+    recent: Recent
+    revision: int
+
+
+def is_older(session: Session, other: Session) -> bool:
+    """Say whether a session is known to be made of an earlier version than another one."""
+    mine, theirs = session.origin, other.origin
+    if not isinstance(mine, Origin) or not isinstance(theirs, Origin) or mine.recent is not theirs.recent:
+        return False
+    return mine.revision < theirs.revision
+
+
 class Recent:
     """The sessions that were stored or read last."""
 
@@ -127,12 +146,18 @@ class Recent:
     def keep(self, stored: Stored) -> Stored:
         """Remember a session, and forget the one that was used least recently if there are too many."""
         session_id = stored.session.session_id
+        stored.session.with_origin(Origin(self, stored.revision))
         with self._lock:
             self._stored.pop(session_id, None)
             self._stored[session_id] = stored
             if len(self._stored) > self._size:
                 del self._stored[next(iter(self._stored))]
         return stored
+
+    def origin(self, session: Session) -> int | None:
+        """Return the revision that a session was made of; None if that is not known."""
+        origin = session.origin
+        return origin.revision if isinstance(origin, Origin) and origin.recent is self else None
 
     def forget(self, session_id: str) -> None:
         """Forget a session."""

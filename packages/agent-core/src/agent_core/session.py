@@ -38,6 +38,8 @@ class Session:
     # Set by `agent_core.native` on sessions whose integrity it has made or checked itself, so that
     # it need not be checked again. A session made in any other way has none.
     _seal: object | None = field(default=None, init=False, repr=False, compare=False)
+    # Set by a layer that stores sessions, to know which version of a session another one was made of.
+    _origin: object | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.session_id, str):
@@ -66,6 +68,16 @@ class Session:
         return getattr(self._seal, "memory", None)
 
     @property
+    def origin(self) -> object | None:
+        """What a layer that stores sessions noted about this one, or about that which it was made of."""
+        return self._origin
+
+    def with_origin(self, origin: object | None) -> Session:
+        """Return this session itself, with its origin noted."""
+        object.__setattr__(self, "_origin", origin)
+        return self
+
+    @property
     def history(self) -> History[Message]:
         """The messages as the structure-sharing sequence that they are."""
         assert isinstance(self.messages, History)
@@ -79,7 +91,7 @@ class Session:
 
     def with_metadata(self, patch: Mapping[str, object]) -> Session:
         """Return this session with *patch* merged into its metadata."""
-        changed = replace(self, metadata={**self.metadata, **patch})
+        changed = replace(self, metadata={**self.metadata, **patch}).with_origin(self._origin)
         return changed if _SEALED.intersection(patch) else changed.sealed(self._seal)
 
     def with_id(self, session_id: str) -> Session:

@@ -217,6 +217,7 @@ def write_native(
     if report is not None:
         kept[REBUILT] = report
     written = Session(session.session_id, History.of(messages), kept, session.extra)
+    written.with_origin(session.origin)
     return written if native is None else written.sealed(native.seal)
 
 

@@ -280,7 +280,7 @@ def _with_messages(session: Session, messages: Sequence[Message], native: Native
     metadata = session.metadata
     if REBUILT in metadata:
         metadata = {key: value for key, value in metadata.items() if key != REBUILT}
-    longer = replace(session, messages=History.of(messages), metadata=metadata)
+    longer = replace(session, messages=History.of(messages), metadata=metadata).with_origin(session.origin)
     return longer if native is None else longer.sealed(native.seal)
 
 

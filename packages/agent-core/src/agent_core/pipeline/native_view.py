@@ -213,4 +213,4 @@ def _add_problem(request: Request, report: FrozenDict | None, problem: str) -> F
 
 def replace_messages(session: Session, messages: list[Message]) -> Session:
     """Return the session with other messages; its seal, if any, is gone."""
-    return replace(session, messages=History(messages))
+    return replace(session, messages=History(messages)).with_origin(session.origin)
