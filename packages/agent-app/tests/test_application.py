@@ -6,18 +6,17 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_app import AgentApplication, SessionHeld, SessionOutdated, open_store
 from agent_app.session_writer import LOG_SECONDS, with_writer
+from agent_app.transfer import ImportRefused
 from agent_core import Message, Session, tool
 from agent_core.errors import RequestCancelled
-from agent_core.testing import Reply, ScriptedProvider, ToolCall
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from agent_core.testing import EchoProvider, Reply, ScriptedProvider, ToolCall
 
 CONFIG = {"agents": {"a": {"model": "m"}}, "models": {"m": {"provider": "scripted"}}}
 Make = Callable[..., AgentApplication]
@@ -351,3 +350,42 @@ def test_a_call_that_a_file_leaves_open_is_not_run(make: Make, said: str) -> Non
 
     assert list(app.chat(info.id, said, run_id="r"))[-1]["type"] == "final"
     assert ran == [] and app.load_session(info.id).messages[2].metadata["interrupted"] is True
+
+
+class Place:
+    """A path of somebody else's class."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __fspath__(self) -> str:
+        return str(self._path)
+
+
+@pytest.mark.parametrize("kind", [str, Path, Place])
+def test_a_path_may_be_a_text_or_of_any_class_that_is_one(tmp_path: Path, kind: Any) -> None:
+    options: dict[str, Any] = {"plugins": [EchoProvider], "installed": False}
+    folder, secret, file = kind(tmp_path / "assets"), kind(tmp_path / "secret"), kind(tmp_path / "s.zip")
+    config = {"agents": {"a": {"provider": "echo"}}}
+    with AgentApplication(config, assets=folder, protected=[secret], **options) as app:
+        name = app.create_session().session_id
+        list(app.chat(name, "hello"))
+        app.add_asset(name, b"x", name="n.txt")
+        assert str(tmp_path / "secret") in app.runtime.resolve("a").config["protected_paths"]
+
+        app.export_session(name, file)
+        asyncio.run(app.export_session_async(name, file))
+        source = Path(file) if kind is str else file
+        made = app.import_session(source)
+
+        assert [message.content for message in app.load_session(made.id).messages] == ["hello", "hello"]
+        assert len(app.list_assets(made.id)) == 1
+
+
+def test_a_text_is_no_path_when_something_is_imported(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"plugins": [EchoProvider], "installed": False}
+    with AgentApplication({"agents": {"a": {"provider": "echo"}}}, **options) as app:
+        app.export_session(app.create_session().session_id, tmp_path / "s.zip")
+
+        with pytest.raises(ImportRefused, match="give the path of a file as a Path"):
+            app.import_session(str(tmp_path / "s.zip"))

@@ -57,14 +57,18 @@ def test_the_files_of_the_database_the_assets_and_given_paths_are_protected(
 def test_what_plugins_keep_is_protected_wherever_an_agent_says_that_it_is(tmp_path: Path) -> None:
     own = {"model": "m", "sections": {"keeper": {"file": str(tmp_path / "b")}}}
     config = {
-        "agents": {"a": {"model": "m"}, "b": own},
+        "agents": {
+            "a": {"model": "m"},
+            "b": own,
+            "flat": {"model": "m", "keeper": {"file": str(tmp_path / "c")}},
+        },
         "default_agent": "a",
         "plugins": {"keeper": {"file": str(tmp_path / "a")}},
     }
 
     found = protected(config, Keeper)
 
-    assert found == [str(tmp_path.resolve() / name) for name in ("a", "b")]
+    assert found == [str(tmp_path.resolve() / name) for name in ("a", "b", "c")]
 
 
 def test_a_plugin_that_fails_to_name_its_files_stops_no_one() -> None:
@@ -78,12 +82,17 @@ def test_a_plugin_that_fails_to_name_its_files_stops_no_one() -> None:
             {"agents": {"a": {"model": "m", "sections": {"config": {"protected_paths": []}}}}},
             "agents.a.sections.config.protected_paths",
         ),
+        ({"agents": {"a": {"model": "m", "protected_paths": []}}}, "agents.a.protected_paths"),
+        (
+            {"agents": {"a": {"model": "m", "config": {"protected_paths": []}}}},
+            "agents.a.config.protected_paths",
+        ),
         (
             {"models": {"m": {"provider": "scripted", "config": {"protected_paths": []}}}},
             "models.m.config.protected_paths",
         ),
     ],
-    ids=["agent", "model"],
+    ids=["agent", "flat agent", "section of a flat agent", "model"],
 )
 def test_a_configuration_does_not_say_what_is_protected(config: Mapping[str, Any], field: str) -> None:
     with pytest.raises(ConfigError, match="cannot be set here") as refused:

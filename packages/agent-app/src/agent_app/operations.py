@@ -56,7 +56,7 @@ from agent_runtime.suspension import RUN, Decision, Suspension, match_decisions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from os import PathLike
 
     from agent_app.services import ActiveRun, Services
     from agent_app.store.base import Approval, Lease, SessionInfo, Stored, Waiting
@@ -556,7 +556,9 @@ def user_message(text: str, attachments: Any) -> list[Message]:
     return [Message("user", text, multipart_content=[*said, *(dict(part) for part in attachments)])]
 
 
-def export(services: Services, session_id: str, path: Path, *, redact: bool, events: bool) -> Flow[None]:
+def export(
+    services: Services, session_id: str, path: str | PathLike[str], *, redact: bool, events: bool
+) -> Flow[None]:
     """Write a session with its attachments to a file."""
     from agent_app.transfer import export_session_file
 
@@ -573,7 +575,7 @@ def _prepared(services: Services, session: Session) -> Flow[Session]:
 
 def import_file(
     services: Services,
-    source: Path | bytes | str,
+    source: PathLike[str] | bytes | str,
     agent_id: str | None,
     metadata: Mapping[str, Any],
     allow_system: bool | Sequence[str],  # noqa: FBT001 - passed on

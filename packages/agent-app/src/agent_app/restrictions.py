@@ -36,7 +36,7 @@ _SUFFIXES = ("", "-wal", "-shm", "-journal")
 """The files that SQLite puts next to a database, by the ends of their names."""
 
 
-def protected_paths(given: Iterable[str | Path], store: Any, assets: Any) -> tuple[str, ...]:
+def protected_paths(given: Iterable[str | os.PathLike[str]], store: Any, assets: Any) -> tuple[str, ...]:
     """Return the files that a program names, and those of the application itself, with links resolved.
 
     Args:
@@ -46,7 +46,7 @@ def protected_paths(given: Iterable[str | Path], store: Any, assets: Any) -> tup
     """
     url = store if isinstance(store, str) else getattr(store, "url", "")
     places = [*given, *_database(url)]
-    if isinstance(assets, Path) or (isinstance(assets, str) and "://" not in assets):
+    if isinstance(assets, os.PathLike) or (isinstance(assets, str) and "://" not in assets):
         places.append(assets)
     return tuple(dict.fromkeys(_real(place) for place in places))
 
@@ -65,9 +65,9 @@ def _settings_of(name: str, config: Mapping[str, Any]) -> Iterator[Mapping[str, 
     """Yield the settings of a plugin: the application's, and those of each agent."""
     yield config.get("plugins", {}).get(name, {})
     for agent in config.get("agents", {}).values():
-        sections = agent.get("sections")
-        if isinstance(sections, Mapping) and name in sections:
-            yield sections[name]
+        for sections in (agent, agent.get("sections")):  # an agent may be written as one flat dict
+            if isinstance(sections, Mapping) and isinstance(sections.get(name), Mapping):
+                yield sections[name]
 
 
 def _own_paths(plugin: Any, name: str, settings: Mapping[str, Any]) -> list[str]:
@@ -85,16 +85,18 @@ def check_not_configured(config: Mapping[str, Any]) -> None:
         ConfigError: With the field.
     """
     for agent, spec in config.get("agents", {}).items():
+        _check(spec, f"agents.{agent}")
+        _check(spec.get("config"), f"agents.{agent}.config")
         sections = spec.get("sections")
-        _check(sections, "config", f"agents.{agent}.sections")
+        if isinstance(sections, Mapping):
+            _check(sections.get("config"), f"agents.{agent}.sections.config")
     for model, spec in config.get("models", {}).items():
-        _check(spec, "config", f"models.{model}")
+        _check(spec.get("config"), f"models.{model}.config")
 
 
-def _check(outer: Any, key: str, where: str) -> None:
-    inner = outer.get(key) if isinstance(outer, Mapping) else None
-    if isinstance(inner, Mapping) and PROTECTED in inner:
-        field = f"{where}.{key}.{PROTECTED}"
+def _check(settings: Any, where: str) -> None:
+    if isinstance(settings, Mapping) and PROTECTED in settings:
+        field = f"{where}.{PROTECTED}"
         raise ConfigError(
             f"{field} cannot be set here: the program that opens the application sets it; remove it",
             field=field,
@@ -107,7 +109,7 @@ def _database(url: str) -> Iterator[str]:
         yield from (f"{path}{end}" for end in _SUFFIXES)
 
 
-def _real(path: str | Path) -> str:
+def _real(path: str | os.PathLike[str]) -> str:
     return os.path.realpath(Path(path).expanduser())
 
 

@@ -17,7 +17,7 @@ from agent_runtime.runtime import AgentRuntime
 from agent_runtime.specs import AgentSpec, ModelSpec
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from os import PathLike
 
 
 class RemoteSource(NamedTuple):
@@ -71,7 +71,7 @@ class AgentRuntimeBuilder:
 
         return self._try(_id_of(model), add)
 
-    def with_spec_file(self, path: str | Path) -> AgentRuntimeBuilder:
+    def with_spec_file(self, path: str | PathLike[str]) -> AgentRuntimeBuilder:
         """Declare all agents and models of a TOML, YAML or JSON file, or of a folder of such."""
         from agent_runtime.files import load_specs
 

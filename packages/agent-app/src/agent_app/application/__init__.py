@@ -7,7 +7,7 @@ on the running event loop.
 from __future__ import annotations
 
 import time
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
@@ -70,8 +70,8 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
         config: Mapping[str, Any],
         *,
         store: SessionStore | str = IN_MEMORY,
-        assets: AssetStore | Path | str | None = None,
-        protected: Sequence[Path | str] = (),
+        assets: AssetStore | PathLike[str] | str | None = None,
+        protected: Sequence[PathLike[str] | str] = (),
         plugins: Sequence[Any] | Mapping[str, Sequence[Any]] = (),
         installed: bool = True,
         clock: Callable[[], float] = time.time,
@@ -82,7 +82,7 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
         self.runtime: AgentRuntime = build_runtime(self.config, found, kept)
         self._made = [name for name, plugin in found.others.items() if isinstance(plugin, type)]
         self.store, self._own_assets = _open_stores(store, assets)
-        given = None if isinstance(assets, (str, Path)) else assets
+        given = None if isinstance(assets, (str, PathLike)) else assets
         members = ApplicationPlugins(found.applications, self.config)
         self._broken = [Problem(one.name, str(one.problem)) for one in found.problems]
         self._unused = [Problem(*one) for one in unused_settings(self.config, found).items()]
@@ -167,7 +167,7 @@ def _close_tools(runtime: AgentRuntime, names: Sequence[str]) -> None:
 
 
 def _open_stores(
-    store: SessionStore | str, assets: AssetStore | Path | str | None
+    store: SessionStore | str, assets: AssetStore | PathLike[str] | str | None
 ) -> tuple[SessionStore, AssetStore | None]:
     """Open the stores that were not given; what was opened is closed if the rest cannot be."""
     sessions = open_store(store) if isinstance(store, str) else store
@@ -179,11 +179,11 @@ def _open_stores(
         raise
 
 
-def _open_assets(assets: AssetStore | Path | str | None, store: SessionStore) -> AssetStore | None:
+def _open_assets(assets: AssetStore | PathLike[str] | str | None, store: SessionStore) -> AssetStore | None:
     """Open the assets of a place, or of the sessions' own; None if there are none, or others opened them."""
     shared = store.url.startswith(("postgresql:", "postgres:"))
     where = store.url if assets is None and shared else assets
-    if not isinstance(where, (str, Path)):
+    if not isinstance(where, (str, PathLike)):
         return None
 
     return open_assets(where)

@@ -10,7 +10,7 @@ from agent_core.drivers import call, call_async
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from os import PathLike
 
     from agent_app.store.base import Lease, Page, SessionInfo
     from agent_app.transfer import ImportedSession
@@ -212,7 +212,7 @@ class Sessions(ApplicationBase):
         return await call_async(operations.regenerate(self._services, session_id, index))
 
     def export_session(
-        self, session_id: str, path: Path, *, redact: bool = True, events: bool = False
+        self, session_id: str, path: str | PathLike[str], *, redact: bool = True, events: bool = False
     ) -> None:
         """Write a session with its attachments to a file; secrets are taken out unless *redact* is False.
 
@@ -222,14 +222,14 @@ class Sessions(ApplicationBase):
         call(operations.export(self._services, session_id, path, redact=redact, events=events))
 
     async def export_session_async(
-        self, session_id: str, path: Path, *, redact: bool = True, events: bool = False
+        self, session_id: str, path: str | PathLike[str], *, redact: bool = True, events: bool = False
     ) -> None:
         """Do what `export_session` does, on the running event loop."""
         await call_async(operations.export(self._services, session_id, path, redact=redact, events=events))
 
     def import_session(
         self,
-        source: Path | bytes | str,
+        source: PathLike[str] | bytes | str,
         *,
         agent_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -238,6 +238,8 @@ class Sessions(ApplicationBase):
         """Store a session from a file, its bytes, or JSON, under ids of its own: what a person sees of it.
 
         Args:
+            source: A `Path`, the bytes of a file, or JSON. A string is always JSON and never a path: what a
+                stranger sends must not name a file of this machine.
             metadata: What the session has here, such as `workspace_roots`; a file cannot say where to work.
             allow_system: Whether system messages of the file are taken over; or the texts of those that
                 somebody has read and agreed to, as `SystemMessagesRefused.texts` has them.
@@ -250,7 +252,7 @@ class Sessions(ApplicationBase):
 
     async def import_session_async(
         self,
-        source: Path | bytes | str,
+        source: PathLike[str] | bytes | str,
         *,
         agent_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,

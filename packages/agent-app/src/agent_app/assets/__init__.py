@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from agent_app.assets.asset import Asset, AssetNotFound, AssetRefused
 from agent_app.assets.folder import SessionAssetStore
@@ -24,14 +24,14 @@ __all__ = ["Asset", "AssetNotFound", "AssetRefused", "AssetStore", "SessionAsset
 _SHARED = ("postgresql://", "postgres://")
 
 
-def open_assets(where: Path | str) -> AssetStore:
+def open_assets(where: str | os.PathLike[str]) -> AssetStore:
     """Open the asset store that a folder means, or the URL of a database: ``postgresql://…``.
 
     Raises:
         ArgumentError: If there is no asset store for such a URL.
         StoreError: If the place cannot be used.
     """
-    if isinstance(where, Path) or "://" not in where:
+    if isinstance(where, os.PathLike) or "://" not in where:
         return SessionAssetStore(where)
     if not where.startswith(_SHARED):
         raise ArgumentError(

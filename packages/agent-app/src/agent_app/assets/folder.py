@@ -47,7 +47,7 @@ class SessionAssetStore(AssetStore):
 
     def __init__(
         self,
-        root: Path | str,
+        root: str | os.PathLike[str],
         *,
         max_bytes: int = MAX_BYTES,
         allowed_types: Collection[str] | None = None,

@@ -24,6 +24,7 @@ from agent_core.native import INTEGRITY, NATIVE_MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from os import PathLike
 
     from agent_app.store.database import Transaction
 
@@ -58,7 +59,7 @@ class Repaired:
     problems: tuple[str, ...] = ()
 
 
-def repair_store(source: Path | str, target: Path | str) -> Repaired:
+def repair_store(source: str | PathLike[str], target: str | PathLike[str]) -> Repaired:
     """Save what can be read of a SQLite file, and of the log next to it, into a new store.
 
     Args:

@@ -7,6 +7,7 @@ read. Of everything that zip files can be, only what `export_session` writes is 
 from __future__ import annotations
 
 import io
+import os
 import struct
 import tempfile
 import zipfile
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from agent_app.transfer.format import Checksum, ImportLimits
 
-Source = bytes | str | Path | BinaryIO
+Source = bytes | str | os.PathLike[str] | BinaryIO
 
 _PIECE = 1 << 18
 _IN_MEMORY = 1 << 23
@@ -95,7 +96,9 @@ def open_parcel(source: Source, limits: ImportLimits) -> Iterator[Parcel]:
         elif first.lstrip(b" \t\r\n")[:1] in (b"{", b""):
             yield Parcel(Manifest(), _read_document(file, limits))
         else:
-            raise ImportRefused("it is neither an exported session nor the JSON of one")
+            text = "; a text is read as JSON, so give the path of a file as a Path"
+            hint = text if isinstance(source, str) else ""
+            raise ImportRefused(f"it is neither an exported session nor the JSON of one{hint}")
 
 
 def _read_document(file: BinaryIO, limits: ImportLimits) -> Any:
@@ -261,8 +264,8 @@ def _seekable(source: Source, limits: ImportLimits, stack: ExitStack) -> BinaryI
         source = source.encode("utf-8", "surrogatepass")
     if isinstance(source, (bytes, bytearray, memoryview)):
         source = io.BytesIO(source)
-    elif isinstance(source, Path):
-        source = stack.enter_context(_open_file(source))
+    elif isinstance(source, os.PathLike):
+        source = stack.enter_context(_open_file(Path(source)))
     elif not hasattr(source, "read"):
         raise ArgumentError(
             f"a session is imported from bytes, a Path or a file, not {type(source).__name__}"

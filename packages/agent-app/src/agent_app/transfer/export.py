@@ -79,7 +79,7 @@ def export_session(
 def export_session_file(
     store: SessionStore,
     session_id: str,
-    path: Path,
+    path: str | os.PathLike[str],
     *,
     assets: AssetStore | None = None,
     redact: bool | Redactor = True,
@@ -90,14 +90,15 @@ def export_session_file(
     The file is complete or not there at all; an existing one is replaced.
     """
     pieces = export_session(store, session_id, assets=assets, redact=redact, events=events)
-    descriptor, temporary = tempfile.mkstemp(prefix=".export-", dir=path.parent)
+    target = Path(path)
+    descriptor, temporary = tempfile.mkstemp(prefix=".export-", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             for piece in pieces:
                 file.write(piece)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(path)
+        Path(temporary).replace(target)
     except BaseException:
         with suppress(OSError):
             Path(temporary).unlink()

@@ -15,7 +15,7 @@ from agent_core.encoding import canonical
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
-    from pathlib import Path
+    from os import PathLike
 
     from agent_core.frozen import JsonObject
 
@@ -59,7 +59,7 @@ class File:
     name: str = "file"
 
     @classmethod
-    def from_path(cls, path: str | Path) -> File:
+    def from_path(cls, path: str | PathLike[str]) -> File:
         """Read a file."""
         import mimetypes
         from pathlib import Path
