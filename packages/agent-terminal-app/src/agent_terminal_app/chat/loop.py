@@ -20,6 +20,7 @@ from agent_terminal_app.chat.attachments import Workspace, gather
 from agent_terminal_app.chat.commands.registry import Quit, Talk, load_commands, run_command
 from agent_terminal_app.chat.keymap import KeyMap
 from agent_terminal_app.chat.questions.dialogue import Dialogue
+from agent_terminal_app.chat.rendering.asides import Asides
 from agent_terminal_app.chat.rendering.renderer import Remarks
 from agent_terminal_app.chat.rendering.text import one_line
 from agent_terminal_app.chat.shell import Shell
@@ -75,10 +76,13 @@ class Chat:
         self._notices: asyncio.Task[None] | None = None
         self._conversation: Conversation | None = None
         self._workspace: Workspace | None = None
-        self._remarks = Remarks(screen)
-        self._work = Work(screen, self._remarks, self._has_changed)
-        self._shell_commands = Shell(screen, self._remarks, self._has_changed, self.keys.first("take_back"))
-        self._dialogue = Dialogue(screen, self._command_ended, self._has_changed)
+        self._asides = Asides(screen)
+        self._remarks = Remarks(self._asides)
+        self._work = Work(screen, self._remarks, self._has_changed, self._asides)
+        self._shell_commands = Shell(
+            self._asides, self._remarks, self._has_changed, self.keys.first("take_back")
+        )
+        self._dialogue = Dialogue(self._asides, self._command_ended, self._has_changed)
         if screen.is_live or is_terminal(sys.stdin):
             self._work.on_session_in_use = self._session_in_use
         self._turning = asyncio.Lock()
@@ -339,7 +343,7 @@ class Chat:
     def _talk(self, conversation: Conversation) -> Talk:
         dialogue = self._dialogue
         send = partial(self._work.begin, conversation)
-        return Talk(conversation, self.screen, dialogue.ask, dialogue.pick, send)
+        return Talk(conversation, self._asides, dialogue.ask, dialogue.pick, send)
 
     async def _run_command(self, talk: Talk, line: str) -> None:
         """Run a command; if it went on to another session, ask what that one waits for."""
