@@ -26,7 +26,7 @@ from agent_terminal_app.chat.rendering.text import one_line
 from agent_terminal_app.chat.shell import Shell
 from agent_terminal_app.chat.work import Work, ask_about_session_in_use, return_draft
 from agent_terminal_app.output import is_terminal
-from agent_terminal_app.views.sessions import in_chat, opening_notices
+from agent_terminal_app.views.sessions import broken_off_calls, in_chat, opening_notices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -228,6 +228,11 @@ class Chat:
     async def _resume(self, conversation: Conversation, session_id: str) -> None:
         """Continue a session: show how it ended, and what it waits for."""
         await self._talk(conversation).open_session(session_id)
+        lost = await asyncio.to_thread(broken_off_calls, conversation.app, session_id)
+        if lost:
+            self._remarks.note("! The program ended in the middle of the last answer. The agent will read:")
+            for line in lost:
+                self._remarks.note(f"!   {line}")
         await self._work.ask(conversation)
 
     # Lines

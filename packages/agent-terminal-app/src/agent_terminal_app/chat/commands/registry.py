@@ -179,6 +179,8 @@ class Talk:
         await asyncio.to_thread(self.conversation.lend_key, session_id)
         width = None if self.screen.width is None else self.screen.width - _MARK
         for message in await self.app.read_messages_async(session_id, limit=_RECALLED):
+            if message.role == "tool" and message.metadata.get("uncertain"):
+                self.note(f"! {message.metadata.get('tool_name')}: {message.content}")
             if message.role not in ("user", "assistant") or not message.content:
                 continue
             if message.role == "user":
