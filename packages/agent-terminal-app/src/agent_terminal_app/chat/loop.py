@@ -223,7 +223,8 @@ class Chat:
             return
         for notice in found:
             todo = in_chat(notice)
-            self._remarks.note(f"! {one_line(notice.text)}{f': {todo}' if todo else ''}")
+            mark = "! " if notice.is_problem else ""
+            self._remarks.note(f"{mark}{one_line(notice.text)}{f': {todo}' if todo else ''}")
 
     async def _resume(self, conversation: Conversation, session_id: str) -> None:
         """Continue a session: show how it ended, and what it waits for."""

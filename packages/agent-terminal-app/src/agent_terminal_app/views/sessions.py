@@ -222,9 +222,14 @@ def opening_notices(application: AgentApplication, session_id: str | None) -> li
     Args:
         session_id: The session; None for one that is not made yet.
     """
-    session = Session("") if session_id is None else application.load_session(session_id)
+    session = unsaid_session() if session_id is None else application.load_session(session_id)
     _, results = application.run_session_lifecycle(SESSION_OPEN, session)
     return [*_sandbox_notices(application, session), *_orphan_notices(), *read_notices(results)]
+
+
+def unsaid_session() -> Session:
+    """Return the session that the first message would be said in, for whoever looks before that."""
+    return Session("", metadata={"workspace_roots": [str(Path.cwd())]})
 
 
 def _orphan_notices() -> list[Notice]:
