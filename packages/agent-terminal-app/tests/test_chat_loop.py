@@ -414,7 +414,7 @@ def test_esc_stops_a_command_of_ones_own_before_the_agent() -> None:
         await desk.until(lambda: desk.provider.requests)
         await desk.chat.take("!sleep 1000")
         assert desk.chat.interrupt()
-        assert desk.paper.lines[-1] == "stopped before it ran"
+        await desk.until(lambda: desk.paper.lines[-1] == "stopped before it ran")
         await desk.chat.take("!echo started; sleep 1000")
         await desk.until(lambda: desk.paper.lines[-1] == "started")
         assert desk.chat.interrupt()

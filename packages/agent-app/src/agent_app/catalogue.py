@@ -23,8 +23,10 @@ from agent_app.agents import choose_agent
 from agent_app.defaults import (
     DEFAULT_MODEL,
     SHORT_NAMES,
+    SURROUNDINGS,
     TITLES,
     TOOLS,
+    default_prompt,
     is_embedded,
     title_settings,
 )
@@ -244,7 +246,12 @@ class Catalogue:
         sections = {**settings, **kept}
         if TITLES in sections and "title_model" not in title_settings(values, spec.id):
             sections[TITLES] = {**sections[TITLES], "title_model": not is_embedded(model)}
-        return replace(spec, plugin_ids=tuple(ids), sections=sections)
+        if SURROUNDINGS in ids:
+            known = {**sections.get(SURROUNDINGS, {}), "surroundings": not is_embedded(model)}
+            sections[SURROUNDINGS] = {**known, **values.get("plugins", {}).get(SURROUNDINGS, {})}
+        is_own = spec.system_prompt not in (default_prompt(DEFAULT_MODEL), default_prompt(""))
+        prompt = spec.system_prompt if is_own else default_prompt(model)
+        return replace(spec, plugin_ids=tuple(ids), sections=sections, system_prompt=prompt)
 
     # Plugins
 

@@ -27,12 +27,14 @@ class Notice:
         text: One line.
         action_id: The action of this plugin that deals with it; empty if there is none.
         params: What to run it with.
+        is_problem: False if it only says what is so.
     """
 
     plugin: str
     text: str
     action_id: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
+    is_problem: bool = True
 
 
 def read_notices(results: Sequence[Mapping[str, Any]]) -> list[Notice]:
@@ -57,6 +59,7 @@ def _notice(plugin: str, given: Any) -> Notice | None:
         return None
     line = " ".join(text.split())
     short = line if len(line) <= LONGEST_NOTICE else f"{line[:LONGEST_NOTICE]}…"
+    is_problem = fields.get("is_problem") is not False
     if not isinstance(action, str) or not isinstance(params, Mapping):
-        return Notice(plugin=plugin, text=short)
-    return Notice(plugin=plugin, text=short, action_id=action, params=params)
+        return Notice(plugin=plugin, text=short, is_problem=is_problem)
+    return Notice(plugin=plugin, text=short, action_id=action, params=params, is_problem=is_problem)

@@ -15,10 +15,10 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
+from agent_plugin_kit.orphans import MARK, new_mark
 from shell_tool.environment import Refused
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from shell_tool.output import Output
 
 
-MARK = "SHELL_TOOL_MARK"
 _PROC = Path("/proc")
 _ROUNDS = 10
 _DEAD = ("Z", "X")
@@ -292,7 +291,7 @@ class RunningCommand:
         self._over = threading.Event()
         self._changed = threading.Condition()
         self.launch = launch
-        self._mark = token_hex(16)
+        self._mark = new_mark()
         self._ready = threading.Event()
         self._problem: BaseException | None = None
         threading.Thread(target=self._look_after, name="shell-command", daemon=True).start()

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 from agent_plugin_kit.safe_files import NotOpened, Outside, read_file, steps_inside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _TOP = (".git", ".hg", ".jj")
 _MOST_FOLDERS = 64
+_LONGEST_NAME = 200
 _WRITTEN_FOR_READERS = (".md", ".mdc", ".txt")
 
 
@@ -46,7 +47,10 @@ class LeftOut:
 def find_instructions(
     roots: Sequence[str], names: Sequence[str], most_bytes: int
 ) -> tuple[Instructions | LeftOut, ...]:
-    """Return the files that speak for these folders, nearest first; each file once."""
+    """Return the files that speak for these folders, nearest first; each file once, and each text.
+
+    Projects often have the same text under two names, as a link, a copy, or a line that names the other file.
+    """
     found: dict[Path, Instructions | LeftOut] = {}
     for root in roots:
         for folder in _upwards(Path(root)):
@@ -54,7 +58,19 @@ def find_instructions(
                 path = folder / name
                 if path not in found and (read := _read(folder, name, most_bytes, names)) is not None:
                     found[path] = read
-    return tuple(found.values())
+    return tuple(_without_copies(found))
+
+
+def _without_copies(found: Mapping[Path, Instructions | LeftOut]) -> Iterator[Instructions | LeftOut]:
+    texts: set[str] = set()
+    for path, one in found.items():
+        if isinstance(one, LeftOut):
+            yield one
+            continue
+        named = path.parent / one.text.removeprefix("@").removeprefix("./")
+        if one.text not in texts and (len(one.text) > _LONGEST_NAME or named not in found or named == path):
+            yield one
+        texts.add(one.text)
 
 
 def _upwards(folder: Path) -> Iterator[Path]:

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from agent_app.agents import choose_agent, resolve_request_config
 from agent_app.services import AGENT, own_overrides
-from agent_core import AgentError, Session
+from agent_core import AgentError
 from agent_terminal_app.application import catalogue_of, open_quietly
+from agent_terminal_app.views.sessions import unsaid_session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agent_app import AgentApplication
-    from agent_core import AgentCore
+    from agent_core import AgentCore, Session
     from agent_runtime import ModelSpec, ResolvedAgent
     from agent_terminal_app.chat.conversation import Conversation
 
@@ -52,7 +53,7 @@ async def who_answers(conversation: Conversation) -> Responder:
         AgentError: If no agent is declared, or it cannot run.
     """
     app, session_id = conversation.app, conversation.session_id
-    session = Session("") if session_id is None else await app.load_session_async(session_id)
+    session = unsaid_session() if session_id is None else await app.load_session_async(session_id)
     agent_id = agent_of(app, session)
     core, config, _ = await app.update_agent_async(agent_id, session)
     agent = await asyncio.to_thread(app.runtime.resolve, agent_id)

@@ -20,12 +20,13 @@ from agent_terminal_app.chat.attachments import Workspace, gather
 from agent_terminal_app.chat.commands.registry import Quit, Talk, load_commands, run_command
 from agent_terminal_app.chat.keymap import KeyMap
 from agent_terminal_app.chat.questions.dialogue import Dialogue
+from agent_terminal_app.chat.rendering.asides import Asides
 from agent_terminal_app.chat.rendering.renderer import Remarks
 from agent_terminal_app.chat.rendering.text import one_line
 from agent_terminal_app.chat.shell import Shell
 from agent_terminal_app.chat.work import Work, ask_about_session_in_use, return_draft
 from agent_terminal_app.output import is_terminal
-from agent_terminal_app.views.sessions import in_chat, opening_notices
+from agent_terminal_app.views.sessions import broken_off_calls, in_chat, opening_notices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -75,10 +76,13 @@ class Chat:
         self._notices: asyncio.Task[None] | None = None
         self._conversation: Conversation | None = None
         self._workspace: Workspace | None = None
-        self._remarks = Remarks(screen)
-        self._work = Work(screen, self._remarks, self._has_changed)
-        self._shell_commands = Shell(screen, self._remarks, self._has_changed, self.keys.first("take_back"))
-        self._dialogue = Dialogue(screen, self._command_ended, self._has_changed)
+        self._asides = Asides(screen)
+        self._remarks = Remarks(self._asides)
+        self._work = Work(screen, self._remarks, self._has_changed, self._asides)
+        self._shell_commands = Shell(
+            self._asides, self._remarks, self._has_changed, self.keys.first("take_back")
+        )
+        self._dialogue = Dialogue(self._asides, self._command_ended, self._has_changed)
         if screen.is_live or is_terminal(sys.stdin):
             self._work.on_session_in_use = self._session_in_use
         self._turning = asyncio.Lock()
@@ -219,11 +223,17 @@ class Chat:
             return
         for notice in found:
             todo = in_chat(notice)
-            self._remarks.note(f"! {one_line(notice.text)}{f': {todo}' if todo else ''}")
+            mark = "! " if notice.is_problem else ""
+            self._remarks.note(f"{mark}{one_line(notice.text)}{f': {todo}' if todo else ''}")
 
     async def _resume(self, conversation: Conversation, session_id: str) -> None:
         """Continue a session: show how it ended, and what it waits for."""
         await self._talk(conversation).open_session(session_id)
+        lost = await asyncio.to_thread(broken_off_calls, conversation.app, session_id)
+        if lost:
+            self._remarks.note("! The program ended in the middle of the last answer. The agent will read:")
+            for line in lost:
+                self._remarks.note(f"!   {line}")
         await self._work.ask(conversation)
 
     # Lines
@@ -339,7 +349,7 @@ class Chat:
     def _talk(self, conversation: Conversation) -> Talk:
         dialogue = self._dialogue
         send = partial(self._work.begin, conversation)
-        return Talk(conversation, self.screen, dialogue.ask, dialogue.pick, send)
+        return Talk(conversation, self._asides, dialogue.ask, dialogue.pick, send)
 
     async def _run_command(self, talk: Talk, line: str) -> None:
         """Run a command; if it went on to another session, ask what that one waits for."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agent_terminal_app.chat.attachments import Attachment
     from agent_terminal_app.chat.commands.registry import Talk
     from agent_terminal_app.chat.conversation import Conversation
+    from agent_terminal_app.chat.rendering.asides import Asides
     from agent_terminal_app.chat.rendering.renderer import Remarks
     from agent_terminal_app.chat.rendering.screen import Screen
 
@@ -101,6 +102,7 @@ class Work:
         screen: Where it is shown.
         remarks: Says what happens around it.
         changed: Called when the rows around the prompt may have changed.
+        asides: What is shown besides the answers.
 
     Attributes:
         progress: The current work.
@@ -109,7 +111,14 @@ class Work:
         on_session_in_use: Called with a draft that was not sent, because another process uses the session.
     """
 
-    def __init__(self, screen: Screen, remarks: Remarks, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        remarks: Remarks,
+        changed: Callable[[], None],
+        asides: Asides | None = None,
+    ) -> None:
+        self._asides = asides
         self.progress = Progress(changed)
         self.approvals = Approvals(screen, changed)
         self.last = False
@@ -258,7 +267,7 @@ class Work:
     async def _run(
         self, conversation: Conversation, talking: Callable[[Renderer], Awaitable[None]], draft: Draft
     ) -> None:
-        renderer = Renderer(self._screen, conversation.folds, self.progress)
+        renderer = Renderer(self._screen, conversation.folds, self.progress, self._asides)
         self._set_aside = self._ended_well = False
         self._stopped_by = ""
         self.progress.begin()

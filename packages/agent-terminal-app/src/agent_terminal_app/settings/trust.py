@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agent_terminal_app.settings.keypaths import Way
 
 _NEVER = "never"  # in place of a hash
-INSTRUCTIONS = "AGENTS.md"
+INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")
 SKILLS = (".agent/skills", ".agents/skills", ".claude/skills")
 """What of a project reaches the model, if it is trusted."""
 
@@ -120,7 +120,7 @@ def undecided_instructions(paths: Paths, folder: Path) -> list[str]:
     if str(top.resolve()) in _notes(paths):
         return []
     folders = [one for one in (folder, *folder.parents) if one.is_relative_to(top)]
-    files = [one / INSTRUCTIONS for one in folders]
+    files = [one / name for one in folders for name in INSTRUCTIONS]
     found = [f"{file} ({file.stat().st_size:,} bytes)" for file in files if file.is_file()]
     for place in (folder / name for name in SKILLS):
         skills = sorted(one.name for one in place.iterdir() if one.is_dir()) if place.is_dir() else []

@@ -19,7 +19,9 @@ from agent_app.services import AGENT
 from agent_core import AgentError, Session
 from agent_core.display.text import reveal
 from agent_core.frozen import thaw
+from agent_plugin_kit.orphans import find_orphans
 from agent_plugin_kit.sandbox import SandboxSettings, describe, find_way
+from agent_runtime.suspension import unanswered
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.output import moment, one_line, revealed, revealed_line
 
@@ -38,6 +40,7 @@ _LONGEST_BEGINNING = 60
 _MOST = 10
 _LONGEST = 40
 _LONGEST_ADDED = 80
+_LONGEST_COMMAND = 80
 
 
 def find_session(application: AgentApplication, given: str) -> SessionInfo:
@@ -219,9 +222,45 @@ def opening_notices(application: AgentApplication, session_id: str | None) -> li
     Args:
         session_id: The session; None for one that is not made yet.
     """
-    session = Session("") if session_id is None else application.load_session(session_id)
+    session = unsaid_session() if session_id is None else application.load_session(session_id)
     _, results = application.run_session_lifecycle(SESSION_OPEN, session)
-    return [*_sandbox_notices(application, session), *read_notices(results)]
+    return [*_sandbox_notices(application, session), *_orphan_notices(), *read_notices(results)]
+
+
+def unsaid_session() -> Session:
+    """Return the session that the first message would be said in, for whoever looks before that."""
+    return Session("", metadata={"workspace_roots": [str(Path.cwd())]})
+
+
+def _orphan_notices() -> list[Notice]:
+    """Name the commands that still run though the chat that started them was killed."""
+    return [
+        Notice(
+            plugin="shell_tool",
+            text=f"a command of a chat that has died still runs, process {one.pid}: "
+            f"{one_line(one.command)[:_LONGEST_COMMAND]} (!kill -- -{one.group} ends it)",
+        )
+        for one in find_orphans()
+    ]
+
+
+def broken_off_calls(application: AgentApplication, session_id: str) -> list[str]:
+    """Return what the agent will read about calls that a crash has cut short, one line each.
+
+    Args:
+        session_id: A session; one that waits for a decision, or that another process uses, has none.
+    """
+    session = application.load_session(session_id)
+    waits = application.approvals(session_id) or application.holder(session_id) is not None
+    calls = [] if waits else list(unanswered(session))
+    begun = application.store.open_intents(session_id) if calls else {}
+    lines = []
+    for call in calls:
+        function = call.get("function") or call.get("custom") or {}
+        about = one_line(f"{function.get('name')} {function.get('arguments') or function.get('input') or ''}")
+        truth = "may have run, in part or completely" if call["id"] in begun else "did not run"
+        lines.append(f"{about[:_LONGEST_COMMAND]}: {truth}")
+    return lines
 
 
 def _sandbox_notices(application: AgentApplication, session: Session) -> list[Notice]:

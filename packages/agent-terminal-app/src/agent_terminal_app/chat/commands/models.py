@@ -271,11 +271,17 @@ def parts_sent(agent: ResolvedAgent, model: ModelSpec, session: Session) -> list
 
 
 def _split(system_prompt: str, messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
-    """Return the agent's own system prompt, if it is sent, and everything else."""
+    """Return the system prompt with what plugins put behind it, if it is sent, and everything else."""
     first = list(messages[:1])
-    if first and first[0].role == "system" and first[0].content == system_prompt:
+    if first and first[0].role == "system" and str(first[0].content).startswith(system_prompt):
         return first, list(messages[1:])
     return [], list(messages)
+
+
+def system_text(agent: ResolvedAgent, session: Session) -> str:
+    """Return the whole system prompt that would be sent."""
+    system, _messages = _split(agent.spec.system_prompt, _prompt(agent, session).messages)
+    return "\n".join(str(message.content) for message in system)
 
 
 def _prompt(agent: ResolvedAgent, session: Session) -> Prompt:
@@ -315,13 +321,17 @@ async def cost(talk: Talk, _rest: str) -> None:
     talk.line(f"this session: {total:,} tokens" + (f" · {money:.4f} spent" if money else ""))
 
 
-@command("context", "say what the next request would send", group=_GROUP)
-async def context(talk: Talk, _rest: str) -> None:
+@command("context", "say what the next request would send", group=_GROUP, takes="[prompt]")
+async def context(talk: Talk, rest: str) -> None:
     """Say what the next request would send, with the tokens of each part, and what is left of the window.
 
-    The counts are estimates; /cost has what the provider counted.
+    The counts are estimates; /cost has what the provider counted. `/context prompt` shows the system prompt.
     """
     who = await who_answers(talk.conversation)
+    if rest.strip() == "prompt":
+        text = await asyncio.to_thread(system_text, replace(who.agent, model=who.model), who.session)
+        talk.line(text or "There is no system prompt.")
+        return
     parts = await asyncio.to_thread(parts_sent, who.agent, who.model, who.session)
     total = sum(part.tokens for part in parts)
     for part in parts:
@@ -330,6 +340,7 @@ async def context(talk: Talk, _rest: str) -> None:
     window = await asyncio.to_thread(windows.find, who.agent.spec.id, who.model.id)
     left = "the window of the model is not known" if window is None else f"{total / window:.0%} of {window:,}"
     talk.row(f"  {'in all':<28}", f"~{total:,} tokens, {left}")
+    talk.note("/context prompt shows the system prompt.")
 
 
 def _share(part: Part, total: int) -> str:

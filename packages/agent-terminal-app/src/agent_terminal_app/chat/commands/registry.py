@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 from agent_core import AgentError
 from agent_core.log import get_logger
 from agent_terminal_app.chat.rendering.markdown import LineMarkdown
+from agent_terminal_app.chat.rendering.renderer import as_said
 from agent_terminal_app.chat.rendering.text import clean, one_line, styled
 from agent_terminal_app.chat.rendering.wrap import in_rows, two_columns
 
@@ -178,12 +179,16 @@ class Talk:
         await asyncio.to_thread(self.conversation.lend_key, session_id)
         width = None if self.screen.width is None else self.screen.width - _MARK
         for message in await self.app.read_messages_async(session_id, limit=_RECALLED):
+            if message.role == "tool" and message.metadata.get("uncertain"):
+                self.note(f"! {message.metadata.get('tool_name')}: {message.content}")
             if message.role not in ("user", "assistant") or not message.content:
                 continue
-            who = "»" if message.role == "user" else " "
+            if message.role == "user":
+                self._show(as_said(str(message.content)), "bold")
+                continue
             words = LineMarkdown(color=self.screen.color, width=width)
             for line in [*words.feed(f"{message.content}\n"), *words.end()]:
-                self.screen.line(f"{who} {line}")
+                self.screen.line(f"  {line}")
 
 
 async def follow_model(talk: Talk) -> None:

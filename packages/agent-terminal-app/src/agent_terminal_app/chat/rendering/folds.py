@@ -141,7 +141,19 @@ class Call:
         if self.message is None:
             return "not finished"
         shown = _shown_result(self.message)
+        if shown is not None and (ended := _exit(shown)):
+            return ended
         return display_summary(shown) if shown else one_line(str(self.message.get("content", ""))[:_HALF])
+
+    def output_lines(self) -> list[str]:
+        """Return what a command printed, as far as its result has it; nothing if it was no command."""
+        shown = None if self.message is None else _shown_result(self.message)
+        if shown is None or not _exit(shown):
+            return []
+        lines = [printed(line) for line in str(shown.get("content", "")).splitlines()]
+        if lines and lines[-1] == f"[{_exit(shown)}]":  # it is in the line about the call
+            lines.pop()
+        return [] if lines == [_NO_OUTPUT] else lines
 
     def lines(self, *, width: int | None, color: bool) -> list[str]:
         """Return arguments, output, result and duration."""
@@ -219,6 +231,19 @@ def _argument_lines(arguments: Any) -> list[str]:
 def _result_lines(message: Mapping[str, Any], *, width: int | None, color: bool) -> list[str]:
     shown = _shown_result(message) or {"type": "text", "content": str(message.get("content", ""))}
     return display_lines(shown, width=None if width is None else width - 4, color=color)
+
+
+_NO_OUTPUT = "(no output)"
+
+
+def _exit(display: Mapping[str, Any]) -> str:
+    """Return how a command ended; empty if that is not what a display is about."""
+    if "exit_code" not in display:
+        return ""
+    code = display["exit_code"]
+    if not isinstance(code, int):
+        return "it may still run"
+    return f"exit code {code}" if code >= 0 else f"ended by signal {-code}"
 
 
 def _shown_result(message: Mapping[str, Any]) -> Mapping[str, Any] | None:

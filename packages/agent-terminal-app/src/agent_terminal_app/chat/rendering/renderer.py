@@ -14,13 +14,20 @@ from agent_terminal_app.chat.rendering.displays import display_lines
 from agent_terminal_app.chat.rendering.folds import took
 from agent_terminal_app.chat.rendering.markdown import LineMarkdown
 from agent_terminal_app.chat.rendering.text import cells, clean, fitted, one_line, styled
-from agent_terminal_app.chat.rendering.wrap import wrapped
+from agent_terminal_app.chat.rendering.wrap import rows_of, wrapped
 from agent_terminal_app.errors import is_limit, key_command, limit_setting
 
 if TYPE_CHECKING:
+    from agent_terminal_app.chat.rendering.asides import Asides
     from agent_terminal_app.chat.rendering.folds import Call, Folds, Thought
     from agent_terminal_app.chat.rendering.progress import Progress
     from agent_terminal_app.chat.rendering.screen import Screen
+
+
+def as_said(text: str) -> list[str]:
+    """Return the lines of a message of the user: one mark for all of it, however many lines it has."""
+    first, *more = clean(text).removesuffix("\n").split("\n")
+    return [f"» {first}", *(f"  {line}" for line in more)]
 
 
 class Remarks:
@@ -40,8 +47,7 @@ class Remarks:
     def echo(self, text: str) -> None:
         """Show what was typed where it belongs, if the prompt that it was typed into is empty by then."""
         if self._screen.is_live:
-            first, *more = clean(text).split("\n")
-            for line in (f"» {first}", *(f"  {line}" for line in more)):
+            for line in as_said(text):
                 self._screen.line(styled(line, "bold", color=self._screen.color))
 
     def _show(self, text: str, style: str) -> None:
@@ -51,6 +57,7 @@ class Remarks:
 
 _PREVIEW = 100
 _MOST_DIFF_LINES = 20
+_TAIL, _TAIL_OF_FAILURE = 5, 12
 _THINKING, _STATUS, _RETRY = "thinking", "status", "retry"
 
 
@@ -61,13 +68,18 @@ class Renderer:
         screen: Where lines go.
         folds: Where everything is kept that is shown as one line.
         progress: The current work.
+        asides: What is shown besides the answer, which waits for the end of a paragraph.
 
     Attributes:
         ended_well: Whether the request has ended because there was nothing more to do.
         limit: The limit that has stopped it, by the code of the reason; Enter continues then.
     """
 
-    def __init__(self, screen: Screen, folds: Folds, progress: Progress) -> None:
+    def __init__(
+        self, screen: Screen, folds: Folds, progress: Progress, asides: Asides | None = None
+    ) -> None:
+        self._asides = asides
+        self._tail = ""
         self.ended_well = False
         self.limit = ""
         self._agent_id = ""
@@ -108,6 +120,14 @@ class Renderer:
         self._words.width = self._screen.width
         for line in self._words.feed(event["text"]):
             self._screen.line(line)
+        self._note_paragraph(event["text"])
+
+    def _note_paragraph(self, text: str) -> None:
+        """Let others wait while a paragraph has begun and not ended."""
+        self._tail = (self._tail + text)[-2:]
+        if self._asides is not None:
+            is_over = self._tail == "\n\n"
+            (self._asides.paragraph_ends if is_over else self._asides.paragraph_begins)()
 
     def _on_reasoning(self, event: Mapping[str, Any]) -> None:
         if self._thought is None:
@@ -136,6 +156,9 @@ class Renderer:
         self._finish_thought()
         for line in self._words.end():
             self._screen.line(line)
+        self._tail = ""
+        if self._asides is not None:
+            self._asides.paragraph_ends()
 
     # Tool calls
 
@@ -172,17 +195,21 @@ class Renderer:
         self._finish_words()
         self._show_call(call, began=began)
         self._show_diff(call)
+        self._show_output(call)
 
     def _show_call(self, call: Call, *, began: bool) -> None:
         mark, style = ("✗", "red") if call.failed else ("✓", "green")
         end = f" ({call.seconds or 0:.1f} s) [{call.number}]"
         if self._screen.is_live or not began:
-            title = fitted(call.title, max(self._room(end) * 2 // 3, 1))
+            room = self._room(end)
+            rest = room - cells(call.outcome) - cells(" → ")  # a short outcome is shown whole
+            title = fitted(call.title, max(rest if rest >= room // 3 else room * 2 // 3, 1))
             text = self._cut(f"{title} → {call.outcome}", end)
         else:
             text = self._cut(f"  {call.outcome}", end).lstrip()
             mark = f"  {mark}"
         shown = styled(mark, style, color=self._screen.color)
+        text = styled(text, "red", color=self._screen.color) if call.failed else text
         self._screen.line(f"{shown} {text}{styled(end, 'dim', color=self._screen.color)}")
 
     def _show_diff(self, call: Call) -> None:
@@ -196,6 +223,18 @@ class Renderer:
                 if len(lines) > _MOST_DIFF_LINES:
                     self._note(f"    … {len(lines) - _MOST_DIFF_LINES:,} more lines [{call.number}]")
                 return
+
+    def _show_output(self, call: Call) -> None:
+        """Show the end of what a command printed; what comes before is counted, and can be opened."""
+        lines = call.output_lines()
+        most = _TAIL_OF_FAILURE if call.failed else _TAIL
+        hidden = len(lines) - most if len(lines) > most + 1 else 0
+        if hidden:
+            self._note(f"    … {hidden:,} lines before [{call.number}]")
+        style = "red" if call.failed else "dim"
+        for line in lines[hidden:]:
+            for row in rows_of(f"    {line}", self._screen.width):
+                self._screen.line(styled(row, style, color=self._screen.color))
 
     # What else happens
 

@@ -1,0 +1,60 @@
+"""A chat that is killed: the next one says what the agent will read, and which commands still run."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_core.testing import ToolCall
+from agent_testing import chat_reply
+
+if TYPE_CHECKING:
+    from agent_terminal_app.testing.home import Home
+    from agent_testing import ScriptedServer
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_after_a_kill_the_resumed_chat_tells_what_may_have_run_and_what_still_runs(
+    home: Home, server: ScriptedServer
+) -> None:
+    home.set('[sandbox]\nmode = "off"\n[permissions]\nallow = ["shell"]\n')
+    command = "echo $$ > pid; exec sleep 1000"
+    server.play(chat_reply(tool_calls=[ToolCall("shell", {"command": command}, "c1")]))
+    pid_file = home.project / "pid"
+
+    with home.chat(columns=200) as chat:
+        chat.type("run it\r")
+        chat.wait(lambda: pid_file.exists() and pid_file.read_text().strip(), "a command that runs")
+        chat.signal(signal.SIGKILL)
+        chat.end()
+    pid = int(pid_file.read_text())
+    assert is_alive(pid)
+
+    server.play(chat_reply("I look first."))
+    try:
+        with home.chat("--continue", columns=200) as chat:
+            chat.expect("The program ended in the middle of the last answer. The agent will read:")
+            chat.expect("may have run, in part or completely")
+            chat.expect(f"still runs, process {pid}: sleep 1000 (!kill -- -{pid} ends it)")
+            chat.expect_line("ready")
+            chat.type("What happened?\r")
+            chat.expect("I look first.")
+            told = [one["content"] for one in server.requests[-1].json["messages"] if one["role"] == "tool"]
+            assert "may have run" in told[0]
+            chat.expect_line("ready")
+            chat.type(f"!kill -- -{pid}\r")
+            chat.wait(lambda: not is_alive(pid), "the end of the command")
+        with home.chat("--continue", columns=200) as chat:
+            chat.expect("! shell: Error: the program ended while this call was running.")
+            assert "still runs" not in chat.text
+    finally:
+        if is_alive(pid):
+            os.kill(pid, signal.SIGKILL)
