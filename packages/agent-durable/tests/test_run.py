@@ -96,7 +96,7 @@ def test_a_step_whose_result_cannot_be_stored_is_not_paid_for_again_and_again(
     tries = itertools.count(1)
     made: list[int] = []
 
-    async def fail(_self: SteppedRun) -> Outcome:
+    async def fail(_self: SteppedRun, _is_stopping: Callable[[], bool]) -> Outcome:
         made.append(next(tries))
         raise Disturbed("the disk is full")
 

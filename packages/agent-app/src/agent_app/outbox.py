@@ -45,6 +45,7 @@ class Outbox:
         self._writer = writer
         self._kept = kept
         self._checkpoint: Checkpoint | None = None
+        self._pauses: list[tuple[Checkpoint, list[Event]]] = []  # checkpoints to tell of once they are stored
 
     def relay(self, run: Flow[RunResult], decided: Sequence[str]) -> Flow[RunResult]:
         """Run a run, and store and show what it brings.
@@ -65,7 +66,7 @@ class Outbox:
             return self.settle()
         if isinstance(step, Receive):
             return self._receive()
-        harmless = not self._writer.waits or isinstance(step, (Emit, CloseStream))
+        harmless = not (self._writer.waits or self._pauses) or isinstance(step, (Emit, CloseStream))
         return None if harmless else self._after_settling(step)
 
     def _take_events(self, step: Read | Emit) -> Flow[Any] | None:
@@ -94,13 +95,13 @@ class Outbox:
 
     def _pause(self, events: list[Event]) -> Flow[None]:
         """Show that a checkpoint is stored; whoever does not ask for the next event stops the run there."""
-        yield from self.settle()
-        if self._kept is not None and self._checkpoint is not None:
-            yield from run_blocking(once(partial(self._kept, self._checkpoint)))
-        yield from self.show(events)
+        assert self._checkpoint is not None
+        self._pauses.append((self._checkpoint, events))
+        if self._checkpoint.kind != "intent":  # a call does not begin before the run settles anyway
+            yield from self.settle()
 
     def _receive(self) -> Flow[list[Message]]:
-        if self._writer.nothing_waits():
+        if not (yield from self._writer.has_inputs_now()):
             return []  # what is to be written goes with the next step, or with the end
         shown, messages = yield from self._do(self._writer.receive)
         yield from self.show(shown)
@@ -108,8 +109,18 @@ class Outbox:
 
     def settle(self) -> Flow[None]:
         """Go on when everything is stored and shown."""
-        if self._writer.waits:
-            yield from self.show((yield from self._commit()))
+        if self._writer.waits or self._pauses:
+            pauses, self._pauses = self._pauses, []
+            shown = yield from self._do(partial(self._store, [checkpoint for checkpoint, _ in pauses]))
+            yield from self.show([*shown, *(event for _, events in pauses for event in events)])
+
+    def _store(self, checkpoints: Sequence[Checkpoint]) -> list[Event]:
+        """Write what waits, and tell of the checkpoints that are stored with it."""
+        shown = self._writer.commit() if self._writer.waits else []
+        for checkpoint in checkpoints:
+            if self._kept is not None:
+                self._kept(checkpoint)
+        return shown
 
     def show(self, events: list[Event]) -> Flow[None]:
         """Show events that are stored, or need not be."""

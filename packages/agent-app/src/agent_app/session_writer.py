@@ -341,9 +341,15 @@ class SessionWriter:
         with self._writing, self._lock:
             return self._write()[0]
 
-    def nothing_waits(self) -> bool:
-        """Say whether it is known that no message waits; it takes no time to find out."""
-        return self._services.store.has_no_inputs(self.lease.session_id)
+    def has_inputs_now(self) -> Flow[bool]:
+        """Say whether messages wait to be delivered; mostly it takes no time to find out."""
+        store, session_id = self._services.store, self.lease.session_id
+        found = store.has_inputs(session_id)
+        return (
+            found
+            if found is not None
+            else (yield from run_blocking(partial(store.look_for_inputs, session_id)))
+        )
 
     def receive(self) -> tuple[list[Event], list[Message]]:
         """Do what `commit` does, and return the messages that are to be delivered between two steps.

@@ -149,10 +149,7 @@ class DbosEngine:
         return was_open
 
     def cancelled(self, run_ids: Sequence[str]) -> list[str]:
-        if not run_ids:
-            return []
-        found = self._list(workflow_ids=list(run_ids), status="CANCELLED")
-        return [one.workflow_id for one in found]
+        return dbos_tables.cancelled(self._database(), run_ids) if run_ids else []
 
     def forget(self, *, before: float) -> int:
         moment = datetime.fromtimestamp(before, UTC).isoformat()

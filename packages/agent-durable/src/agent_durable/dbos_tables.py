@@ -170,6 +170,17 @@ def attempts(engine: sa.Engine, run_id: str) -> int:
 
 
 @patiently
+def cancelled(engine: sa.Engine, run_ids: Sequence[str]) -> list[str]:
+    """Return which workflows were cancelled; every worker asks that of all its runs, again and again."""
+    rows = _table(engine, "workflow_status", "workflow_uuid", "status")
+    query = sa.select(rows.c.workflow_uuid).where(
+        rows.c.workflow_uuid.in_(run_ids), rows.c.status == "CANCELLED"
+    )
+    with engine.connect() as connection:
+        return list(connection.execute(query).scalars())
+
+
+@patiently
 def waiting_in(engine: sa.Engine, prefix: str) -> list[str]:
     """Return the queues with a prefix in which a workflow waits."""
     rows = _table(engine, "workflow_status", "queue_name", "status")

@@ -97,8 +97,7 @@ class Outcome:
     """The result of one step of a run.
 
     Attributes:
-        units: What was done: "model", or "tool NAME CALL", several if they ran at the same time; empty if
-            there was nothing left to do.
+        units: What was done, in order: "model" and "tool NAME CALL"; empty if there was nothing left to do.
         over: Whether the run is over.
         code: Why it is over: the reason's code, "error" if it failed, "workers_lost" if its workers died.
         text: The answer, or what went wrong.

@@ -1,4 +1,4 @@
-"""A job as a workflow of durable steps: each goes on until a model call, or tool calls, are done and stored.
+"""A job as a workflow of durable steps: each is a model call with the tool calls of its answer, stored.
 
 The application's stream is only as far along as it was read, so a run stops wherever no one asks for more.
 What was done by then is in the store, and a process that has never seen the run can continue from there. A
@@ -165,7 +165,7 @@ class Performance:
             return await asyncio.to_thread(stop.stop_run, self._app, self._job, self._tries, self._recoveries)
         if self._run is None:
             self._run = SteppedRun(self._app, self._job)
-        return await self._run.step()
+        return await self._run.step(self._parking.is_set)
 
     def _is_late(self) -> bool:
         return self._job.deadline is not None and time.time() > self._job.deadline
@@ -211,9 +211,9 @@ class SteppedRun:
     def __init__(self, app: AgentApplication, job: Job) -> None:
         self._done: list[str] = []
         self._continues = False  # after the last answer only the end is left, which is not a step
-        self._begun: set[str] = (
-            set()
-        )  # no stop while a call runs: the next worker could not tell whether it ran
+        self._is_answered = False  # whether every call of the last answer has its result
+        # No stop while a call runs: the next worker could not tell whether it ran.
+        self._begun: set[str] = set()
         self._names: dict[str, str] = {}
         self._last: dict[str, Any] = {}
         self._stream: AsyncIterator[dict[str, Any]] = app.chat_async(
@@ -224,13 +224,20 @@ class SteppedRun:
             kept=self._note,
         )
 
-    async def step(self) -> Outcome:
-        """Continue until a model call or tool calls are done and nothing is half done, or the run is over."""
+    async def step(self, is_stopping: Callable[[], bool]) -> Outcome:
+        """Continue until an answer and its tool calls are done, or the run is over.
+
+        Each step costs as much as storing an answer does, and what was done within one is in the session: a
+        worker that takes over goes on from there.
+
+        Args:
+            is_stopping: Says whether it should stop as soon as nothing is half done.
+        """
         async for event in self._stream:
             self._last = event
             if event["type"] == "tool_call_start":
                 self._names[event["call_id"]] = event["name"]
-            if event["type"] == "kept" and self._done and self._continues and not self._begun:
+            if event["type"] == "kept" and self._may_stop() and (self._is_answered or is_stopping()):
                 return Outcome(units=self._take())
         return self._ended()
 
@@ -238,12 +245,18 @@ class SteppedRun:
         """Release the session; what was done is kept."""
         await self._stream.aclose()  # type: ignore[attr-defined]
 
+    def _may_stop(self) -> bool:
+        """Say whether something was done, nothing is half done, and there is more to do than to end."""
+        return bool(self._done) and self._continues and not self._begun
+
     def _note(self, checkpoint: Checkpoint) -> None:
         """Record what is stored now; called from whichever thread stored it."""
         call_id = checkpoint.call_id or ""
         self._continues = checkpoint.kind != "end"
+        if checkpoint.kind in ("answer", "result"):
+            self._is_answered = not unanswered(checkpoint.session)
         if checkpoint.kind == "answer":
-            self._continues = bool(unanswered(checkpoint.session))
+            self._continues = not self._is_answered
             self._done.append("model")
         elif checkpoint.kind == "intent":
             self._begun.add(call_id)

@@ -459,11 +459,14 @@ class SessionStore(Protocol):
     def inputs(self, session_id: str) -> Sequence[Waiting]:
         """Return the messages that wait, in order."""
 
-    def has_no_inputs(self, session_id: str) -> bool:
-        """Say whether it is known that no message waits; False also where finding out would take waiting.
+    def has_inputs(self, session_id: str) -> bool | None:
+        """Say whether messages wait; None where finding out would take waiting.
 
         It may be asked where nothing may block, as on an event loop.
         """
+
+    def look_for_inputs(self, session_id: str) -> bool:
+        """Say whether messages wait; a short question, since it is asked between all steps."""
 
     def forgotten_inputs(self, *, seconds: float) -> Sequence[tuple[str, int]]:
         """Return the sessions that nobody holds and in which messages wait for longer than some seconds.

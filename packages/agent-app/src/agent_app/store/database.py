@@ -74,6 +74,9 @@ class Database(Protocol):
             StoreUnavailable, StoreDamaged: If that is not possible; nothing was written then.
         """
 
+    def look(self, sql: str, *values: Any) -> list[Row]:
+        """Return the rows of one statement that reads; it needs no transaction around it."""
+
     def glance(self, sql: str, *values: Any) -> Row | None:
         """Return the row of a quick statement; None if there is none, or if it had to be waited for."""
 
@@ -82,6 +85,13 @@ class Database(Protocol):
 
     def announce(self, transaction: Transaction, session_id: str) -> None:
         """Tell those who `listen`, once the transaction is done, that a session has something new."""
+
+    def log(self, transaction: Transaction, session_id: str, insert: str, values: Sequence[Any]) -> list[int]:
+        """Write events to a session's log and to the feed, announce that, and return their numbers.
+
+        Args:
+            insert: A statement that writes them to the log and returns the `seq` of each.
+        """
 
     def settled(self, transaction: Transaction) -> int:
         """Return the position in the feed before which nothing can appear any more."""

@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from agent_app.store.database import Database, Transaction
 
 
-def add(database: Database, transaction: Transaction, session_id: str, first: int) -> None:
-    """Give the events of a session's log their positions, from number *first* on; they must be written."""
-    transaction.run(
-        f"INSERT INTO feed (position, session, seq) SELECT {database.next_position} + seq - ?, session, seq "
-        "FROM events WHERE session = ? AND seq >= ?",
-        first, session_id, first,
-    )  # fmt: skip
-
-
 def add_own(database: Database, transaction: Transaction, events: Sequence[Mapping[str, Any]]) -> None:
     """Write events that belong to no session's log."""
     for event in events:

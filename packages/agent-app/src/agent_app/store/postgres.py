@@ -49,6 +49,7 @@ _WRITERS, _MIGRATION = 0x61677374_0001, 0x61677374_0002  # keys of advisory lock
 _BITS = 20  # so many of a position in the feed count within its transaction
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_NOW = "SELECT extract(epoch FROM clock_timestamp())::float8"
 _NEXT_POSITION = (
     "(SELECT coalesce(max(f.position) + 1, min(own.start)) FROM "
     f"(SELECT (pg_current_xact_id()::text::bigint + added) << {_BITS} AS start FROM feed_start) own "
@@ -131,15 +132,14 @@ class PostgresDatabase:
             raise
 
     def now(self) -> float:
-        """Return the time of the server, or of the clock that was given instead."""
+        """Return when the transaction began by the server, or the time of the clock that was given."""
         if self._clock is not None:
             return self._clock()
         if self._mine_now() is None:
             with self.reading():
                 return self.now()
-        sql = "SELECT extract(epoch FROM clock_timestamp())::float8"
-        found: float = PostgresTransaction(self._mine.connection).rows(sql)[0][0]
-        return found
+        began: float = self._mine.began
+        return began
 
     def moment(self) -> Moment:
         """Return the time of the server, by which all leases end."""
@@ -166,6 +166,18 @@ class PostgresDatabase:
             finally:
                 self._mine.joined = False
 
+    def look(self, sql: str, *values: Any) -> list[Row]:
+        """Return the rows of one statement that reads, which the server takes for a whole transaction."""
+        own = self._mine_now()
+        with self._errors():
+            if own is not None:
+                return PostgresTransaction(own).rows(sql, *values)
+            with self._slots:
+                connection, cursor = self._first(_translated(sql), values)
+                rows = list(cursor.fetchall())
+                self._give_back(connection)
+                return rows
+
     def glance(self, sql: str, *values: Any) -> Row | None:
         """Return nothing: any question must wait for the server."""
         return None
@@ -177,6 +189,16 @@ class PostgresDatabase:
     def announce(self, transaction: Any, session_id: str) -> None:
         """Have the server notify those who listen, when it commits."""
         transaction.rows("SELECT pg_notify(?, ?)", self._channel, session_id)
+
+    def log(self, transaction: Any, session_id: str, insert: str, values: Sequence[Any]) -> list[int]:
+        """Write events to a session's log and to the feed, and have the server notify those who listen."""
+        rows = transaction.rows(
+            f"WITH added AS ({insert}), placed AS (INSERT INTO feed (position, session, seq) SELECT "
+            f"{self.next_position} + seq - (SELECT min(seq) FROM added), ?, seq FROM added) "
+            "SELECT seq, pg_notify(?, ?) FROM added",
+            *values, session_id, self._channel, session_id,
+        )  # fmt: skip
+        return sorted(row[0] for row in rows)
 
     def settled(self, transaction: Any) -> int:
         """Return where the positions begin of the oldest transaction that is still under way."""
@@ -261,15 +283,23 @@ class PostgresDatabase:
     @contextmanager
     def _begun(self, begin: str) -> Iterator[psycopg.Connection]:
         """Lend this thread a connection with a transaction under way; what is not committed is undone."""
-        self._mine.connection = connection = self._begin(begin)
+        connection, self._mine.began = self._begin(begin)
+        self._mine.connection = connection
         try:
             yield connection
         finally:
             self._mine.connection = None
             self._give_back(connection)
 
-    def _begin(self, begin: str) -> psycopg.Connection:
-        """Return a connection in a transaction; one that died while it was idle is replaced."""
+    def _begin(self, begin: str) -> tuple[psycopg.Connection, float]:
+        """Return a connection in a transaction, and when that began."""
+        connection, cursor = self._first(f"{begin}; {_NOW}")
+        while cursor.nextset():
+            pass
+        return connection, cursor.fetchall()[0][0]
+
+    def _first(self, sql: Any, values: Sequence[Any] | None = None) -> tuple[psycopg.Connection, Any]:
+        """Run a statement on a free connection, and return both; one that died while idle is replaced."""
         while True:
             with self._lock:
                 if self._closed:
@@ -277,14 +307,12 @@ class PostgresDatabase:
                 idle = self._idle.pop() if self._idle else None
             connection = idle or _connected(self.url)
             try:
-                connection.execute(begin)
+                return connection, connection.execute(sql, values)
             except psycopg.Error:
                 died = connection.closed
                 self._give_back(connection)
                 if idle is None or not died:
                     raise
-            else:
-                return connection
 
     def _give_back(self, connection: psycopg.Connection) -> None:
         if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:

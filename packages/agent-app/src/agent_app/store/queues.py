@@ -6,7 +6,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import DecisionNotAccepted, InputWithdrawn, SessionNotFound
-from agent_app.store import feed
 from agent_app.store.base import Approval, Changes, InputMode, Lease, Waiting
 from agent_app.store.database import HIGHEST
 from agent_app.store.records import decode_stored as decode, encode
@@ -115,15 +114,12 @@ def add_events(
     for start in range(0, len(events), _BATCH):
         bodies = [encode(_with_type_first(event)) for event in events[start : start + _BATCH]]
         values = ", ".join(f"({place}, ?)" for place in range(1, len(bodies) + 1))
-        rows = transaction.rows(
+        insert = (
             "INSERT INTO events (session, seq, body) SELECT ?, "
             "(SELECT coalesce(max(seq), 0) FROM events WHERE session = ?) + new.column1, new.column2 "
-            f"FROM (VALUES {values}) AS new RETURNING seq",
-            session_id, session_id, *bodies,
-        )  # fmt: skip
-        numbers += sorted(seq for (seq,) in rows)
-    feed.add(database, transaction, session_id, numbers[0])
-    database.announce(transaction, session_id)
+            f"FROM (VALUES {values}) AS new RETURNING seq"
+        )
+        numbers += database.log(transaction, session_id, insert, [session_id, session_id, *bodies])
     return numbers
 
 

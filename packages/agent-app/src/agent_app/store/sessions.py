@@ -166,7 +166,9 @@ def write(
 ) -> list[int]:
     """Write rows, and the metadata that differs from that of the session before; return what that was."""
     changed, gone = _changed_metadata(session, before)
-    former = [] if before is None else _former(transaction, session.session_id, [*changed, *gone])
+    former: list[int] = []
+    if before is not None and database.one_writer:  # others leave it to `collect`
+        former = _former(transaction, session.session_id, [*changed, *gone])
     if database.one_writer and sum(len(part.rows) for part in parts) > lists.AT_ONCE:
         for piece in lists.pieces(parts):
             lists.append(transaction, [piece], lists.keep(database, transaction, piece.rows))

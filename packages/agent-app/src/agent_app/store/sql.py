@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from agent_app.store.database import Database, Transaction
     from agent_core import Message, Session
 
+_HAS_INPUTS = "SELECT EXISTS (SELECT 1 FROM inputs WHERE session = ?)"
 _MODES = ("steer", "queue", "interrupt")
 
 
@@ -316,10 +317,14 @@ class SqlStore:
         with self._database.reading() as transaction:
             return queues.inputs(transaction, session_id)
 
-    def has_no_inputs(self, session_id: str) -> bool:
-        """Say whether it is known that no message waits; False also where finding out would take waiting."""
-        found = self._database.glance("SELECT EXISTS (SELECT 1 FROM inputs WHERE session = ?)", session_id)
-        return found is not None and not found[0]
+    def has_inputs(self, session_id: str) -> bool | None:
+        """Say whether messages wait, if that can be said without waiting; otherwise None."""
+        found = self._database.glance(_HAS_INPUTS, session_id)
+        return None if found is None else bool(found[0])
+
+    def look_for_inputs(self, session_id: str) -> bool:
+        """Say whether messages wait; a short question, since it is asked between all steps."""
+        return bool(self._database.look(_HAS_INPUTS, session_id)[0][0])
 
     def forgotten_inputs(self, *, seconds: float) -> Sequence[tuple[str, int]]:
         """Return the sessions that nobody holds and in which messages wait for longer than some seconds."""

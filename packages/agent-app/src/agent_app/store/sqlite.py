@@ -171,6 +171,11 @@ class SQLiteDatabase:
             raise StoreUnavailable(f"the store is read-only, so nothing was written: {self.read_only}")
         return self._transaction("BEGIN IMMEDIATE", durability, joined=joined)
 
+    def look(self, sql: str, *values: Any) -> list[Row]:
+        """Return the rows of one statement that reads."""
+        with self.reading() as transaction:
+            return transaction.rows(sql, *values)
+
     def glance(self, sql: str, *values: Any) -> Row | None:
         """Return one row if no thread is using the connection: that is as quick as reading memory."""
         if not self._lock.acquire(blocking=False):
@@ -191,6 +196,16 @@ class SQLiteDatabase:
 
     def announce(self, transaction: Any, session_id: str) -> None:
         """Do nothing: a file notifies no one."""
+
+    def log(self, transaction: Any, session_id: str, insert: str, values: Sequence[Any]) -> list[int]:
+        """Write events to a session's log and to the feed, and return their numbers in the log."""
+        numbers = sorted(seq for (seq,) in transaction.rows(insert, *values))
+        transaction.run(
+            f"INSERT INTO feed (position, session, seq) SELECT {self.next_position} + seq - ?, session, seq "
+            "FROM events WHERE session = ? AND seq >= ?",
+            numbers[0], session_id, numbers[0],
+        )  # fmt: skip
+        return numbers
 
     def settled(self, transaction: Any) -> int:
         """Return the end of all positions: they rise from commit to commit."""
