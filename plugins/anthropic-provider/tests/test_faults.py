@@ -59,5 +59,22 @@ class TestFaults(FaultTests):
         "the same block again": sse_event(
             {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
         ),
+        "one more empty block": lambda number: sse_event(
+            {"type": "content_block_start", "index": number, "content_block": {"type": "text", "text": ""}}
+        ),
+        "one more call of nothing": lambda number: sse_event(
+            {
+                "type": "content_block_start",
+                "index": number,
+                "content_block": {"type": "tool_use", "id": f"c{number}", "name": "brew", "input": {}},
+            }
+        ),
+        "an unknown delta": lambda number: sse_event(
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "beat_delta", "beat": number + 1}}
+        ),
+        "other counts each time": lambda number: sse_event(
+            {"type": "message_delta", "delta": {}, "usage": {"output_tokens": number % 2}}
+        ),
+        "the beginning again": lambda number: sse_event({"type": "message_start", "message": {}}),
         "the same counts again": sse_event({"type": "message_delta", "delta": {}, "usage": {}}),
     }

@@ -41,6 +41,18 @@ class TestFaults(FaultTests):
         "no candidate": lambda number: sse_event({"responseId": f"r{number}"}),
         "an empty part": sse_event({"candidates": [{"content": {"parts": [{"text": ""}], "role": "model"}}]}),
         "no parts": sse_event({"candidates": [{"content": {"role": "model"}, "index": 0}]}),
+        "other counts each time": lambda number: sse_event(
+            {"candidates": [], "usageMetadata": {"promptTokenCount": 3, "thoughtsTokenCount": number % 2}}
+        ),
+        "another answer than the one asked for": lambda number: sse_event(
+            {"candidates": [{"index": 1 + number, "content": {"parts": [{"text": "more"}], "role": "model"}}]}
+        ),
+        "a call of nothing": sse_event(
+            {"candidates": [{"content": {"parts": [{"functionCall": {}}], "role": "model"}}]}
+        ),
+        "a field that nobody knows": lambda number: sse_event(
+            {"candidates": [{"content": {"parts": [], "role": "model"}, "beat": number}], "beat": number}
+        ),
         "the same counts again": sse_event(
             {"candidates": [{"content": {"parts": []}}], "usageMetadata": {"promptTokenCount": 3}}
         ),

@@ -54,6 +54,16 @@ class TestFaults(FaultTests):
         "the same counts again": sse_event(
             {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 0}}
         ),
+        "other counts each time": lambda number: sse_event(
+            {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": number % 2}}
+        ),
+        "a field that nobody knows": lambda number: sse_event(chat_chunk({"beat": f"b{number}"})),
+        "another answer than the one asked for": lambda number: sse_event(
+            {"choices": [{"index": 1 + number, "delta": {"content": "more"}}]}
+        ),
+        "one more call of nothing": lambda number: sse_event(
+            chat_chunk({"tool_calls": [{"index": number, "id": f"c{number}", "function": {"name": "brew"}}]})
+        ),
         "an empty piece of a call": sse_event(
             chat_chunk({"tool_calls": [{"index": 0, "function": {"arguments": ""}}]})
         ),

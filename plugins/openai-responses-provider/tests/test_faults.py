@@ -51,6 +51,29 @@ class TestFaults(FaultTests):
         "a tool that still searches": lambda number: sse_event(
             {"type": "response.web_search_call.searching", "item_id": "w", "sequence_number": number}
         ),
+        "waiting and working by turns": lambda number: sse_event(
+            {
+                "type": ("response.queued", "response.in_progress")[number % 2],
+                "response": {"status": ("queued", "in_progress")[number % 2]},
+            }
+        ),
+        "tools that search and search": lambda number: sse_event(
+            {"type": "response.web_search_call.searching", "item_id": f"w{number}"}
+        ),
+        "one more item with nothing in it": lambda number: sse_event(
+            {
+                "type": "response.output_item.done",
+                "output_index": number,
+                "item": {"id": f"i{number}", "type": "reasoning", "summary": []},
+            }
+        ),
+        "one more call of nothing": lambda number: sse_event(
+            {
+                "type": "response.output_item.added",
+                "output_index": number,
+                "item": {"id": f"i{number}", "type": "function_call", "name": "brew", "arguments": ""},
+            }
+        ),
         "an empty delta": sse_event(
             {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": ""}
         ),

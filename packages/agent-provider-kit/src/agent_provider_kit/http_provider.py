@@ -61,8 +61,9 @@ class Reply(Protocol):
 
     Attributes:
         progress: Rises whenever something arrives that belongs to the answer: words, thoughts, arguments of
-            a call, other counts of tokens, another state. Pings, empty pieces and what is already known leave
-            it as it is; a reply in which it does not rise for `content_timeout` is ended.
+            a call, the end. Pings, empty pieces, counts of tokens, unknown fields and whatever else could go
+            on for ever without an answer leave it as it is; a reply in which it does not rise for
+            `content_timeout` is ended.
     """
 
     progress: int

@@ -166,7 +166,7 @@ class FaultTests:
             for event in filter(None, map(provider.decode, SseDecoder().feed(answer.stream or b""))):
                 before, ended = reply.progress, reply.ended()
                 shown = reply.add(event)
-                moved = bool(shown) or reply.ended() != ended
+                moved = any(map(_brings_content, shown)) or reply.ended() != ended
                 assert reply.progress > before or not moved, f"{name}: {event!r} is not counted as progress"
             assert reply.ended(), f"{name}: the end was not noticed"
 
@@ -389,3 +389,10 @@ def _check_kept(where: str, message: JsonObject, complete: JsonObject, outcome: 
         assert about.get("usage_missing") or not lost, f"{where}: nobody says that the counts are missing"
         known, whole = ({"usage": expected.get("usage"), **each} for each in (about, expected))
         assert {**known, "usage_missing": None} == {**whole, "usage_missing": None}, where
+
+
+def _brings_content(partial: Mapping[str, Any]) -> bool:
+    """Say whether a partial message has more of the answer: a call's name alone, or a status, is none."""
+    call = partial.get("tool_call") or {}
+    said = [partial.get(field) for field in ("content", "reasoning", "refusal", "audio")]
+    return any((*said, call.get("arguments"), call.get("input")))

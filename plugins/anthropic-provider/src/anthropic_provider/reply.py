@@ -30,6 +30,8 @@ _FIELDS = {
     "citations_delta": "citation",
 }
 _KEPT_ELSEWHERE = frozenset({"id", "type", "role", "content", "model", "stop_reason"})
+_CONTENT = ("text", "thinking", "data", "input", "content", "citations", "signature")
+"""The fields of a block that have any of the answer in them."""
 _SHOWN_AS_THEY_COME = frozenset({"text", "thinking", "redacted_thinking", "tool_use"})
 
 
@@ -107,11 +109,17 @@ class GrowingBlock:
             self._fields[field] = value
 
 
+def _says_something(block: JsonObject) -> bool:
+    """Say whether a block has any of the answer in it, and not only a type and a name."""
+    return any(block.get(field) for field in _CONTENT)
+
+
 class MessageReply:
     """Collects the pieces of an answer and makes the assistant's message of them.
 
     Attributes:
-        progress: Rises with every piece that brings something.
+        progress: Rises with every piece that brings more of the answer: empty blocks, counts and deltas that
+            nobody knows could go on for ever, and do not count.
     """
 
     def __init__(self, exchange: Exchange) -> None:
@@ -205,14 +213,13 @@ class MessageReply:
         return []
 
     def _begin(self, message: JsonObject) -> None:
-        self.progress += not self._message
         self._message = dict(message)
         for index, block in enumerate(message.get("content") or ()):
             self._open(index, block).closed = True
 
     def _open(self, index: int, start: JsonObject) -> GrowingBlock:
         number = None
-        self.progress += index not in self._blocks
+        self.progress += index not in self._blocks and _says_something(start)
         if is_call(start):
             number, self._calls = self._calls, self._calls + 1
         block = self._blocks[index] = GrowingBlock(dict(start), number=number)
@@ -229,7 +236,7 @@ class MessageReply:
 
     def _merge(self, index: int, delta: JsonObject) -> Dicts:
         block = self._block(index)
-        self.progress += any(value for key, value in delta.items() if key != "type")
+        self.progress += bool(delta.get(_FIELDS.get(str(delta.get("type")), "")))
         if extra := block.merge(delta):
             more = {"type": delta["type"], **extra}
             self._unknown.append({"type": "content_block_delta", "index": index, "delta": more})
@@ -237,7 +244,7 @@ class MessageReply:
 
     def _close(self, block: GrowingBlock) -> Dicts:
         """Close a block; one that nobody has seen yet is shown now, whole."""
-        self.progress += not block.closed
+        self.progress += not block.closed and _says_something(block.value())
         block.closed = True
         if block.kind in _SHOWN_AS_THEY_COME:
             return []
@@ -248,7 +255,7 @@ class MessageReply:
         usage = {**(self._message.get("usage") or {}), **(event.get("usage") or {})}
         more = {key: value for key, value in event.items() if key not in ("type", "delta", "usage")}
         updated = {**self._message, **more, **(event.get("delta") or {}), "usage": usage}
-        self.progress += updated != self._message
+        self.progress += bool(updated.get("stop_reason")) and not self._finish
         self._message = updated
 
     def _sorted_blocks(self) -> tuple[Dicts, Dicts, Dicts]:

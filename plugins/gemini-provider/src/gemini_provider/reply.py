@@ -79,7 +79,8 @@ class GenerateReply:
     """Collects the pieces of an answer and makes the model's content of them.
 
     Attributes:
-        progress: Rises with every chunk that brings something.
+        progress: Rises with every chunk that brings more of the answer, and with the count of thoughts, which
+            nobody may see. Other counts could go on for ever, so they do not count.
     """
 
     def __init__(self, exchange: Exchange) -> None:
@@ -93,6 +94,7 @@ class GenerateReply:
         self._others: Dicts = []
         self._response: JsonObject = {}
         self._usage: Any = None  # the bytes of it, while nobody has asked
+        self._thoughts = 0
         self._model: str | None = None
         self._response_id: str | None = None
         self._finish: str | None = None
@@ -102,12 +104,12 @@ class GenerateReply:
         if event.__class__ is not TextChunk:
             assert isinstance(event, dict)
             return self._add_full(event, joined=True)
-        self._count(event.usage_metadata)
+        self._usage = event.usage_metadata or self._usage
         self._model = self._model or event.model_version
         self._response_id = self._response_id or event.response_id
         part = event.candidates[0].content.parts[0]
         thought = part.thought is True
-        self.progress += bool(part.text)
+        self.progress += bool(part.text) or self._thinks_on()
         self._parts.grow(part.text, thought=thought)
         return _shown_text(part.text, thought=thought)
 
@@ -158,18 +160,19 @@ class GenerateReply:
     def _remember(self, event: JsonObject) -> None:
         self._model = self._model or event.get("modelVersion")
         self._response_id = self._response_id or event.get("responseId")
-        self._count(event.get("usageMetadata"))
+        self._usage = event.get("usageMetadata") or self._usage
+        self.progress += self._thinks_on()
         self._response |= {
             key: value
             for key, value in event.items()
             if key not in _KEPT_ELSEWHERE and key != "usageMetadata"
         }
 
-    def _count(self, usage: Any) -> None:
-        """Take the counts of tokens; thoughts that nobody may see show in them alone."""
-        if usage and usage != self._usage:
-            self.progress += 1
-            self._usage = usage
+    def _thinks_on(self) -> bool:
+        """Say whether the model has thought more than ever before, which may show in the counts alone."""
+        thoughts = self._read_usage().get("thoughtsTokenCount")
+        before, self._thoughts = self._thoughts, max(self._thoughts, thoughts if type(thoughts) is int else 0)
+        return self._thoughts > before
 
     def _add_candidate(self, candidate: JsonObject, *, joined: bool) -> Dicts:
         content = candidate.get("content") or {}
@@ -181,7 +184,7 @@ class GenerateReply:
             if key not in _READ_BY_HAND:
                 self._candidate[key] = merged(self._candidate.get(key), value)
         finish = candidate.get("finishReason") or self._finish
-        self.progress += finish != self._finish
+        self.progress += bool(finish) and self._finish is None
         self._finish = finish
         return shown
 
@@ -198,7 +201,7 @@ class GenerateReply:
 
     def _add_call(self, part: Part) -> Dicts:
         body = part["functionCall"]
-        self.progress += 1
+        self.progress += bool(body.get("name"))
         if any(body.get(sign) for sign in _UNFINISHED):
             self._incomplete.append(_readable(body, own_id(part) or ""))
             return []

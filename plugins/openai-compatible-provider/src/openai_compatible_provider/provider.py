@@ -117,8 +117,9 @@ class OpenAICompatibleProvider(HttpProvider):
         return body
 
     def new_reply(self, state: State, exchange: Exchange) -> ChatReply:
-        audio = (state.get("config") or {}).get("audio") or {}
-        return ChatReply(exchange, audio_format=audio.get("format"))
+        config = state.get("config") or {}
+        audio = config.get("audio") or {}
+        return ChatReply(exchange, audio_format=audio.get("format"), choices=config.get("n") or 1)
 
     def decode(self, event: SseEvent) -> Chunk | None:
         return decode_chunk(event.data)

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 PARAGRAPH = "\n\n"
 _ENDS = ("completed", "incomplete")
 _OTHER_WORDS = {"complete": "completed", "done": "completed"}  # of servers that imitate the API
+_ABOUT_AN_ITEM = frozenset({"id", "type", "status", "role", "call_id", "name", "phase", "namespace"})
+_MOST_STATUSES = 100
 _NOTHING = {"type": "message", "role": "assistant", "content": []}
 
 
@@ -59,16 +61,24 @@ class _Sorted(NamedTuple):
     rest: Dicts
 
 
+def _says_something(item: JsonObject) -> bool:
+    """Say whether an item has any of the answer in it, and not only a type, a name and a status."""
+    return any(value for field, value in item.items() if field not in _ABOUT_AN_ITEM)
+
+
 class ResponsesReply:
     """Collects the events of an answer and makes native items of them.
 
     Attributes:
-        progress: Rises with every event that brings something.
+        progress: Rises with every event that brings more of the answer, and when the answer, or a kind of
+            built-in tool, says a status for the first time. Empty items could go on for ever, so they do not.
     """
 
     def __init__(self, exchange: Exchange) -> None:
         self.progress = 0
-        self._told: JsonObject = {}  # how far each built-in tool said that it is
+        self._told: set[tuple[str, ...]] = (
+            set()
+        )  # which statuses were said, of the answer and of built-in tools
         self._exchange = exchange
         self._growing: dict[int, GrowingItem] = {}
         self._places: dict[str, int] = {}
@@ -161,15 +171,20 @@ class ResponsesReply:
             response = {**event["response"]}
             if status in (*_ENDS, "failed", "cancelled"):
                 return self._end({**response, "status": response.get("status") or status})
-            self.progress += response.get("status") != self._response.get("status")
+            self._tell(str(response.get("status")))
             self._response = response
             return []
         progress = progress_in(event)
         if progress is None:
             return []
-        self.progress += self._told.get(progress["id"]) != progress
-        self._told[progress["id"]] = progress
+        self.progress += "image" in progress
+        self._tell(progress["type"], progress["status"])
         return [_partial(server_tool=progress)]
+
+    def _tell(self, *said: str) -> None:
+        """Count a status that comes for the first time: a server could go back and forth for ever."""
+        self.progress += said not in self._told and len(self._told) < _MOST_STATUSES
+        self._told.add(said)
 
     def _end(self, response: JsonObject) -> Dicts:
         """Take the whole response, and show what nobody has seen of it yet."""
@@ -211,7 +226,7 @@ class ResponsesReply:
 
     def _open(self, place: int, start: JsonObject) -> GrowingItem:
         number = None
-        self.progress += place not in self._growing
+        self.progress += place not in self._growing and _says_something(start)
         if is_tool_call(start):
             number, self._calls = self._calls, self._calls + 1
         item = self._growing[place] = GrowingItem(dict(start), number)
@@ -260,7 +275,7 @@ class ResponsesReply:
         known = self._growing.get(place)
         shown: Dicts = [] if known is not None else self._begin(place, whole)
         item = self._growing[place]
-        self.progress += not item.done
+        self.progress += not item.done and _says_something(whole)
         item.complete(dict(whole))
         if is_builtin(whole):
             return [_partial(server_tool=summary_of_tool(whole))]

@@ -135,7 +135,8 @@ def import_session(
 def _check_system(session: Session, *, allowed: bool | Sequence[str]) -> None:
     """Refuse a file with system messages, unless all of them are allowed, or exactly these."""
     places = [place for place, one in enumerate(session.messages, 1) if one.role == "system"]
-    made, _ = visible_messages((session.messages[place - 1] for place in places), ())
+    # With what nobody sees in them: whoever asks a person shows that by its numbers.
+    made, _ = visible_messages((session.messages[place - 1] for place in places), (), unseen=True)
     found = [(place, str(one.content)) for place, one in zip(places, made, strict=True)]
     if allowed is True or not found:
         return

@@ -6,7 +6,8 @@ of such a file are rebuilt, field by field, from what `sessions show` prints: th
 attachments with their names, the tool calls. Everything else is dropped, whatever it is called; a future
 provider may send what none sends today. Call ids are numbered again, since an id is sent and no one reads it.
 
-The content of an attachment is sent and not printed; its name, type and size are printed.
+Characters that no screen shows are dropped as well: a model reads them, and whole sentences can be written in
+them. The content of an attachment is sent and not printed; its name, type and size are printed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_core import Message, ToolError
-from agent_core.clean_text import one_line
+from agent_core.clean_text import clean, hides, one_line
 from agent_core.interop import ToolInteropRegistry
 from agent_core.interop.parts import as_text, read_part
 from agent_core.messages import TOOL_CALLS
@@ -37,26 +38,54 @@ _ADDRESS = re.compile(r"https?://[!-~]{1,2000}", re.ASCII)
 _interop = ToolInteropRegistry.default()
 
 
-def visible_messages(messages: Iterable[Message], assets: Collection[str]) -> tuple[list[Message], list[str]]:
+def visible_messages(
+    messages: Iterable[Message], assets: Collection[str], *, unseen: bool = False
+) -> tuple[list[Message], list[str]]:
     """Return the messages with only what a person sees of them, and a list of what was dropped.
 
     Args:
         assets: The ids of the attachments in the file.
+        unseen: Whether characters stay that nobody sees, for somebody who shows them by their numbers.
     """
-    reader = _Reader(assets)
+    reader = _Reader(assets, unseen=unseen)
     return [reader.read(place, message) for place, message in enumerate(messages, 1)], reader.left_out
 
 
 class _Reader:
     """Reads the messages of one file in order, and numbers the tool calls."""
 
-    def __init__(self, assets: Collection[str]) -> None:
+    def __init__(self, assets: Collection[str], *, unseen: bool) -> None:
         self._assets = assets
+        self._unseen = unseen
+        self._dropped = 0
         self._calls: dict[str | None, tuple[str, ToolCall | None]] = {}
         self._count = 0
         self.left_out: list[str] = []
 
     def read(self, place: int, message: Message) -> Message:
+        self._dropped = 0
+        made = self._read(place, message)
+        if self._dropped:
+            self.left_out.append(f"characters of message {place} that nobody sees ({self._dropped})")
+        return made
+
+    def _seen(self, text: str) -> str:
+        """Return a text without the characters that nobody sees, and count those."""
+        if self._unseen or not hides(text):
+            return text
+        lines = text.replace("\r\n", "\n")  # which is not hidden from anybody
+        made = clean(lines)
+        self._dropped += len(lines) - len(made)
+        return made
+
+    def _seen_data(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {self._seen(str(key)): self._seen_data(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self._seen_data(item) for item in value]
+        return self._seen(value) if isinstance(value, str) else value
+
+    def _read(self, place: int, message: Message) -> Message:
         text, parts = self._content(place, message)
         metadata: dict[str, Any] = {"interrupted": True} if message.is_interrupted else {}
         if message.role == "assistant":
@@ -72,7 +101,9 @@ class _Reader:
         if message.role == "system":  # an instruction has no attachments
             parts = [part for part in parts if part["type"] == "text"]
         said = "".join(part["text"] for part in parts if part["type"] == "text")
-        text = as_text(message.content) if message.content else said or _refusal(message)
+        text = (
+            self._seen(as_text(message.content)) if message.content else said or self._seen(_refusal(message))
+        )
         others = [part for part in parts if part["type"] != "text"]
         if not others:
             return text, []
@@ -85,6 +116,8 @@ class _Reader:
         made = {"text": _text, "image": _attachment, "file": _attachment, "asset": self._asset}.get(
             str(part.get("type")), _nothing
         )(part)
+        if made is not None and made["type"] == "text":
+            made["text"] = self._seen(made["text"])
         if made is None:
             self.left_out.append(f"a part of message {place} ({_plain(part.get('type')) or 'no type'})")
         elif made["type"] != "text" and (name := _plain(given.get("name"))):
@@ -110,10 +143,21 @@ class _Reader:
             return None
         number = self._next()
         self._calls[read.call_id] = (number, read)
+        name = self._seen(read.tool_name)
         if read.payload_kind == "text":
-            return {"id": number, "type": "custom", "custom": {"name": read.tool_name, "input": read.payload}}
-        function = {"name": read.tool_name, "arguments": _arguments(read)}
+            return {
+                "id": number,
+                "type": "custom",
+                "custom": {"name": name, "input": self._seen(read.payload)},
+            }
+        function = {"name": name, "arguments": self._arguments(read)}
         return {"id": number, "type": "function", "function": function}
+
+    def _arguments(self, call: ToolCall) -> str:
+        """Return arguments as they were written, or as JSON where that hides something in escapes."""
+        before = self._dropped
+        seen = self._seen_data(call.payload)
+        return as_text(seen) if self._dropped > before else _arguments(call)
 
     def _answer(self, message: Message) -> dict[str, Any]:
         """Return what links an answer to its call, and whether the tool failed."""
@@ -122,9 +166,9 @@ class _Reader:
         number, call = known or (self._next(), None)
         about: dict[str, Any] = {"tool_call_id": number}
         if call is not None:
-            about["tool_name"] = call.tool_name
+            about["tool_name"] = self._seen(call.tool_name)
         if call is not None and call.payload_kind == "text":  # the form of its answer depends on it
-            about["tool_schema"] = {"type": "custom", "custom": {"name": call.tool_name}}
+            about["tool_schema"] = {"type": "custom", "custom": {"name": about["tool_name"]}}
         if message.metadata.get("error"):
             about["error"] = _FAILED
         if kept := list(self._kept(message)):

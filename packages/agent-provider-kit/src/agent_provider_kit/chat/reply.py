@@ -145,15 +145,18 @@ class ChatReply:
     kept in its `_metadata`.
 
     Attributes:
-        progress: Rises with every piece that brings something.
+        progress: Rises with every piece that brings more of the answer. A call's name, counts of tokens and
+            fields that nobody knows could go on for ever, and do not count.
 
     Args:
         exchange: With whom we talk.
         audio_format: The form in which sound was asked for.
+        choices: How many answers were asked for.
     """
 
-    def __init__(self, exchange: Exchange, *, audio_format: str | None = None) -> None:
+    def __init__(self, exchange: Exchange, *, audio_format: str | None = None, choices: int = 1) -> None:
         self.progress = 0
+        self._choices = choices
         self._audio = AudioPieces()
         self._audio_format = audio_format
         self._others: dict[int, ChatReply] = {}
@@ -262,7 +265,7 @@ class ChatReply:
         other = self._others.setdefault(number, ChatReply(self._exchange, audio_format=self._audio_format))
         before = other.progress
         other.add({"choices": [{**choice, "index": 0}]})
-        self.progress += other.progress != before
+        self.progress += number < self._choices and other.progress != before
 
     def _add_choice(self, choice: JsonObject) -> Dicts:
         if choice.get("logprobs"):
@@ -272,7 +275,7 @@ class ChatReply:
         if finish:
             if is_broken_off(str(finish)):
                 raise StreamCutOff(self._exchange, f"{self._exchange.host} broke the answer off: {finish}")
-            self.progress += self._finish != finish
+            self.progress += self._finish is None
             self._finish = str(finish)
         return partials
 
@@ -284,17 +287,15 @@ class ChatReply:
             self._refusal.append(refusal)
             partials.append({"role": "assistant", "content": "", "refusal": refusal})
         for piece in self._list(delta.get("tool_calls")):
-            known = len(self._calls)
             number = self._calls.add(self._object(piece))
             call = shown(piece, number)
-            self.progress += number == known or has_input(call)
+            self.progress += has_input(call)
             partials.append({"role": "assistant", "content": "", "tool_call": call})
         if isinstance(spoken := delta.get("audio"), dict):
             shown_audio = self._audio.add(spoken)
             self.progress += bool(shown_audio)
             partials += shown_audio
         unknown = {key: value for key, value in delta.items() if _is_unknown(key, value)}
-        self.progress += any(value and self._extra.get(key) != value for key, value in unknown.items())
         merge(self._extra, unknown)
         return partials
 
@@ -329,9 +330,7 @@ class ChatReply:
                 self._fields[key] = value
         usage = usage_in(chunk)
         if usage is not None:
-            counts = read_usage(usage)
-            self.progress += self._about.get("usage") != counts
-            self._about["usage"] = counts
+            self._about["usage"] = read_usage(usage)
 
     def _has_anything(self) -> bool:
         said = self._content or self._calls or self._reasoning or self._refusal
