@@ -153,21 +153,14 @@ class House:
         settings = SandboxSettings.read(
             {"protected_paths": [str(self.home / ".config" / "agent")], **(config or {})}
         )
-        printed = ""
-        for _ in range(10):
-            confined = (sandbox or self.sandbox).confine(
-                ["bash", "--noprofile", "--norc", "-c", command],
-                settings,
-                roots=[self.work],
-                folder=self.work,
-                env=self.variables,
-            )
-            printed = self.start(confined)
-            # Sockets of others are covered. One that vanishes just then, as that of a house which is torn
-            # down in another process, keeps bubblewrap from starting: nothing was run, and it is tried again.
-            if not printed.startswith("bwrap: Can't mkdir parents for "):
-                break
-        return printed
+        confined = (sandbox or self.sandbox).confine(
+            ["bash", "--noprofile", "--norc", "-c", command],
+            settings,
+            roots=[self.work],
+            folder=self.work,
+            env=self.variables,
+        )
+        return self.start(confined)
 
     def start(self, confined: Confined) -> str:
         """Run a command that is in a sandbox, and return what it printed."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
+import subprocess
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +24,7 @@ from agent_plugin_kit.sandbox import (
     is_on_everywhere,
     is_secret_file,
 )
-from agent_plugin_kit.sandbox.bubblewrap import find_bubblewrap
+from agent_plugin_kit.sandbox.bubblewrap import Bubblewrap, find_bubblewrap
 from agent_plugin_kit.sandbox.landlock import Landlock
 from agent_plugin_kit.sandbox.network import Proxy
 from agent_plugin_kit.sandbox.seatbelt import rules
@@ -29,6 +32,23 @@ from agent_plugin_kit.sandbox.seatbelt import rules
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from agent_plugin_kit.sandbox import Confined
+
+
+@pytest.fixture
+def bubblewrap() -> Bubblewrap:
+    found = find_bubblewrap()
+    if isinstance(found, str):
+        pytest.skip(found)
+    return found
+
+
+@pytest.fixture
+def guarded(bubblewrap: Bubblewrap) -> Bubblewrap:
+    if bubblewrap.guard is None:
+        pytest.skip("this machine has no setpriv")
+    return bubblewrap
 
 
 def profile(root: Path, **config: Any) -> Profile:
@@ -306,3 +326,80 @@ def test_a_failure_of_the_command_itself_is_not_explained(house: Any) -> None:
     )
 
     assert explain(confined, house.start(confined)) == []
+
+
+@pytest.mark.parametrize("setpriv", ["there", "missing"])
+def test_a_socket_that_vanishes_before_it_is_covered_does_not_keep_a_command_from_starting(
+    house: Any, guarded: Bubblewrap, setpriv: str
+) -> None:
+    folder = house.home / "vanishing"
+    folder.mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "service.sock"))
+        listener.listen()
+        box = Sandbox(guarded if setpriv == "there" else replace(guarded, guard=None))
+        confined = box.confine(
+            ["sh", "-c", "cat; echo seen >&2; exit 3"],
+            SandboxSettings.read({}),
+            roots=[house.work],
+            folder=house.work,
+            env=house.variables,
+        )
+        assert str(folder / "service.sock") in confined.command
+        shutil.rmtree(folder)
+
+        assert run_with_input(confined, house.work, b"read once") == (3, b"read once", b"seen\n")
+
+
+def test_a_socket_that_vanishes_while_bubblewrap_starts_is_left_out_the_next_time(
+    house: Any, guarded: Bubblewrap
+) -> None:
+    folder, program = house.home / "vanishing-later", house.home / "bwrap"
+    folder.mkdir()
+    steps = [f"echo begun >> {house.home}/starts", f"rm -rf {folder}", f'exec {guarded.program} "$@"']
+    program.write_text("\n".join(["#!/bin/sh", *steps, ""]))
+    program.chmod(0o755)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "service.sock"))
+        listener.listen()
+        box = Sandbox(replace(guarded, program=str(program)))
+        confined = box.confine(
+            ["sh", "-c", "cat; echo seen >&2; exit 3"],
+            SandboxSettings.read({}),
+            roots=[house.work],
+            folder=house.work,
+            env=house.variables,
+        )
+
+        assert run_with_input(confined, house.work, b"read once") == (3, b"read once", b"seen\n")
+        assert (house.home / "starts").read_text().count("begun") == 2
+
+
+def test_a_bubblewrap_that_never_starts_says_why(house: Any, bubblewrap: Bubblewrap) -> None:
+    program = house.home / "broken-bwrap"
+    program.write_text("#!/bin/sh\necho 'bwrap: no room' >&2\nexit 1\n")
+    program.chmod(0o755)
+    box = Sandbox(replace(bubblewrap, program=str(program)))
+    confined = box.confine(
+        ["true"], SandboxSettings.read({}), roots=[house.work], folder=house.work, env=house.variables
+    )
+
+    assert run_with_input(confined, house.work, b"") == (1, b"", b"bwrap: no room\n")
+
+
+def run_with_input(confined: Confined, folder: Path, said: bytes) -> tuple[int, bytes, bytes]:
+    try:
+        done = subprocess.run(
+            confined.command,
+            input=said,
+            capture_output=True,
+            env=confined.env,
+            pass_fds=confined.descriptors,
+            cwd=folder,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        confined.started()
+        confined.ended()
+    return done.returncode, done.stdout, done.stderr

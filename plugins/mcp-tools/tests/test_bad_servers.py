@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from conftest import World
 
-NAMES = ("talk", "twice", "huge", "huge_unmarked", "hostile_number", "never", "exit")
+NAMES = ("talk", "twice", "huge", "huge_unmarked", "deep", "hostile_number", "never", "exit")
 
 
 def test_one_that_ends_at_once_is_reported_and_the_others_work(world: World) -> None:
@@ -65,6 +65,7 @@ def test_one_that_chatters_works_all_the_same(world: World) -> None:
     ("tool", "problem"),
     [
         ("huge", "it sent a message of 50000082 bytes, more than 8388608: ask for less at a time"),
+        ("deep", "its answer is nested more than 200 levels deep"),
         ("huge_unmarked", "was lost during the call: it sent a message of 50000045 bytes"),
         ("hostile_number", "the server's answer cannot be read"),
         ("never", "there was no answer within 2 seconds; it may have run in part"),

@@ -32,6 +32,7 @@ from agent_provider_kit.keys import ApiKey, brings_its_own_key, find_key
 from agent_provider_kit.settings import COMMON_SETTINGS, timeouts
 from agent_provider_kit.sse import SseDecoder, SseError, SseEvent
 from agent_provider_kit.transport import HttpRequest, HttpResponse, Transport, default_transport
+from agent_provider_kit.wire import TooDeep, decode_object
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -422,9 +423,10 @@ class HttpProvider:
         batch = Batch()
         try:
             batch.extend(filter(None, map(self.decode, events)))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
+            problem = TooDeep() if isinstance(error, RecursionError) else error
             nonsense = StreamMalformed(
-                exchange, f"{exchange.host} sent an event that makes no sense: {error}"
+                exchange, f"{exchange.host} sent an event that makes no sense: {problem}"
             )
             nonsense.__cause__ = error
             return batch, nonsense
@@ -455,13 +457,16 @@ class HttpProvider:
                     pieces.append(piece)
         except OSError as error:
             raise StreamCutOff(exchange, f"the reply of {exchange.host} broke off: {error}") from error
-        body = b"".join(pieces)
-        parsed = _json_object(body)
-        if parsed is None:
+        try:
+            return decode_object(b"".join(pieces))
+        except TooDeep as error:
+            raise StreamMalformed(
+                exchange, f"{exchange.host} answered with JSON that cannot be used: {error}"
+            ) from error
+        except ValueError as error:
             raise StreamMalformed(
                 exchange, f"{exchange.host} answered with something that is not a JSON object"
-            )
-        return parsed
+            ) from error
 
     async def _discover(self, config: Config) -> Dicts:
         exchange = self._exchange(config, "get_models")
@@ -524,10 +529,9 @@ def _without_scheme(exchange: Exchange) -> str:
 
 def _json_object(body: bytes) -> JsonObject | None:
     try:
-        parsed = orjson.loads(body)
+        return decode_object(body)
     except ValueError:
         return None
-    return parsed if isinstance(parsed, dict) else None
 
 
 async def _read(response: HttpResponse) -> bytes:

@@ -7,6 +7,8 @@ from typing import Any, Literal, TypedDict, cast
 
 import orjson
 
+from agent_core.interop.wire import MAX_DEPTH, is_deep
+
 JsonObject = dict[str, Any]
 """A JSON object as a provider sends or takes it: a message, an event, a body."""
 
@@ -24,13 +26,29 @@ by the provider, or `paused` by it to be continued. Anything else is not an endi
 `agent_provider_kit.failures`."""
 
 
+class TooDeep(ValueError):
+    """JSON is nested more deeply than anybody needs, and than whoever walks it could bear."""
+
+    def __init__(self) -> None:
+        super().__init__(f"it is nested more than {MAX_DEPTH} levels deep")
+
+
 def decode_object(data: bytes) -> JsonObject:
     """Return the JSON object that *data* is.
 
     Raises:
+        TooDeep: If it is nested too deeply.
         ValueError: If it is something else.
     """
-    decoded = orjson.loads(data)
+    might_be_deep = data.count(b"{") + data.count(b"[") > MAX_DEPTH
+    try:
+        decoded = orjson.loads(data)
+    except ValueError as error:
+        if might_be_deep and "depth" in str(error):
+            raise TooDeep from error
+        raise
+    if might_be_deep and is_deep(decoded):
+        raise TooDeep
     if isinstance(decoded, dict):
         return decoded
     raise ValueError("it is not a JSON object")

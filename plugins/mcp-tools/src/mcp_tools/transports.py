@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from agent_core.interop.wire import MAX_DEPTH
 from agent_plugin_kit.sandbox import explain
 from mcp_tools.settings import Lost
 
@@ -234,6 +235,11 @@ def _message(line: bytes | TooLong, diary: Diary) -> Any:
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except (ValueError, RecursionError):
+        # An answer to a call of ours that is nested too deeply to be read ends that call, rather than waits.
+        answers = _ID_FIRST.search(line[:_KEPT]) or _ID_LAST.search(line[-_KEPT:])
+        if answers is not None and line.count(b"[") + line.count(b"{") > MAX_DEPTH:
+            error = ErrorData(code=-32603, message=f"its answer is nested more than {MAX_DEPTH} levels deep")
+            return SessionMessage(JSONRPCError(jsonrpc="2.0", id=int(answers[1]), error=error))
         diary.wonder(line)
         return None
 

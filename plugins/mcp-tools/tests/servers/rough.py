@@ -12,7 +12,7 @@ from typing import Any
 CONDUCT = sys.argv[1]
 TOOLS = [
     {"name": name, "description": "", "inputSchema": {"type": "object"}}
-    for name in ("talk", "twice", "huge", "huge_unmarked", "hostile_number", "never", "exit")
+    for name in ("talk", "twice", "huge", "huge_unmarked", "deep", "hostile_number", "never", "exit")
 ]
 
 
@@ -51,6 +51,11 @@ def call(request: dict[str, Any]) -> None:
         answer(request, content("x" * 50_000_000))
     elif name == "huge_unmarked":
         sys.stdout.write('{"jsonrpc": "2.0", "result": {"junk": "' + "x" * 50_000_000 + '"}, "i' + "\n")
+        sys.stdout.flush()
+    elif name == "deep":
+        inner = "[" * 100_000 + "]" * 100_000
+        result = f'{{"content": [], "structuredContent": {{"a": {inner}}}}}'
+        sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {request["id"]}, "result": {result}}}\n')
         sys.stdout.flush()
     elif name == "hostile_number":
         answer(request, {"content": "not a list"})

@@ -68,7 +68,7 @@ class ProcessGroup:
     def ask_escaped(self) -> None:
         """Ask processes that left the group to end; in a sandbox all that run in it."""
         for pid in _pids():
-            if not (self.is_tree and pid == self._leader):
+            if not self.is_tree or _is_inside_sandbox(pid):
                 self._signal_marked(pid, signal.SIGTERM)
 
     def end_escaped(self) -> None:
@@ -103,6 +103,14 @@ def _pids() -> Iterator[int]:
     """Yield the processes that there are, where the system tells."""
     if hasattr(os, "pidfd_open") and _PROC.is_dir():
         yield from (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
+
+
+def _is_inside_sandbox(pid: int) -> bool:
+    """Say whether a process has process numbers of its own, unlike those that started the sandbox."""
+    try:
+        return (_PROC / str(pid) / "ns" / "pid").readlink() != (_PROC / "self" / "ns" / "pid").readlink()
+    except OSError:
+        return False
 
 
 def _has_mark(pid: int, mark: str) -> bool:

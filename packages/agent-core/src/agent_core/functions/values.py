@@ -190,6 +190,13 @@ def stream(answer: object) -> Iterator[Event] | AsyncIterator[Event]:
 
 def _result(returned: object) -> Event:
     """Return what a function returned as the result of its call."""
+    try:
+        return _written(returned)
+    except RecursionError:
+        return {"success": False, "error": "its result is nested too deeply to be sent"}
+
+
+def _written(returned: object) -> Event:
     if not isinstance(returned, ToolReturn):
         return {"success": True, "result": _content(returned)}
     result: Event = {"success": True, "result": _content(returned.value)}

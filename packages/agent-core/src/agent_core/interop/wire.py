@@ -159,16 +159,16 @@ def encode_object(payload: Any) -> JsonObject:
 def _decode_text(text: str) -> tuple[object, str | None]:
     if not text.strip():
         return {}, None
+    might_be_deep = text.count("{") + text.count("[") > MAX_DEPTH
     try:
         value = json.loads(text) if _LONG_NUMBER.search(text) else parse(text)
         _refuse_constants(text)
-    except RecursionError:
-        return text, _TOO_DEEP
-    except ValueError as error:
-        return text, f"The arguments are not valid JSON: {error}."
+    except (ValueError, RecursionError) as error:
+        is_too_deep = might_be_deep and (isinstance(error, RecursionError) or "depth" in str(error))
+        return text, _TOO_DEEP if is_too_deep else f"The arguments are not valid JSON: {error}."
     if not isinstance(value, dict):
         return text, _not_an_object(value)
-    if text.count("{") + text.count("[") > MAX_DEPTH and _is_deep(value):
+    if might_be_deep and is_deep(value):
         return text, _TOO_DEEP
     return value, None
 
@@ -181,7 +181,8 @@ def _refuse_constants(text: str) -> None:
                 raise json.JSONDecodeError(f"{found[0]} is not a JSON value", text, found.start())
 
 
-def _is_deep(value: object) -> bool:
+def is_deep(value: object) -> bool:
+    """Say whether JSON data is nested more than `MAX_DEPTH` levels deep."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [child for item in level for child in _children(item)]

@@ -118,7 +118,8 @@ def result_message(host: ToolHost, ready: ReadyCall, metadata: JsonObject, resul
     try:
         return _formatted(host, ready, metadata, result)
     except Exception as error:  # noqa: BLE001  # hooks, and data that says it is a dict, may raise anything
-        text = f"the tool ran, but its result cannot be read: {said(error)}"
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else said(error)
+        text = f"the tool ran, but its result cannot be read: {why}"
         return error_message(metadata, "unreadable_result", text)
 
 

@@ -11,6 +11,9 @@ Three things that bubblewrap does not do by itself:
   from `/proc/net/unix`, and those outside the workspace are covered.
 - The source of a mount is followed through links. A command may have left a link for the next one, so what
   lies inside a workspace is opened first, without following links, and mounted by its descriptor.
+
+What is to be covered may vanish before that happens: a socket of another program, say. bubblewrap does not
+start then, and nothing was run. So a shell starts it, and starts it again without what is gone.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agent_plugin_kit.safe_files import NotOpened, open_folder
-from agent_plugin_kit.sandbox.limits import counted, limited
+from agent_plugin_kit.sandbox.limits import counting, limited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,6 +43,33 @@ _EMPTY: Final = ("/run", "/dev/shm", "/dev/mqueue")  # noqa: S108 - these are co
 _TEMPORARY: Final = ("/tmp", "/var/tmp")  # noqa: S108 - the command's own
 _SHARED_MEMORY: Final = 512 * 1024 * 1024
 _SOCKETS: Final = Path("/proc/net/unix")
+_DIGITS: Final = range(3, 10)  # the descriptors that every shell can name
+
+# Leave out what is to be covered and is gone: $nothing is what covers it.
+_WITHOUT_GONE: Final = """
+count=$#
+while [ $count -gt 0 ]; do
+  if [ "$1" = -- ]; then break; fi
+  case "$1 $2" in "--ro-bind $nothing"/*)
+    if [ ! -e "$3" ]; then shift 3; count=$((count - 3)); continue; fi
+  esac
+  set -- "$@" "$1"; shift; count=$((count - 1))
+done
+while [ $count -gt 0 ]; do set -- "$@" "$1"; shift; count=$((count - 1)); done
+"""
+# The command says on one descriptor that it begins, and finds its error output on another; until then errors
+# are those of bubblewrap.
+_START: Final = """
+marks=$1; nothing=$2; shift 2; tries=1
+until "$@" {errors}>&2 2>"$marks/errors" {begun}>"$marks/begun"; do
+  code=$?
+  if [ -s "$marks/begun" ]; then exit $code; fi
+  if [ $tries -ge 10 ]; then cat "$marks/errors" >&2; exit $code; fi
+  tries=$((tries + 1))
+  {without_gone}
+done
+"""
+_BEGUN: Final = "echo >&{begun}; exec 2>&{errors} {errors}>&- {begun}>&-; "
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +79,13 @@ class Bubblewrap:
     Attributes:
         program: Where it is.
         options: What it knows, by its own help.
+        guard: The program `setpriv`, which lets a shell end with the process that started it. Without it
+            bubblewrap is started once, right after a look at what is gone.
     """
 
     program: str
     options: frozenset[str]
+    guard: str | None = None
 
     @property
     def name(self) -> str:
@@ -60,7 +93,13 @@ class Bubblewrap:
         return "bubblewrap"
 
     def arguments(
-        self, profile: Profile, command: Sequence[str], folder: Path, nothing: Path, visible: Sequence[Path]
+        self,
+        profile: Profile,
+        command: Sequence[str],
+        folder: Path,
+        nothing: Path,
+        marks: Path,
+        visible: Sequence[Path],
     ) -> tuple[list[str], list[int]]:
         """Return the command in the sandbox, and the descriptors that it must inherit and the caller close.
 
@@ -69,6 +108,7 @@ class Bubblewrap:
             command: The program and its arguments.
             folder: Where it runs.
             nothing: A folder of ours with `file` and `folder`, which nobody may open.
+            marks: A folder of ours for this command alone.
             visible: What to show, read-only, though it is in a place that is covered.
         """
         opened: list[int] = []
@@ -86,11 +126,18 @@ class Bubblewrap:
                 os.close(descriptor)
             raise
         limit = ["--disable-userns"] if "--disable-userns" in self.options else []
+        errors, begun, *_ = [digit for digit in _DIGITS if digit not in opened] + [0, 0]
+        guarded = self.guard is not None and begun > 0
+        before = _BEGUN.format(errors=errors, begun=begun) if guarded else ""
         made = [
             *(self.program, *_UNSHARE, *limit, "--die-with-parent", "--cap-drop", "ALL", *mounts),
-            *("--chdir", str(folder), "--", *limited(profile.settings, command)),
+            *("--chdir", str(folder), "--", *limited(profile.settings, command, before=before)),
         ]
-        return counted(profile.settings, made), opened
+        start = f'nothing=$2; shift 2\n{_WITHOUT_GONE}exec "$@"'
+        if guarded:
+            start = _START.format(errors=errors, begun=begun, without_gone=_WITHOUT_GONE)
+        shell = ["/bin/sh", "-c", counting(profile.settings) + start, "sh", str(marks), str(nothing), *made]
+        return [*((self.guard, "--pdeathsig", "KILL") if self.guard and guarded else ()), *shell], opened
 
 
 def _system_mounts(profile: Profile, nothing: Path, *, sized: bool) -> Iterator[str]:
@@ -205,7 +252,19 @@ def find_bubblewrap() -> Bubblewrap | str:
         return f"bubblewrap does not start: {error}"
     if tried.returncode:
         return f"bubblewrap does not work here: {tried.stderr.strip()[:200]}"
-    return Bubblewrap(program, options)
+    return Bubblewrap(program, options, _guard())
+
+
+def _guard() -> str | None:
+    """Return `setpriv` if it can do what we need of it; that of busybox cannot."""
+    program = shutil.which("setpriv", path="/usr/bin:/bin:/usr/sbin:/sbin")
+    if program is None:
+        return None
+    tried = subprocess.run(  # noqa: S603 - a program of the system
+        [program, "--pdeathsig", "KILL", "/bin/sh", "-c", ":"],
+        capture_output=True, timeout=_PROBE_SECONDS, check=False,
+    )  # fmt: skip
+    return program if tried.returncode == 0 else None
 
 
 def _bundled() -> str | None:

@@ -29,9 +29,13 @@ _ULIMIT: Final = (
 )
 
 
-def limited(settings: SandboxSettings, command: Sequence[str]) -> list[str]:
-    """Return a command that holds itself to the limits; for inside the sandbox."""
-    script = _ULIMIT.format(
+def limited(settings: SandboxSettings, command: Sequence[str], *, before: str = "") -> list[str]:
+    """Return a command that holds itself to the limits; for inside the sandbox.
+
+    Args:
+        before: What the shell does first.
+    """
+    script = before + _ULIMIT.format(
         open_files=settings.open_files,
         blocks=settings.file_mb * 2048,
         memory=settings.memory_mb * 1024,
@@ -40,12 +44,10 @@ def limited(settings: SandboxSettings, command: Sequence[str]) -> list[str]:
     return ["/bin/sh", "-c", script, *command]
 
 
-def counted(settings: SandboxSettings, command: Sequence[str]) -> list[str]:
-    """Return a command in a control group of its processes, for root; others are held by the limits above."""
+def counting(settings: SandboxSettings) -> str:
+    """Return what a shell does to be in a control group, for root; others are held by the limits above."""
     group = None if os.geteuid() else _control_group(settings.processes)
-    if group is None:
-        return list(command)
-    return ["/bin/sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$0" "$@"', *command]
+    return "" if group is None else f"echo $$ > {group}/cgroup.procs; "
 
 
 def can_count_processes() -> bool:

@@ -209,9 +209,11 @@ class Sandbox:
         env: dict[str, str],
         visible: Sequence[Path],
     ) -> Confined:
-        proxy, shared = None, None
+        proxy = None
+        marks = shared = self._own() / f"run-{token_hex(8)}"
+        shared.mkdir(mode=0o700)
         if profile.hosts:
-            shared = self._own() / f"net-{token_hex(8)}"
+            shared = marks / "net"
             shared.mkdir(mode=0o700)
             visible = (*visible, shared)
             proxy = Proxy(shared / "proxy", profile.hosts)
@@ -228,12 +230,12 @@ class Sandbox:
                 *command,
             ]
         try:
-            made, opened = way.arguments(profile, command, folder, self._nothing(), visible)
+            made, opened = way.arguments(profile, command, folder, self._nothing(), marks, visible)
         except BaseException:
             if proxy is not None:
                 proxy.close()
             raise
-        return Confined(made, env, tuple(opened), profile, proxy, is_tree=True, _folder=shared)
+        return Confined(made, env, tuple(opened), profile, proxy, is_tree=True, _folder=marks)
 
     def close(self) -> None:
         """Remove the private folders."""
