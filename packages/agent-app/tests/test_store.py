@@ -677,13 +677,15 @@ def test_a_fork_shares_rows_with_its_source(store: SqlStore, core: AgentCore) ->
     assert is_kept(store, source)
 
 
-def test_a_fork_has_its_sources_title_and_says_whose_it_is(store: SqlStore) -> None:
+def test_a_fork_has_its_sources_title_and_says_that_it_is_one(store: SqlStore) -> None:
     store.create(said("one"), title="Plans", agent_id="helper")
     store.fork("s", said("one", session_id="f"), 1, agent_id="other")
+    store.fork("f", said("one", session_id="g"), 1, agent_id="other")
 
     info = store.info("f")
 
-    assert (info.title, info.parent_id, info.agent_id, info.messages) == ("Plans", "s", "other", 1)
+    assert (info.title, info.parent_id, info.agent_id, info.messages) == ("Plans (fork)", "s", "other", 1)
+    assert store.info("g").title == "Plans (fork 2)"
 
 
 def test_forks_go_their_own_ways(store: SqlStore, core: AgentCore) -> None:

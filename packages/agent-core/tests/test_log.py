@@ -90,17 +90,23 @@ def test_all_parts_are_below_one_logger(caplog: pytest.LogCaptureFixture) -> Non
     assert caplog.records == []
 
 
-def test_without_any_configuration_only_warnings_are_heard() -> None:
+def test_without_any_configuration_nothing_is_printed() -> None:
     spoken = run(SPEAK)
 
     assert spoken.stdout == ""
-    assert spoken.stderr == "tolerated number=3\n"
+    assert spoken.stderr == ""
 
 
 def test_a_structlog_that_is_there_but_not_configured_is_left_alone() -> None:
     spoken = run(f"import structlog\n{SPEAK}")
 
     assert spoken.stdout == ""
+    assert spoken.stderr == ""
+
+
+def test_an_application_that_sets_up_logging_hears_warnings() -> None:
+    spoken = run(f"import logging\nlogging.basicConfig(format='%(message)s')\n{SPEAK}")
+
     assert spoken.stderr == "tolerated number=3\n"
 
 

@@ -111,7 +111,7 @@ class Order:
         assert (self.place == "before") == (kind == "run_start"), f"{kind} while {self.place}"
         if kind in self.MODEL:
             assert self.place == "model", f"{kind} while {self.place}"
-        elif kind != "warning":
+        elif kind != "warning" and not event.get("beside"):  # a question for a summary may come at any time
             getattr(self, f"_{kind}")(event)
 
     def _run_start(self, event: dict[str, Any]) -> None:

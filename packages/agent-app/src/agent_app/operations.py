@@ -33,7 +33,7 @@ from agent_app.lifecycle import (
 from agent_app.mutations import Mutations, begins_with, public_result, remove_assets
 from agent_app.run import save_prepared
 from agent_app.services import AGENT, core_of, effective_config, read_whole
-from agent_app.session_writer import SessionWriter, new_title, with_writer
+from agent_app.session_writer import TITLE, TITLE_BY, SessionWriter, new_title, with_writer
 from agent_app.store.base import Changes, InputMode, Page
 from agent_core import (
     ActionInputError,
@@ -281,16 +281,17 @@ def rename(services: Services, session_id: str, title: str) -> Flow[SessionInfo]
     """
     if not isinstance(title, str):
         raise ArgumentError(f"title must be a string, not {type(title).__name__}")
-    if somebody_acts(services, "session_save_prepare"):
-        with suppress(SessionBusy, SessionHeld):
-            yield from with_writer(services, session_id, partial(_look_at_renamed, services, title))
+    with suppress(SessionBusy, SessionHeld):
+        yield from with_writer(services, session_id, partial(_look_at_renamed, services, title))
     work = partial(services.store.rename, session_id, title)
     tell = partial(journal.record, services, session_id, work, _renamed)
     return (yield from run_blocking(tell))
 
 
 def _look_at_renamed(services: Services, title: str, writer: SessionWriter, _active: ActiveRun) -> Flow[None]:
-    outcome = yield from lifecycle(services, "session_save_prepare", writer.session, facts={"title": title})
+    # Plugins that give titles look here, and leave alone what a person chose.
+    renamed = writer.session.with_metadata({TITLE: title, TITLE_BY: "person" if title else None})
+    outcome = yield from lifecycle(services, "session_save_prepare", renamed, facts={"title": title})
     writer.keep(outcome.session)
     yield from run_blocking(writer.commit)
 

@@ -39,6 +39,7 @@ LEASE_SECONDS = 30.0
 LOG_SECONDS, LOG_PIECES = 0.1, 200
 """How long, and how many, pieces of an answer that were shown may be missing in the log."""
 TITLE = "title"
+TITLE_BY = "title_by"
 """Where plugins put a title; a person's own, by `rename_session`, is stronger."""
 
 _WENT_ON = {"approved": False, "reason": "the conversation went on without a decision"}
@@ -556,8 +557,13 @@ def _answered_calls(session: Session, since: int) -> list[str]:
 
 
 def new_title(before: Session, now: Session) -> tuple[str, str] | None:
-    """Return the title that plugins have given a session and the one they gave before, if it changed."""
+    """Return the title that plugins have given a session and the one they gave before, if it changed.
+
+    A title that a person has chosen stays.
+    """
     title, old = now.metadata.get(TITLE), before.metadata.get(TITLE)
+    if before.metadata.get(TITLE_BY) == "person" and old:
+        return None
     if not isinstance(title, str) or not title.strip() or title == old:
         return None
     return title, old if isinstance(old, str) else ""

@@ -194,13 +194,18 @@ class HandoffEvent(_Numbered):
 
 
 class UsageEvent(_Numbered):
-    """What one answer used, and the run so far."""
+    """What one answer used, and the run so far.
+
+    Attributes:
+        beside: True for a question that is not part of the conversation, such as one for a summary.
+    """
 
     type: Literal["usage"]
     model: str
     usage: dict[str, Any]
     total: dict[str, Any]
     first_at: NotRequired[float]
+    beside: NotRequired[bool]
 
 
 class Compaction(_Numbered):

@@ -1,8 +1,8 @@
 """Where the core's own log lines go.
 
 The application decides. If it has imported and configured structlog, events go there; otherwise
-they go to the standard library's logger ``agent_core``, which is silent below warnings until
-somebody configures it. Neither is imported before the first line is written, so importing the core
+they go to the standard library's logger ``agent_core``, which prints nothing by itself until
+somebody configures logging. Neither is imported before the first line is written, so importing the core
 costs nothing and a configuration made afterwards still counts.
 """
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from agent_core.frozen import JsonObject
 
+_LIBRARY = "agent_core"
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
@@ -73,6 +74,9 @@ class Logger:
         if self._standard is None:
             import logging  # and not what `sys.modules` has: another thread may still be importing it
 
+            library = logging.getLogger(_LIBRARY)
+            if not any(isinstance(one, logging.NullHandler) for one in library.handlers):
+                library.addHandler(logging.NullHandler())  # else the last resort would print to stderr
             self._standard = logging.getLogger(self._name)
         return self._standard
 
@@ -86,4 +90,4 @@ def _configured_structlog() -> Any:
 
 def get_logger(part: str) -> Logger:
     """Return the logger of one part of the core, for example ``get_logger("context")``."""
-    return Logger(f"agent_core.{part}")
+    return Logger(f"{_LIBRARY}.{part}")

@@ -12,6 +12,7 @@ from agent_runtime.executor import Executor, Inference
 from agent_runtime.results import Usage
 
 if TYPE_CHECKING:
+    from agent_core.events import UsageEvent
     from agent_core.steps import Flow
     from agent_runtime.run import Run
 
@@ -25,7 +26,7 @@ def ask_beside(
 ) -> Flow[str]:
     """Ask a model something that does not become part of the conversation, and return its words.
 
-    No tools are offered and nothing is shown to the caller, but what it uses counts for the run.
+    No tools are offered and no words are shown to the caller; what it uses counts for the run.
 
     Args:
         model: The id of a declared model; by default the agent's own, retries included.
@@ -44,7 +45,16 @@ def ask_beside(
         context=run.context(),
     )
     answer = yield from with_events(_executor(run, model).ask(inference), lambda _events: [])
-    run.use(Usage.of_answer(usage_of(answer.turn.messages), answer.model))
+    used = Usage.of_answer(usage_of(answer.turn.messages), answer.model)
+    run.use(used)
+    event: UsageEvent = {
+        "type": "usage",
+        "model": answer.model.id,
+        "usage": used.to_dict(),
+        "total": run.usage.to_dict(),
+        "beside": True,
+    }
+    yield from run.tell(event)
     run.check()
     return "".join(str(message["content"]) for message in answer.turn.messages)
 

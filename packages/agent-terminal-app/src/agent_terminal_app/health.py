@@ -210,15 +210,24 @@ def check_store(database: Path) -> Iterator[Finding]:
     try:
         store = open_store(f"sqlite:///{database}")
     except StoreError as error:
-        yield Finding("", "FAIL", str(error), remedy)
+        yield Finding("", "FAIL", str(error), _room_for(database) or remedy)
         return
     try:
         report = store.check()
+    except StoreError as error:
+        yield Finding("", "FAIL", str(error), _room_for(database) or remedy)
+        return
     finally:
         store.close()
     yield from (Finding("", "FAIL", problem, remedy) for problem in report.problems)
     if not report.problems:
         yield Finding("", "OK", f"{database} is whole")
+
+
+def _room_for(path: Path) -> str:
+    """Return how to make a file usable again whose disk is full; empty if the disk has room."""
+    is_full = shutil.disk_usage(path.parent).free < TOO_LITTLE_SPACE
+    return f"make room on the disk of {path.parent}, then try again; nothing is damaged by that" * is_full
 
 
 def check_log(folder: Path) -> Iterator[Finding]:

@@ -49,13 +49,16 @@ class SkillsFeature:
         """Return the section that the plugin claims, with its schema."""
         return [(SECTION, section_schema(Settings))]
 
+    def __init__(self) -> None:
+        self._told: set[tuple[str, str]] = set()
+
     def register(self, registrar: PluginRegistrar) -> None:
         """Place the catalogue and the tools."""
         settings = read_settings(Settings, registrar.spec.section(SECTION))
         trusted = trusted_folders(registrar.spec.section("config"))
         tools = _tools(settings, trusted)
         registrar.request_transform(partial(_with_catalogue, tools.catalogue))
-        registrar.phase_hook("run_start", partial(_warn, tools.catalogue, settings, trusted))
+        registrar.phase_hook("run_start", partial(_warn, tools.catalogue, settings, trusted, self._told))
         registrar.tool("skill_tools", tools)
 
 
@@ -83,15 +86,26 @@ def _catalogue(settings: Settings, trusted: tuple[str, ...] | None, metadata: Ma
     return find_skills([*own, *(Path(one).expanduser() for one in settings.folders), user_folder()])
 
 
-def _warn(look: Any, settings: Settings, trusted: tuple[str, ...] | None, view: PhaseView) -> Flow[None]:
-    """Tell the person of folders that look like skills and are left out, once in each run."""
+def _warn(
+    look: Any,
+    settings: Settings,
+    trusted: tuple[str, ...] | None,
+    told: set[tuple[str, str]],
+    view: PhaseView,
+) -> Flow[None]:
+    """Warn of folders that look like skills and are left out; of each problem once in a session."""
     from agent_runtime.engine import warn
 
-    for place in _project_places(settings, view.session.metadata):
-        if place.within is not None and not is_trusted(place.within, trusted) and place.folder.is_dir():
-            yield from warn(f"the skills in {place.folder} are left out: {NOT_TRUSTED}", SkillsFeature.name)
-    for problem in look(view.session.metadata).problems[:_MOST_WARNINGS]:
-        yield from warn(f"a skill is left out: {problem}", SkillsFeature.name)
+    found = [
+        f"the skills in {place.folder} are left out: {NOT_TRUSTED}"
+        for place in _project_places(settings, view.session.metadata)
+        if place.within is not None and not is_trusted(place.within, trusted) and place.folder.is_dir()
+    ]
+    found += [f"a skill is left out: {one}" for one in look(view.session.metadata).problems[:_MOST_WARNINGS]]
+    for problem in found:
+        if (view.session.session_id, problem) not in told:
+            told.add((view.session.session_id, problem))
+            yield from warn(problem, SkillsFeature.name)
 
 
 def _with_catalogue(look: Any, prompt: Prompt, view: PhaseView) -> Prompt:

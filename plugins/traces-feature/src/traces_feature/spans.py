@@ -178,6 +178,8 @@ class RunSpans:
             self._first_at = monotonic()
 
     def _end_chat(self, event: Any) -> None:
+        if event.get("beside"):  # a question for a summary, which is no part of the conversation
+            return
         used, chat = event["usage"], self._chat
         if chat is None:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -300,7 +301,7 @@ def fork(
         transaction, place.natives, place.native_count, known_items,
         records.item_links(session), lambda start: records.item_rows(session, start),
     )  # fmt: skip
-    title = info(transaction, session_id).title
+    title = fork_title(info(transaction, session_id).title)
     source = (session_id, place, shared, shared_items)
     return create(database, transaction, session, agent_id=agent_id, title=title, source=source)
 
@@ -364,6 +365,19 @@ def find_like(transaction: Transaction, given: str, limit: int) -> list[SessionI
     return [read_info(row) for row in (*begun, *(row for row in titled if row[0] not in known))]
 
 
+_FORK = re.compile(r" \(fork(?: (\d+))?\)$")
+
+
+def fork_title(title: str) -> str:
+    """Return the title of a fork of a session with that title; the fork of a fork is counted."""
+    if not title:
+        return ""
+    found = _FORK.search(title)
+    if found is None:
+        return f"{title} (fork)"
+    return f"{title[: found.start()]} (fork {int(found[1] or 1) + 1})"
+
+
 def rename(transaction: Transaction, session_id: str, title: str, now: float) -> SessionInfo:
     """Change the title of a session that is held."""
     transaction.run(
@@ -380,9 +394,12 @@ def retitle(transaction: Transaction, session_id: str, title: str, old: str) -> 
         The title, if it has it now.
     """
     usable = "".join(filter(is_text, title))  # a save must not fail for what a model calls it
+    before = "".join(filter(is_text, old))
+    if info(transaction, session_id).parent_id is not None:
+        usable, before = fork_title(usable), fork_title(before)
     given = transaction.run(
         "UPDATE sessions SET title = ?, title_folded = ? WHERE id = ? AND title IN ('', ?)",
-        usable, records.folded(usable), session_id, "".join(filter(is_text, old)),
+        usable, records.folded(usable), session_id, before,
     )  # fmt: skip
     return usable if given else None
 

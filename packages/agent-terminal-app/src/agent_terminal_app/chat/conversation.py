@@ -298,7 +298,9 @@ class Conversation:
         self._front_end = None
 
     def _count(self, event: Mapping[str, Any]) -> None:
-        if event["type"] == "usage":
+        if event["type"] == "usage" and event.get("beside"):
+            self.meters.count_delegate(event["usage"])
+        elif event["type"] == "usage":
             self.meters.count(event["usage"], self.windows.known(event["model"]))
             self._learn_window(event["model"])
         elif event["type"] == "tool_call_partial":

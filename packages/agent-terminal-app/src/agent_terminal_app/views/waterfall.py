@@ -77,7 +77,7 @@ class TracedRun:
 
     def _end_part(self, event: Mapping[str, Any], at: float) -> None:
         kind = event["type"]
-        if kind == "usage":
+        if kind == "usage" and not event.get("beside"):
             self._end("chat", at, self._answered(event))
         elif kind == "tool_call_result":
             self._end(event["call_id"], at, "failed" if event["is_error"] else "")
