@@ -6,13 +6,16 @@ itself; its events come through the `SessionWriter`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent_app.store.base import Changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agent_app.services import Services
-    from agent_app.store.base import Approval, Changes, Grant, Stored, Waiting
+    from agent_app.store.base import Approval, Grant, Stored, Waiting
     from agent_core import Session
     from agent_core.events import ActionExecuted, ChangeEvent
 
@@ -78,12 +81,12 @@ def fork(services: Services, source_id: str, branch: Session, upto: int, base: S
 
 def save(services: Services, session: Session, base: Stored, changes: Changes | None) -> Stored:
     """Store what is new in a session outside a run."""
-    return record(
-        services,
-        session.session_id,
-        lambda: services.store.save(session, base, changes=changes),
-        lambda stored: None if stored.revision == base.revision else changed(session),
-    )
+    if session is base.session and (changes is None or not changes.of_session):
+        return base
+    told = replace(changes or Changes(), events=[changed(session)])
+    stored = services.store.save(session, base, changes=told)
+    services.hub.wake(session.session_id)
+    return replace(stored, events=())
 
 
 def changed(session: Session) -> ChangeEvent:
