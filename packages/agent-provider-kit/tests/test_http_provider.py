@@ -179,7 +179,7 @@ class TestAsking:
         core.send_request(asked, {**config, "api_key": ""})
 
         assert "x-api-key" not in scripted_server.request.headers
-        assert scripted_server.request.headers["user-agent"] == "agent-platform"
+        assert scripted_server.request.headers["user-agent"] == f"keelwork/{HttpProvider.version}"
 
     def test_a_slash_at_the_end_of_the_address_does_no_harm(
         self, core: AgentCore, asked: Session, config: dict[str, Any], scripted_server: ScriptedServer

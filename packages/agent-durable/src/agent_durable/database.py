@@ -48,7 +48,7 @@ def open_postgres(
         pool_size=connections,
         max_overflow=overflow,
         pool_pre_ping=True,
-        connect_args={"application_name": "agent-platform", "connect_timeout": CONNECT_SECONDS},
+        connect_args={"application_name": "keelwork", "connect_timeout": CONNECT_SECONDS},
     )
 
     def set_limits(connection: psycopg.Connection, _record: object) -> None:

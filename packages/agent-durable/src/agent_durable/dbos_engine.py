@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agent_durable.engine import Perform
     from agent_durable.jobs import Bounds, Queue, Status
 
-NAME = "agent-platform"
+NAME = "keelwork"
 VERSION = "1"
 """The version of the workflows here; versions of agents are told apart by capability."""
 

@@ -66,7 +66,7 @@ class Installer:
         command = [*self.command, *words]
         done = subprocess.run(command, check=False)  # noqa: S603 - a list of words, no shell
         if done.returncode:
-            what = " ".join(word for word in words[1:] if not word.startswith("-"))
+            what = words[-1]
             raise InstallError(f"{self.name} could not {words[0]} {what}; its own message is above")
 
 

@@ -416,7 +416,11 @@ class HttpProvider:
         cloud = self._cloud(config)
         given = self.auth_headers(config, key) if cloud is None else cloud.auth_headers(key)
         auth = given if key.value else {}
-        return {"User-Agent": "agent-platform", **auth, **(config.get("extra_headers") or {})}
+        return {
+            "User-Agent": f"keelwork/{HttpProvider.version}",
+            **auth,
+            **(config.get("extra_headers") or {}),
+        }
 
     def _decode(self, events: list[SseEvent], exchange: Exchange) -> tuple[Batch, StreamMalformed | None]:
         """Return the decoded events up to the first that makes no sense, and what to say about that."""

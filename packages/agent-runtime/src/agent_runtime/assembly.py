@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     from agent_runtime.runtime import AgentRuntime
 
 _SHORT_NAMES = {"local": "local_llama", "openai": "openai_responses"}
+# The packages that bring the providers of our own.
+_PACKAGES = {
+    "anthropic": "keelwork-anthropic-provider",
+    "gemini": "keelwork-gemini-provider",
+    "local_llama": "keelwork-local-llama-provider",
+    "openai_compatible": "keelwork-openai-compatible-provider",
+    "openai_responses": "keelwork-openai-responses-provider",
+}
 _OWN = ("config", "models", "plugins", "plugin_ids", "sections")
 
 
@@ -238,6 +246,11 @@ def find_provider(model: object) -> tuple[object, str]:
     found = {plugin.name: plugin for plugin in find_installed(kinds=["providers"])}
     chosen = found.get(provider)
     if chosen is None:
+        if provider in _PACKAGES:
+            raise ArgumentError(
+                f"no installed plugin provides the model {model!r}: install it with "
+                f"`pip install {_PACKAGES[provider]}`"
+            )
         known = nearest(provider, [*_SHORT_NAMES, *found])
         raise ArgumentError(
             f"no installed plugin provides the model {model!r}: {known}; "

@@ -18,7 +18,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     if given == ["--version"]:
         try:
-            print(f"agent {__version__}", flush=True)
+            print(f"Keelwork {__version__}", flush=True)
         except OSError as error:
             print(f"agent: cannot write stdout: {error.strerror}", file=sys.stderr)
             leave(1)

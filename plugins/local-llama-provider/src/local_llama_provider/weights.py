@@ -60,7 +60,7 @@ def find_weights(config: Config) -> Path:
 def data_folder() -> Path:
     """Return where pulled models are kept."""
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(base) / "agent-platform" / "models"
+    return Path(base) / "keelwork" / "models"
 
 
 def pull(say: Callable[[str], None] = print) -> Path:

@@ -147,7 +147,7 @@ class Settings:
         at_most=20,
     )
     user_agent: str = setting(
-        f"agent-platform-web-tool/{VERSION} (reads pages for an AI agent)",
+        f"keelwork-web-tool/{VERSION} (reads pages for an AI agent)",
         "How the tool introduces itself to servers.",
         key="web_user_agent",
         convert=_header,

@@ -103,6 +103,11 @@ class Chat:
         return self._work.progress
 
     @property
+    def failure(self) -> int:
+        """The exit code of the last request that has failed; 0 if none has."""
+        return self._work.failure
+
+    @property
     def running(self) -> bool:
         """Whether the agent is working."""
         return self._work.running

@@ -90,6 +90,8 @@ class _Sitting:
             self._chat.screen.line()
         if not self._lines.any and not self._first and not self._stream.isatty() and not self.code:
             say(NOTHING_TO_READ.format(agent=this_command()))
+        if not self._stream.isatty():  # a script wants to know
+            self.code = self.code or self._chat.failure
 
     def end(self, code: int) -> None:
         """Stop the current work, if it is only that; else end the chat."""

@@ -19,6 +19,7 @@ from agent_terminal_app.chat.questions.approvals import Approvals
 from agent_terminal_app.chat.rendering.progress import Progress
 from agent_terminal_app.chat.rendering.renderer import Renderer
 from agent_terminal_app.chat.rendering.text import one_line
+from agent_terminal_app.errors import Exit, code_of
 from agent_terminal_app.first_run.ask import choose_by_typing
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class Work:
     Attributes:
         progress: The current work.
         approvals: What is asked.
+        failure: The exit code of the last request that has failed; 0 if none has.
         last: Whether no further request should begin by itself.
         on_session_in_use: Called with a draft that was not sent, because another process uses the session.
     """
@@ -121,6 +123,7 @@ class Work:
         self._asides = asides
         self.progress = Progress(changed)
         self.approvals = Approvals(screen, changed)
+        self.failure = 0
         self.last = False
         self.on_session_in_use: Callable[[Conversation, Draft, SessionHeld], Awaitable[None]] = self._refuse
         self._screen = screen
@@ -277,13 +280,16 @@ class Work:
         except SessionHeld as error:
             in_use = error
         except AgentError as error:
+            self.failure = code_of(error)
             self._remarks.fail(error)
         except Exception as error:  # noqa: BLE001 - a bug in one turn must not end the whole chat
+            self.failure = Exit.FAILURE
             _log.error("turn_failed", error=repr(error))
             self._remarks.fail(error)
         finally:
             renderer.end()
             self.progress.end()
+        self.failure = renderer.failure or self.failure
         self._stopped_by, self._stopped_in = renderer.limit, conversation.session_id
         await self.ask(conversation)
         conversation.queue.answered()

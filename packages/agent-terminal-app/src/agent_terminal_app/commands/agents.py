@@ -8,6 +8,7 @@ from agent_app.catalogue import Catalogue
 from agent_core import AgentError
 from agent_terminal_app.application import open_settings
 from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.first_run.weights import NOT_INSTALLED, is_installed
 from agent_terminal_app.output import print_json, print_lines, print_table, say, stdout_to_stderr
 from agent_terminal_app.settings.plugins import fault_lines
 from agent_terminal_app.views.agents import agent_rows, find_problems, find_warnings, offers
@@ -73,6 +74,8 @@ def list_models(*, offered: bool, as_json: bool) -> int:
 @models_command.command("pull")
 def pull_model() -> None:
     """Get the weights of the embedded model, unless they are there, and print where they are."""
+    if not is_installed():
+        raise CommandError(NOT_INSTALLED, code=Exit.NOT_CONFIGURED)
     from local_llama_provider.weights import WeightsMissingError, find_weights, pull
 
     try:

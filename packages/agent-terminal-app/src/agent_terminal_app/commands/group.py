@@ -73,7 +73,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, invoke_without_command=True)
-@click.version_option(__version__, message="agent %(version)s")
+@click.version_option(__version__, message="Keelwork %(version)s")
 @click.option(
     "--log-level",
     type=click.Choice(LEVELS),
@@ -83,7 +83,7 @@ class Commands(click.Group):
 )
 @click.pass_context
 def agent(context: click.Context, log_level: str) -> Any:
-    """Talk to agents in a terminal, or run them from scripts."""
+    """Keelwork: talk to agents in a terminal, or run them from scripts."""
     start_log(log_folder, log_level)
     if context.invoked_subcommand is not None:
         return None

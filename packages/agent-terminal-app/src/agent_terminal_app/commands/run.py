@@ -35,6 +35,7 @@ from agent_terminal_app.errors import (
     limit_setting,
     reason_code,
 )
+from agent_terminal_app.first_run.welcome import ensure_model
 from agent_terminal_app.logs import keep_off_the_screen
 from agent_terminal_app.output import as_json, is_terminal, one_line, print_json, print_lines, revealed, say
 from agent_terminal_app.paths import Paths
@@ -156,6 +157,7 @@ def command(
             session_id = application.choose_session(session, agent, model)
         else:
             opened = open_settings(model=model).with_model(model).with_allowed(patterns)
+            ensure_model(opened.settings, agent)
             own = stack.enter_context(opened.application(ephemeral=ephemeral))
             application = own
             session_id = choose_session(own, session, agent, last=last)

