@@ -20,9 +20,10 @@ from agent_server.host import NoHost
 from agent_server.limits import Bounded, Compressed, Limits
 from agent_server.problem import REQUEST_ID, Problem, problem_of
 from agent_server.routes import assets, catalogue, decisions, events, health, page, plugins, runs, sessions
-from agent_server.runs import Runs
+from agent_server.runs import LocalRuns
 from agent_server.schemas import ProblemDetails
 from agent_server.services import Services
+from agent_server.workers import WorkerRuns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from agent_app import AgentApplication
     from agent_server.access import LocalAccess
     from agent_server.host import Host
+    from agent_server.workers import Workers
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """The names under which a server of this machine is reached."""
@@ -51,6 +53,7 @@ class Server:
         heartbeat: After how many seconds of silence a reader of events hears that the server is there.
         patience: How many seconds such a reader may take nothing before it is cut off.
         grace: How many seconds runs have to finish when the server stops, before they are cancelled.
+        workers: Sends runs to workers, which share the database; without them, this process runs them.
 
     Attributes:
         services: What the routes work with.
@@ -68,6 +71,7 @@ class Server:
         heartbeat: float = 10.0,
         patience: float = 30.0,
         grace: float = 20.0,
+        workers: Workers | None = None,
     ) -> None:
         feeds, program = Feeds(app), host or NoHost()
         self.services = Services(
@@ -77,7 +81,7 @@ class Server:
             catalogue=Catalogue(app, program.key_of),
             feeds=feeds,
             streams=Streams(heartbeat=heartbeat, patience=patience),
-            runs=Runs(app, feeds),
+            runs=LocalRuns(app, feeds) if workers is None else WorkerRuns(app, workers),
         )
         self.api = describe_api()
         self.api.state.services = self.services
@@ -89,7 +93,7 @@ class Server:
         await self._entrance(scope, receive, send)
 
     async def stop(self) -> None:
-        """Let runs finish, or cancel them in the end; tell readers to connect again."""
+        """Let runs of this process finish, or cancel them in the end; tell readers to connect again."""
         await self.services.runs.stop(self._grace)  # readers see their ends
         await self.services.streams.close()
         await self.services.feeds.close()

@@ -19,7 +19,7 @@ from agent_server.feed import Cursor, Gone, unseen_part
 from agent_server.problem import problem_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.types import Message, Receive, Scope, Send
 
@@ -220,7 +220,7 @@ class EventStreamResponse(Response):
         session_id: The session; None for all.
         after: What the reader has seen already; None for everything up to now.
         one_run: As of `Reader`.
-        left: Called when the reader goes before the end.
+        left: Awaited when the reader goes before the end.
         headers: More headers of the response.
     """
 
@@ -232,7 +232,7 @@ class EventStreamResponse(Response):
         after: Cursor | None,
         *,
         one_run: bool = False,
-        left: Callable[[], None] | None = None,
+        left: Callable[[], Awaitable[None]] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         own = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
@@ -272,7 +272,7 @@ class EventStreamResponse(Response):
             with suppress(asyncio.CancelledError):
                 await gone
             if not finished and self._left is not None:
-                self._left()
+                await self._left()
 
 
 async def _until_gone(receive: Receive) -> None:

@@ -43,12 +43,9 @@ async def start_run(
     run_id = named_id(f"run {session_id}", who.id, idempotency_key)
 
     async def start() -> Run:
-        found = None if run_id is None else await services.runs.find(session_id, run_id)
-        if found is not None and found.final is not None:
-            return found
         return await services.runs.start(
             session_id,
-            asked.text if found is None else "",  # what was said is stored: a run that broke off goes on
+            asked.text,
             attachments=asked.attachments,
             overrides=asked.overrides,
             limits={} if asked.limits is None else asked.limits.model_dump(exclude_unset=True),
@@ -65,17 +62,16 @@ async def start_run(
 async def _answer(request: Request, services: Services, run: Run, *, wait: bool, attached: bool) -> Response:
     session_id = run.session_id
 
-    def left() -> None:
+    async def left() -> None:
         if attached:
-            services.app.cancel(session_id)
+            await services.runs.cancel(session_id)
 
     if EVENT_STREAM in request.headers.get("accept", ""):
         return EventStreamResponse(
             services.feeds, services.streams, session_id, run.after, one_run=True, left=left
         )
     if wait:
-        await run.done.wait()
-        final = run.final or {}
+        final = await run.end()
         if final.get("type") != "final":
             message = str(final.get("error", {}).get("message", ""))
             raise Problem(502, "run-failed", "The run failed", message)
@@ -89,14 +85,14 @@ async def _answer(request: Request, services: Services, run: Run, *, wait: bool,
 async def cancel_run(services: Served, session_id: str) -> Response:
     """Stop the run of a session; what it produced is kept."""
     await services.app.session_info_async(session_id)
-    return json_answer({"stopped": services.app.cancel(session_id)})
+    return json_answer({"stopped": await services.runs.cancel(session_id)})
 
 
 @router.post("/interrupt", response_model=Stopped)
 async def interrupt_run(services: Served, session_id: str) -> Response:
     """Have a run answer now what was queued for it."""
     await services.app.session_info_async(session_id)
-    return json_answer({"stopped": services.app.interrupt(session_id)})
+    return json_answer({"stopped": await services.runs.interrupt(session_id)})
 
 
 @router.get("/inputs", response_model=Items)

@@ -119,6 +119,7 @@ async def change_session(
 async def delete_session(services: Served, session_id: str, if_match: IfMatch = None) -> Response:
     """Delete a session with its files; a run of it is cancelled."""
     check_match(await services.app.session_info_async(session_id), if_match)
+    await services.runs.clear(session_id)
     await services.app.delete_session_async(session_id)
     return Response(status_code=204)
 
