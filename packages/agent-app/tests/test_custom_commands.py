@@ -22,8 +22,12 @@ def write(folder: Path, **files: str | bytes) -> Path:
 
 def test_files_are_commands_by_their_path_and_the_first_folder_wins(tmp_path: Path) -> None:
     head = "\ufeff---\r\ndescription: 'Looks at a change'\r\nargument-hint: [FILE]\r\n---\r\n"
-    own = write(tmp_path / "own", review=f"{head}Review $1 for $2. All: $ARGUMENTS", git__message="# Say it\n")
-    other = write(tmp_path / "other", review="Other.", empty="---\na: b\n---\n", bad=b"\xff\xfe", **{"not ok": "x"})
+    own = write(
+        tmp_path / "own", review=f"{head}Review $1 for $2. All: $ARGUMENTS", git__message="# Say it\n"
+    )
+    other = write(
+        tmp_path / "other", review="Other.", empty="---\na: b\n---\n", bad=b"\xff\xfe", **{"not ok": "x"}
+    )
 
     found = find_commands([own, other, tmp_path / "missing"])
 
