@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_app import AgentApplication
 from agent_app.errors import DecisionNotAccepted, SessionNotFound, StoreUnavailable
 from agent_app.store import open_store
 from agent_app.store.base import Approval, Changes, Grant
 from agent_core import Message, Session
+from agent_core.testing import EchoProvider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -182,3 +184,25 @@ def test_postgresql_keeps_tenants_apart_whatever_a_statement_says(own_database: 
     assert "red" not in str(of_blue)
     assert [len(of_blue[name]) for name in ("sessions", "events", "inputs", "approvals", "grants")] == [1] * 5
     assert changed == 1
+
+
+def test_an_application_of_a_tenant_has_its_sessions_and_their_events(tmp_path: Path) -> None:
+    config = {"agents": {"a": {"model": "m"}}, "models": {"m": {"provider": "echo"}}}
+    with AgentApplication(
+        config, store=f"sqlite:///{tmp_path}/app.db", plugins=[EchoProvider], installed=False
+    ) as app:
+        red, blue = app.of_tenant("red"), app.of_tenant("blue")
+        session_id = red.create_session().session_id
+        list(red.chat(session_id, "hello"))
+
+        with red.subscribe_all() as events:
+            first = next(iter(events))
+        with pytest.raises(SessionNotFound):
+            blue.load_session(session_id)
+        with pytest.raises(SessionNotFound):
+            list(blue.chat(session_id, "mine?"))
+        red.close()  # the others go on
+
+        assert (first["type"], first["tenant"]) == ("session_created", "red")
+        assert blue.all_events() == []
+        assert app.load_session(session_id).messages[-1].content == "hello"

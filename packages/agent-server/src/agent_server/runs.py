@@ -52,8 +52,11 @@ class Runs(ABC):
     """Begins runs and stops them, wherever they are executed.
 
     Attributes:
+        are_local: Whether this process executes them.
         is_stopping: Whether no more are begun, since the server stops.
     """
+
+    are_local = True
 
     def __init__(self) -> None:
         self.is_stopping = False
@@ -171,6 +174,7 @@ class LocalRuns(Runs):
 
     async def start(self, session_id: str, text: str = "", **request: Any) -> Run:
         run_id = request.get("run_id")
+        request.pop("tenant", None)  # of the session: its store knows it
         found = None if run_id is None else await self._find(session_id, run_id)
         if found is not None and found.final is not None:
             return found

@@ -86,6 +86,8 @@ class WorkerRun(Run):
 class WorkerRuns(Runs):
     """Hands runs to workers."""
 
+    are_local = False
+
     def __init__(self, app: AgentApplication, workers: Workers) -> None:
         super().__init__()
         self._app = app

@@ -36,7 +36,7 @@ def read(database: Database, transaction: Transaction, after: int, limit: int) -
     """Return the events behind a position, each with its `cursor`, its `session_id` and its `seq` there."""
     own, tenant = condition(transaction, "f.tenant")
     rows = transaction.rows(
-        "SELECT f.position, f.session, f.seq, coalesce(f.body, e.body) FROM feed f "
+        "SELECT f.position, f.session, f.seq, coalesce(f.body, e.body), f.tenant FROM feed f "
         "LEFT JOIN events e ON e.session = f.session AND e.seq = f.seq "
         f"WHERE f.position > ? AND f.position < ? AND {own} ORDER BY f.position LIMIT ?",
         after, database.settled(transaction), *tenant, limit,
@@ -44,10 +44,14 @@ def read(database: Database, transaction: Transaction, after: int, limit: int) -
     return [_event(*row) for row in rows]
 
 
-def _event(position: int, session_id: str | None, seq: int | None, body: bytes) -> dict[str, Any]:
+def _event(
+    position: int, session_id: str | None, seq: int | None, body: bytes, tenant: str
+) -> dict[str, Any]:
     event: dict[str, Any] = {**decode(body), "cursor": str(position)}
     if session_id is not None:
         event |= {"session_id": session_id, "seq": seq}
+    if tenant:
+        event["tenant"] = tenant
     return event
 
 

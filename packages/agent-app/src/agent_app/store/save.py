@@ -6,7 +6,7 @@ the session its next revision finds that out on the way; only where it does not 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import RevisionConflict
 from agent_app.store import leases, lists, pages as paging, records, sessions

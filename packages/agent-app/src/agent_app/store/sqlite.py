@@ -206,8 +206,9 @@ class SQLiteDatabase:
         """Write events to a session's log and to the feed, and return their numbers in the log."""
         numbers = sorted(seq for (seq,) in transaction.rows(insert, *values))
         transaction.run(
-            f"INSERT INTO feed (position, session, seq, tenant) SELECT {self.next_position} + seq - ?, session, "
-            "seq, (SELECT tenant FROM sessions WHERE id = ?) FROM events WHERE session = ? AND seq >= ?",
+            "INSERT INTO feed (position, session, seq, tenant) "
+            f"SELECT {self.next_position} + seq - ?, session, seq, (SELECT tenant FROM sessions WHERE id = ?) "
+            "FROM events WHERE session = ? AND seq >= ?",
             numbers[0], session_id, session_id, numbers[0],
         )  # fmt: skip
         return numbers

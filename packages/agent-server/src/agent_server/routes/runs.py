@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from agent_server.answers import items, json_answer, run_result
 from agent_server.event_stream import EventStreamResponse
 from agent_server.idempotency import IdempotencyKey, named_id
+from agent_server.principal import Level, Principal
 from agent_server.problem import Problem
 from agent_server.runs import Run
 from agent_server.schemas import Items, NewInput, RunRequest, RunResult, RunStarted, Stopped, Waiting
@@ -20,6 +22,8 @@ STREAM = {
     "description": "Events, each with the `id` to go on from and JSON as `data`.",
     "content": {EVENT_STREAM: {"schema": {"type": "string"}}, "application/json": {}},
 }
+FREE_SETTINGS = frozenset({"temperature", "top_p", "max_tokens", "reasoning_effort", "seed", "stop"})
+"""What people may set for a run where there are several: the rest could send the server's keys elsewhere."""
 Seq = Annotated[int, Path(ge=1, le=2**62)]
 
 
@@ -42,21 +46,40 @@ async def start_run(
     """
     run_id = named_id(f"run {session_id}", who.id, idempotency_key)
 
-    async def start() -> Run:
+    async def begin() -> Run:
         return await services.runs.start(
             session_id,
             asked.text,
             attachments=asked.attachments,
-            overrides=asked.overrides,
+            overrides=await _settings(services, who, session_id, asked.overrides),
             limits={} if asked.limits is None else asked.limits.model_dump(exclude_unset=True),
             take_over=asked.take_over,
             run_id=run_id,
+            **({"tenant": services.tenant} if services.tenant else {}),
         )
+
+    async def start() -> Run:
+        return await begin() if services.team is None else await services.team.run(who, begin)
 
     run = await services.repeats.once(
         who.id, f"run {session_id}", idempotency_key, asked.model_dump(mode="json"), start
     )
     return await _answer(request, services, run, wait=wait, attached=asked.attached)
+
+
+async def _settings(
+    services: Services, who: Principal, session_id: str, overrides: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the settings of a run, with the person's own key if there is one; it is kept nowhere."""
+    team = services.team
+    if team is None or who.level >= Level.OPERATE:
+        return overrides
+    team.check_request(who, overrides, FREE_SETTINGS)
+    if not services.runs.are_local:
+        return overrides
+    provider = await asyncio.to_thread(services.catalogue.provider_of, session_id)
+    key = await team.own_key(who, provider)
+    return overrides if key is None else {**overrides, "api_key": key, "api_key_origin": f"key of {who.id}"}
 
 
 async def _answer(request: Request, services: Services, run: Run, *, wait: bool, attached: bool) -> Response:

@@ -11,12 +11,13 @@ import os
 import sys
 import webbrowser
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from agent_terminal_app import __version__
 from agent_terminal_app.application import open_settings
+from agent_terminal_app.commands.team import open_team, team_access, team_options
 from agent_terminal_app.commands.workers import DATABASE_VARIABLE, shared_database
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.host import UserHost
@@ -69,6 +70,7 @@ TOKEN_VARIABLE = "AGENT_SERVER_TOKEN"  # noqa: S105 - the name of a variable
     help="Another name under which the server is reached; may be repeated.",
 )
 @click.option("--open", "open_browser", is_flag=True, help="Open a browser.")
+@team_options
 def command(
     host: str,
     port: int,
@@ -79,6 +81,7 @@ def command(
     names: tuple[str, ...],
     *,
     open_browser: bool,
+    **about_team: Any,
 ) -> None:
     """Serve sessions and agents over HTTP until Ctrl+C.
 
@@ -112,10 +115,13 @@ def command(
     shown = f"[{host}]" if ":" in host else host
     url = f"http://{shown}:{listening.getsockname()[1]}"
     with ExitStack() as stack:
+        stack.callback(listening.close)
         app, sent_to = _application(stack, opened, store, model, 1 if workers is None else workers)
         stack.enter_context(discoverable(opened.paths, url, token))
         names = (*server_names(host), *names)
-        server = create_server(app, access, host=UserHost(opened.paths), hosts=names, workers=sent_to)
+        team = open_team(stack, opened.paths, app.store.url, **about_team)
+        who: Any = access if team is None else team_access(access, team)
+        server = create_server(app, who, host=UserHost(opened.paths), hosts=names, workers=sent_to, team=team)
         link = f"{url}/login?code={access.new_link()}"
 
         def ready() -> None:
