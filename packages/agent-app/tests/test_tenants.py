@@ -93,6 +93,9 @@ def test_each_tenant_has_its_own_sessions(store: SessionStore) -> None:
     assert [one.id for one in blue.grants(session_id="blue one")] == ["blue one g"]
     assert {event["session_id"] for event in red.feed()} == {"red one"}
     assert red.feed_end() < store.feed_end()
+    assert [info.id for info in red.find("blue")] == []
+    assert [info.id for info in red.find("red")] == ["red one"]
+    assert set(red.first_messages(["red one", "blue one"])) == {"red one"}
     assert (store.tenant_of("red one"), store.tenant_of("before")) == ("red", "")
 
 
@@ -102,6 +105,8 @@ OPERATIONS: dict[str, Callable[[SessionStore, Any], object]] = {
     "messages": lambda store, _base: store.messages("red one"),
     "family": lambda store, _base: store.family("red one"),
     "events": lambda store, _base: store.events("red one"),
+    "last_events": lambda store, _base: store.last_events("red one"),
+    "usage_events": lambda store, _base: store.usage_events("red one"),
     "inputs": lambda store, _base: store.inputs("red one"),
     "approvals": lambda store, _base: store.approvals("red one"),
     "grants": lambda store, _base: store.grants(session_id="red one"),
