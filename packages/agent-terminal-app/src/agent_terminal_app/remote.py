@@ -155,6 +155,21 @@ class RemoteApplication:
             found = client.list_sessions(query, cursor, limit)
         return Page(tuple(_info(one) for one in found.sessions), found.cursor)
 
+    def find_sessions(self, given: str, limit: int = 50) -> list[SessionInfo]:
+        """Return the sessions whose id begins with a text, then those whose title it is, of the last ones."""
+        page = self.list_sessions(limit=_PAGE)
+        begun = [info for info in page if info.id.startswith(given)]
+        titled = [info for info in page if info.title == given and info not in begun]
+        return [*begun[:limit], *titled[:limit]]
+
+    def first_messages(self, session_ids: Sequence[str]) -> dict[str, Message]:
+        found = {one: self.read_messages(one, before=1, limit=1) for one in session_ids}
+        return {session_id: messages[0] for session_id, messages in found.items() if messages}
+
+    def session_usage(self, session_id: str) -> dict[str, Any]:
+        with self._asking(session_id) as client:
+            return client.usage(session_id)
+
     def read_messages(self, session_id: str, *, before: int | None = None, limit: int = 50) -> list[Message]:
         with self._asking(session_id) as client:
             return [_message(one) for one in client.messages(session_id, before=before, limit=limit)]
