@@ -120,6 +120,21 @@ def test_what_was_delivered_cannot_be_withdrawn(app: AgentApplication, ask: Ask)
     assert ask(app, "withdraw", session_id, waiting.seq) is False
 
 
+def test_a_message_that_is_enqueued_twice_under_a_key_is_there_once(app: AgentApplication) -> None:
+    session_id = app.create_session().session_id
+
+    first = app.enqueue(session_id, "once", "queue", key="k")
+    again = app.enqueue(session_id, "once", "queue", key="k")
+    other = app.enqueue(session_id, "once", "queue", key="another")
+
+    assert (again.seq, again.message) == (first.seq, first.message)
+    assert [waiting.seq for waiting in app.queued(session_id)] == [first.seq, other.seq]
+    found = app.input_under(session_id, "k")
+    assert found is not None
+    assert found["input"] == first.seq
+    assert app.input_under(session_id, "unknown") is None
+
+
 def test_a_queued_message_brings_its_attachments(app: AgentApplication, ask: Ask) -> None:
     session_id = app.create_session().session_id
 

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from agent_app.store.base import SessionStore
 
 FORMATS = Path(__file__).parent / "formats"
-FORMER = [json.loads(path.read_text()) for path in sorted(FORMATS.glob("format-*.json"))]
+# Former versions wrote numbers that JSON does not have; they are read as nothing.
+FORMER = [
+    json.loads(path.read_text(), parse_constant=lambda _name: None)
+    for path in sorted(FORMATS.glob("format-*.json"))
+]
 GRANT = Grant(id="g", pattern="shell", effect="allow", scope="session", key="river", created=1.0)
 
 

@@ -255,6 +255,21 @@ def test_what_is_refused_says_why(serve_it: Serving) -> None:
         assert refused.value.request_id
 
 
+def test_grants_logged_events_and_calls_without_a_method(serve_it: Serving) -> None:
+    served = serve_it(["hello"])
+    with Client(served.url, TOKEN) as client:
+        session = client.create_session()
+        client.ask(session.id, "hi")
+
+        given = client.grant("note", scope="session", session_id=session.id)
+        events = client.logged_events(session.id, after=1, limit=2)
+        version = client.request("GET", "/v1/version")
+
+        assert [one.id for one in client.grants(session.id)] == [given.id]
+    assert [event["seq"] for event in events] == [2, 3]
+    assert version["api"] == "v1"
+
+
 def test_files_are_kept_and_read(serve_it: Serving) -> None:
     served = serve_it()
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from agent_server.testing import Serving
 
+sys.path.insert(0, str(Path(__file__).parent))  # helpers of several test modules
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from agent_server.testing import Served
 

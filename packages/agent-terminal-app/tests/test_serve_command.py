@@ -152,3 +152,36 @@ def test_a_token_that_others_can_read_is_not_used(home: Path) -> None:
 
     assert refused.returncode == 3
     assert "can be read by others" in refused.stderr
+
+
+def test_a_server_for_several_people(home: Path) -> None:
+    with started(home, "--team", "--limit-runs", "3") as server:
+        operator = {"authorization": f"Bearer {server.token}"}
+        with httpx2.Client(base_url=server.url, headers=operator, timeout=60) as client:
+            for name, tenant in (("ada", "red"), ("bob", "blue")):
+                client.post("/v1/people", json={"id": name, "tenant": tenant, "role": "owner"})
+            made = [
+                client.post("/v1/people/api-keys", params={"person_id": name}, json={}).json()
+                for name in ("ada", "bob")
+            ]
+        ada, bob = ({"authorization": f"Bearer {key['secret']}"} for key in made)
+        session_id = httpx2.post(f"{server.url}/v1/sessions", headers=ada, json={}).json()["id"]
+        path = f"{server.url}/v1/sessions/{session_id}"
+        asked = httpx2.post(f"{path}/runs?wait=true", headers=ada, json={"text": "hi"}, timeout=60)
+        me = httpx2.get(f"{server.url}/v1/me", headers=ada).json()
+
+        assert asked.json()["text"] == "hello"
+        assert httpx2.get(path, headers=bob).status_code == 404
+        assert me["allowed"]["runs"] == 3
+    secret = home / "data" / "agent" / "server-secret"
+    assert secret.stat().st_mode & 0o777 == 0o600
+    assert (home / "data" / "agent" / "app.db.people").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_provider_needs_to_know_where_the_server_is(home: Path) -> None:
+    done = run_agent(
+        "serve", "--oidc-issuer", "https://login.example", environment=environment_of(home), folder=home
+    )
+
+    assert done.returncode == 2
+    assert "--public-url" in done.stderr

@@ -30,7 +30,7 @@ from agent_app.defaults import (
     is_embedded,
     title_settings,
 )
-from agent_app.services import own_overrides, served_model
+from agent_app.services import AGENT, own_overrides, served_model
 from agent_core import AgentError
 from agent_core.errors import nearest
 from agent_core.frozen import freeze
@@ -197,6 +197,26 @@ class Catalogue:
         settings = {} if entry is None else entry.config
         core = self._app.runtime.resolve(agent_id).core
         offered_models(core, {**settings, "provider": provider, "api_key": key})
+
+    def provider_of(self, session_id: str) -> str:
+        """Return the provider that a session's next request asks.
+
+        Raises:
+            SessionNotFound: If there is no such session.
+            AgentError: If its agent cannot be resolved.
+        """
+        session = self._app.load_session(session_id)
+        model = own_overrides(session).get("model")
+        registries = self._app.runtime.registries
+        if isinstance(model, str):
+            spec = registries.models.get(model)
+            provider = model.partition(":")[0] if spec is None else spec.provider
+            if provider in registries.providers:
+                return provider
+        agent_id = choose_agent(self._app.config, session.metadata.get(AGENT))
+        if agent_id is None:
+            raise AgentError("no agent is meant: set default_agent")
+        return self._app.runtime.resolve(agent_id).model.provider
 
     def lend_key_of_session(self, session_id: str) -> None:
         """Do the same for the provider of the model that a session asks for."""

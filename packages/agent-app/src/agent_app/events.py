@@ -36,7 +36,13 @@ _JOINED = {"text": "text", "reasoning": "text", "tool_call_args": "arguments"}
 class EventHub:
     """Reads the log, and wakes those who follow it when there is something new."""
 
-    def __init__(self, store: SessionStore, *, poll_seconds: float = _POLL_SECONDS) -> None:
+    def __init__(
+        self,
+        store: SessionStore,
+        *,
+        poll_seconds: float = _POLL_SECONDS,
+        parent: EventHub | None = None,
+    ) -> None:
         self._store = store
         self._poll_seconds = poll_seconds
         self._lock = threading.Lock()
@@ -44,6 +50,16 @@ class EventHub:
         self._stop_hearing: Callable[[], None] | None = None
         self._away_since: float | None = None
         self._closed = False
+        self._parent = parent
+
+    def of_store(self, store: SessionStore) -> EventHub:
+        """Return a hub that reads a view of the store, and is woken with this one."""
+        return EventHub(store, poll_seconds=self._poll_seconds, parent=self)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody can follow anything any more."""
+        return self._closed or (self._parent is not None and self._parent.is_closed)
 
     def close(self) -> None:
         """Listen no more; those who still follow a session hear that the store is gone."""
@@ -63,6 +79,9 @@ class EventHub:
 
     def wake(self, session_id: str | None) -> None:
         """Tell those who follow a session, or all, that there is something new; with None, everybody."""
+        if self._parent is not None:
+            self._parent.wake(session_id)
+            return
         with self._lock:
             if session_id is None:
                 listening = [tell for those in self._listening.values() for tell in those]
@@ -84,7 +103,7 @@ class EventHub:
     def _follow(self, session_id: str | None, after: int) -> Iterator[Any]:
         woken = threading.Event()
         self._check_cursor(session_id, after)
-        with self._listen(session_id, woken.set):
+        with self.listening(session_id, woken.set):
             while True:
                 woken.clear()  # before looking, so that nothing falls between
                 events = self._news(session_id, after)
@@ -101,7 +120,7 @@ class EventHub:
 
         woken = asyncio.Event()
         await asyncio.to_thread(self._check_cursor, session_id, after)
-        with self._listen(session_id, partial(_tell, asyncio.get_running_loop(), woken)):
+        with self.listening(session_id, partial(_tell, asyncio.get_running_loop(), woken)):
             while True:
                 woken.clear()
                 events = await asyncio.to_thread(self._news, session_id, after)
@@ -120,7 +139,7 @@ class EventHub:
         Raises:
             StoreUnavailable: If the store was closed, or is away for longer than a restart takes.
         """
-        if self._closed:
+        if self.is_closed:
             raise StoreUnavailable("the application was closed: open it again to follow sessions")
         try:
             if session_id is None:
@@ -165,8 +184,12 @@ class EventHub:
             raise ArgumentError(f"session {session_id!r} has no event {after}: read its log again, after 0")
 
     @contextmanager
-    def _listen(self, session_id: str | None, tell: Callable[[], None]) -> Iterator[None]:
+    def listening(self, session_id: str | None, tell: Callable[[], None]) -> Iterator[None]:
         """Hear of everything new while the block lasts."""
+        if self._parent is not None:
+            with self._parent.listening(session_id, tell):
+                yield
+            return
         with self._lock:
             self._listening.setdefault(session_id, []).append(tell)
             if self._stop_hearing is None and not self._closed:

@@ -34,7 +34,7 @@ from agent_app.mutations import Mutations, begins_with, public_result, remove_as
 from agent_app.run import save_prepared
 from agent_app.services import AGENT, core_of, effective_config, read_whole
 from agent_app.session_writer import TITLE, TITLE_BY, SessionWriter, new_title, with_writer
-from agent_app.store.base import Changes, InputMode, Page
+from agent_app.store.base import Changes, InputMode, Page, Waiting
 from agent_core import (
     ActionInputError,
     ActionNotConfirmedError,
@@ -59,11 +59,15 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from agent_app.services import ActiveRun, Services
-    from agent_app.store.base import Approval, Lease, SessionInfo, Stored, Waiting
+    from agent_app.store.base import Approval, Lease, SessionInfo, Stored
     from agent_app.transfer import ImportedSession
     from agent_core import AgentCore
     from agent_core.events import ChangeEvent
 
+INPUT_KEY = "input_key"
+"""Where the metadata of a message has the key under which it was enqueued."""
+_LOOKED_THROUGH = 2000
+"""How many events of a log are looked through for such a key."""
 _log = get_logger("app")
 
 
@@ -347,19 +351,59 @@ def last_event(services: Services, session_id: str) -> Flow[int]:
 
 
 def enqueue(
-    services: Services, session_id: str, text: str, mode: InputMode, attachments: Sequence[Mapping[str, Any]]
+    services: Services,
+    session_id: str,
+    text: str,
+    mode: InputMode,
+    attachments: Sequence[Mapping[str, Any]],
+    key: str | None = None,
 ) -> Flow[Waiting]:
     """Keep a message until it is delivered, and stop the run that it should interrupt."""
     if mode not in get_args(InputMode):
         raise ArgumentError(f"mode must be one of {', '.join(get_args(InputMode))}, not {mode!r}")
-    messages = _something(text, attachments)
-    put = partial(services.store.put_input, session_id, messages[0].to_dict(), mode)
-    kept: Waiting = yield from run_blocking(
-        partial(journal.record, services, session_id, put, journal.queued)
-    )
+    message = _something(text, attachments)[0].to_dict()
+    kept: Waiting = yield from run_blocking(partial(_keep_input, services, session_id, message, mode, key))
     if mode == "interrupt":
         services.app.interrupt(session_id)
     return kept
+
+
+def _keep_input(
+    services: Services, session_id: str, message: dict[str, Any], mode: InputMode, key: str | None
+) -> Waiting:
+    put = partial(services.store.put_input, session_id, message, mode)
+    if key is None:
+        return journal.record(services, session_id, put, journal.queued)
+    message["metadata"] = {**message.get("metadata", {}), INPUT_KEY: key}
+    with services.store.transaction(session_id):  # of two requests under one key, the second finds the first
+        before = _input_under(services, session_id, key)
+        if before is None:
+            kept = journal.record(services, session_id, put, journal.queued)
+        else:
+            kept = Waiting(
+                seq=before["input"],
+                session_id=session_id,
+                message=before["message"],
+                mode=before["mode"],
+                created=0.0,
+            )
+    services.hub.wake(session_id)
+    return kept
+
+
+def input_under(services: Services, session_id: str, key: str) -> Flow[dict[str, Any] | None]:
+    """Return the event of a message that was queued under a key; None if there is none."""
+    return (yield from run_blocking(partial(_input_under, services, session_id, key)))
+
+
+def _input_under(services: Services, session_id: str, key: str) -> dict[str, Any] | None:
+    after = max(0, services.last_event(session_id) - _LOOKED_THROUGH)
+    while events := services.store.events(session_id, after=after, limit=500):
+        for event in events:
+            if event["type"] == "input_queued" and event["message"].get("metadata", {}).get(INPUT_KEY) == key:
+                return event
+        after = events[-1]["seq"]
+    return None
 
 
 def _something(text: str, attachments: Sequence[Mapping[str, Any]]) -> list[Message]:

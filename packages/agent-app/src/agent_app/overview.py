@@ -127,6 +127,7 @@ def add_asset(
 def read_asset(services: Services, session_id: str, asset_id: str) -> Flow[tuple[dict[str, Any], bytes]]:
     """Return what is known of a file, and its content."""
     store = _assets(services)
+    yield from run_blocking(partial(services.store.info, session_id))
     asset = yield from run_blocking(partial(store.get, asset_id, session_id=session_id))
     return asset.to_dict(), (yield from run_blocking(partial(store.read, asset_id)))
 
@@ -134,6 +135,7 @@ def read_asset(services: Services, session_id: str, asset_id: str) -> Flow[tuple
 def remove_asset(services: Services, session_id: str, asset_id: str) -> Flow[bool]:
     """Take a file from a session."""
     remove = partial(_assets(services).remove, session_id, asset_id)
+    yield from run_blocking(partial(services.store.info, session_id))
     removed = yield from run_blocking(remove)
     if removed:
         event: Any = {"type": "asset_removed", "asset_id": asset_id}

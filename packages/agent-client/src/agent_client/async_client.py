@@ -133,6 +133,12 @@ class AsyncClient:
         finally:
             await answer.aclose()
 
+    async def logged_events(
+        self, session_id: str, *, after: int = 0, limit: int = 100
+    ) -> list[dict[str, Any]]:
+        """Return some events of a session's log behind a number, without waiting for more."""
+        return await self._do(calls.logged_events(session_id, after, limit))
+
     async def create_session(
         self,
         agent_id: str | None = None,
@@ -238,6 +244,18 @@ class AsyncClient:
         """Return what was granted for longer than one call."""
         return await self._do(calls.grants(session_id))
 
+    async def grant(
+        self,
+        pattern: str,
+        *,
+        scope: str,
+        session_id: str | None = None,
+        project: str | None = None,
+        effect: str = "allow",
+    ) -> Grant:
+        """Let the calls that fit a pattern run from now on, or forbid them."""
+        return await self._do(calls.grant(pattern, scope, session_id, project, effect))
+
     async def revoke(self, grant_id: str) -> None:
         """Take a grant back."""
         await self._do(calls.revoke(grant_id))
@@ -256,6 +274,16 @@ class AsyncClient:
     ) -> dict[str, Any]:
         """Run an action, and return its result."""
         return await self._do(calls.run_action(session_id, plugin, action_id, params or {}))
+
+    async def request(
+        self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Make a call that has no method here, such as ``("GET", "/v1/settings")``; return what is answered.
+
+        Raises:
+            Refused: If the server says no.
+        """
+        return await self._do(calls.ask(method, path, body, params=params))
 
     async def agents(self) -> list[dict[str, Any]]:
         """Return the declared agents."""

@@ -187,6 +187,16 @@ def run_body(text: str, attachments: Sequence[Mapping[str, Any]], **more: Any) -
     return {"text": text, "attachments": [dict(one) for one in attachments], **_given(**more)}
 
 
+def logged_events(session_id: str, after: int, limit: int) -> Operation[list[dict[str, Any]]]:
+    found = yield from ask(
+        "GET",
+        at(session_id, "events"),
+        params={"after": after, "limit": limit},
+        headers={"accept": "application/json"},
+    )
+    return list(found["items"])
+
+
 def cancel(session_id: str) -> Operation[bool]:
     return bool((yield from ask("POST", at(session_id, "cancel")))["stopped"])
 
@@ -228,6 +238,13 @@ def decide(approval_id: str, decision: Mapping[str, Any]) -> Operation[Approval]
 def grants(session_id: str | None) -> Operation[list[Grant]]:
     found = yield from ask("GET", "/v1/grants", params={"session_id": session_id})
     return [Grant.from_dict(one) for one in found["items"]]
+
+
+def grant(
+    pattern: str, scope: str, session_id: str | None, project: str | None, effect: str
+) -> Operation[Grant]:
+    body = _given(pattern=pattern, scope=scope, session_id=session_id, project=project, effect=effect)
+    return Grant.from_dict((yield from ask("POST", "/v1/grants", body)))
 
 
 def revoke(grant_id: str) -> Operation[None]:

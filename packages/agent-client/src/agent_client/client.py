@@ -155,6 +155,10 @@ class Client:
         finally:
             answer.close()
 
+    def logged_events(self, session_id: str, *, after: int = 0, limit: int = 100) -> list[dict[str, Any]]:
+        """Return some events of a session's log behind a number, without waiting for more."""
+        return self._do(calls.logged_events(session_id, after, limit))
+
     def create_session(
         self,
         agent_id: str | None = None,
@@ -258,6 +262,18 @@ class Client:
         """Return what was granted for longer than one call."""
         return self._do(calls.grants(session_id))
 
+    def grant(
+        self,
+        pattern: str,
+        *,
+        scope: str,
+        session_id: str | None = None,
+        project: str | None = None,
+        effect: str = "allow",
+    ) -> Grant:
+        """Let the calls that fit a pattern run from now on, or forbid them."""
+        return self._do(calls.grant(pattern, scope, session_id, project, effect))
+
     def revoke(self, grant_id: str) -> None:
         """Take a grant back."""
         self._do(calls.revoke(grant_id))
@@ -276,6 +292,16 @@ class Client:
     ) -> dict[str, Any]:
         """Run an action, and return its result."""
         return self._do(calls.run_action(session_id, plugin, action_id, params or {}))
+
+    def request(
+        self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Make a call that has no method here, such as ``("GET", "/v1/settings")``; return what is answered.
+
+        Raises:
+            Refused: If the server says no.
+        """
+        return self._do(calls.ask(method, path, body, params=params))
 
     def agents(self) -> list[dict[str, Any]]:
         """Return the declared agents."""

@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
+from agent_app.errors import SessionBusy, SessionHeld
 from agent_core import AgentError, ArgumentError
 from agent_core.log import get_logger
 from agent_durable.jobs import (
@@ -22,6 +23,7 @@ from agent_durable.jobs import (
 )
 from agent_plugin_kit.safe_files import make_private_folder
 from agent_plugin_kit.secrets import SECRET_FIELDS, is_secret_value
+from agent_runtime.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -33,7 +35,20 @@ if TYPE_CHECKING:
     from agent_durable.workers import WorkerInfo, Workers
 
 _TERMS = ("tenant", "priority", "tokens", "cost", "overrides")
+_BORDERS = frozenset({"input_queued", "run_start", "final", "error"})
+_RECENT = 200
+_LOOK_SECONDS = 0.02
+_LAST_MOMENTS = 10.0
+"""How many seconds a run may take to let its session go after its last event."""
 _log = get_logger("durable")
+
+
+class Submitted(NamedTuple):
+    """A run that workers have: what follows event number *after* of its session tells of it."""
+
+    run_id: str
+    session_id: str
+    after: int
 
 
 class DurableRuns:
@@ -68,6 +83,48 @@ class DurableRuns:
         self._engine.check_room(new.tenant)
         waiting = self._app.enqueue(session_id, text, "queue")
         return self._engine.submit(replace(new, run_id=run_id_for(session_id, waiting.seq)))
+
+    def submit(
+        self,
+        session_id: str,
+        text: str = "",
+        *,
+        attachments: Sequence[Mapping[str, Any]] = (),
+        limits: Mapping[str, Any] | None = None,
+        take_over: bool = False,
+        key: str | None = None,
+        **job: Any,
+    ) -> Submitted:
+        """Do what `say` does for a front end that streams the answer; without a text do what `go_on` does.
+
+        Args:
+            limits: The run's `timeout`, `token_budget` and `cost_budget`.
+            take_over: Take the session from another process that has it.
+            key: A name for this request: asked again under it, it is the same run.
+            job: Fields of `Job`.
+
+        Raises:
+            SessionBusy, SessionHeld: If the session is running, or a chat has it.
+            QueueFull: If too many runs wait; then nothing was stored.
+        """
+        before = self._app.input_under(session_id, key) if key is not None else None
+        if before is not None:
+            return self._submitted(session_id, before["input"], before["seq"] - 1, limits, job)
+        run_id = None if key is None else run_id_for(session_id, key)
+        if run_id is not None and self._engine.job(run_id) is not None:  # it went on with what was queued
+            return Submitted(run_id, session_id, self._app.last_event(session_id))
+        self._wait_until_free(session_id, take_over=take_over)
+        after = self._app.last_event(session_id)
+        if not text and not attachments:
+            run_id = self.go_on(session_id, run_id=run_id, **_terms(limits), **job)
+            return Submitted(run_id, session_id, after)
+        self._engine.check_room(self._job(session_id, _new_id(), **job).tenant)
+        waiting = self._app.enqueue(session_id, text, "queue", attachments=attachments, key=key)
+        return self._submitted(session_id, waiting.seq, after, limits, job)
+
+    def go_on_after(self, approval_id: str, session_id: str) -> str:
+        """Have a worker continue after a decision that is stored; return the id of the run."""
+        return self._engine.submit(self._like_last(session_id, approval_id))
 
     def go_on(self, session_id: str, *, run_id: str | None = None, **job: Any) -> str:
         """Have a worker continue a session that has messages or decisions waiting; return the id of the run.
@@ -129,12 +186,20 @@ class DurableRuns:
         return self._engine.steps(run_id)
 
     def cancel(self, run_id: str) -> bool:
-        """Stop a run, wherever it is; False if it is over."""
-        return self._engine.cancel(run_id)
+        """Stop a run, wherever it is; False if it is over.
+
+        A run that no worker has begun gets its end in the session's log here; what was said stays queued.
+        """
+        before = self._engine.job(run_id)
+        was_open = self._engine.cancel(run_id)
+        if was_open and before is not None and before.status == "waiting" and not before.attempts:
+            error = {"type": "RunCancelled", "code": "cancelled", "message": "cancelled before it began"}
+            self._app.store.append_events(before.job.session_id, [{"type": "error", "error": error}])
+        return was_open
 
     def cancel_session(self, session_id: str) -> list[str]:
         """Stop all runs of a session, wherever they are, and return their ids."""
-        return [run_id for run_id in self._engine.open_runs(session_id) if self._engine.cancel(run_id)]
+        return [run_id for run_id in self._engine.open_runs(session_id) if self.cancel(run_id)]
 
     def queue(self) -> Queue:
         """Return how many runs wait, and how long the oldest has waited."""
@@ -159,6 +224,44 @@ class DurableRuns:
             except AgentError as error:  # another worker may know its agent, or the queue is full now
                 _log.info("input_left_waiting", session=session_id, error=str(error))
         return runs
+
+    def workers(self) -> int:
+        """Return how many workers take runs now."""
+        return len(self._at_work())
+
+    def _submitted(
+        self, session_id: str, seq: int, after: int, limits: Mapping[str, Any] | None, job: Mapping[str, Any]
+    ) -> Submitted:
+        new = self._job(session_id, run_id_for(session_id, seq), **_terms(limits), **job)
+        return Submitted(self._engine.submit(new), session_id, after)
+
+    def _wait_until_free(self, session_id: str, *, take_over: bool) -> None:
+        """Wait for the last moments of a run whose end is in the log already.
+
+        Raises:
+            SessionBusy, SessionHeld: If its end is not there: then the session is in use.
+        """
+        until = SYSTEM_CLOCK.now() + _LAST_MOMENTS
+        while True:
+            runs, holder = self._engine.open_runs(session_id), self._app.store.holder(session_id)
+            if holder is not None and take_over and not runs:
+                self._app.store.release(
+                    self._app.store.acquire(session_id, "a server", seconds=1.0, take_over=True)
+                )
+                return
+            if not runs and holder is None:
+                return
+            if SYSTEM_CLOCK.now() > until or not self._has_ended(session_id):
+                if holder is not None and not runs:
+                    raise SessionHeld(session_id, holder)
+                raise SessionBusy(session_id)
+            time.sleep(_LOOK_SECONDS)
+
+    def _has_ended(self, session_id: str) -> bool:
+        """Say whether the last that the log has of a run is its end."""
+        recent = self._app.events(session_id, max(0, self._app.last_event(session_id) - _RECENT))
+        borders = [event["type"] for event in recent if event["type"] in _BORDERS]
+        return bool(borders) and borders[-1] in ("final", "error")
 
     def _forgotten(self, seconds: float) -> Iterator[tuple[str, object]]:
         """Yield what waits in sessions without a writer: the last message of each, and decisions."""
@@ -225,6 +328,19 @@ class DurableRuns:
         if chosen is None:
             raise ArgumentError(f"session {session_id!r} has no agent: set one with switch_agent")
         return str(chosen)
+
+
+def _terms(limits: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the limits of a request as fields of `Job`."""
+    given = {name: value for name, value in (limits or {}).items() if value is not None}
+    terms: dict[str, Any] = {}
+    if "timeout" in given:
+        terms["deadline"] = time.time() + given["timeout"]
+    if "token_budget" in given:
+        terms["tokens"] = given["token_budget"]
+    if "cost_budget" in given:
+        terms["cost"] = given["cost_budget"]
+    return terms
 
 
 def _obstacle(needed: str, served: Collection[str]) -> str:

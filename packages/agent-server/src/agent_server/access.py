@@ -15,12 +15,12 @@ import hashlib
 import hmac
 import secrets
 import time
-from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from starlette.datastructures import Headers
 
+from agent_server.principal import PRINCIPAL, SAFE, Principal, needed
 from agent_server.problem import Problem
 
 if TYPE_CHECKING:
@@ -35,18 +35,29 @@ LINK_SECONDS = 600.0
 """How long a link that logs a browser in can be used."""
 COOKIE_SECONDS = 30 * 86400
 SHORTEST_TOKEN = 16
-OPEN_PATHS = frozenset({"/livez", "/readyz", "/login"})
-"""What is answered without a token: whether the server is there, and the link that logs a browser in."""
-PRINCIPAL = "keelwork.principal"
-"""Where the scope of a request has who makes it."""
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+OPEN_PATHS = frozenset({"/livez", "/readyz", "/login", "/login/oidc", "/login/oidc/callback"})
+"""What is answered without a token: whether the server is there, and what logs a browser in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """Who makes a request."""
+_LINKS = frozenset({"/", "/login", "/login/oidc", "/login/oidc/callback"})
+"""What pages of other sites may link to, the provider of logins among them."""
 
-    id: str = "local"
+
+class Access(Protocol):
+    """Knows who may."""
+
+    async def bearer(self, token: str) -> Principal | None:
+        """Return whose token that is; None if it is nobody's."""
+
+    async def cookie(self, value: str) -> Principal | None:
+        """Return whose browser has a cookie; None if it is nobody's."""
+
+    def check(self, principal: Principal) -> None:
+        """Count a request.
+
+        Raises:
+            Problem: If somebody makes too many.
+        """
 
 
 def new_token() -> str:
@@ -76,6 +87,17 @@ class LocalAccess:
     def accepts(self, token: str) -> bool:
         """Say whether that is the token; takes as long for one wrong token as for another."""
         return hmac.compare_digest(self._token, _digest(token))
+
+    async def bearer(self, token: str) -> Principal | None:
+        """Return the owner of the token, who may do everything."""
+        return Principal() if self.accepts(token) else None
+
+    async def cookie(self, value: str) -> Principal | None:
+        """Return the owner of the token, if it is their browser."""
+        return Principal() if self.accepts_cookie(value) else None
+
+    def check(self, principal: Principal) -> None:
+        """Do nothing: one person may make as many requests as the machine takes."""
 
     def new_link(self) -> str:
         """Return the secret of a link that logs a browser in, once and soon."""
@@ -113,7 +135,7 @@ class Gate:
         hosts: The names under which the server is reached, without ports.
     """
 
-    def __init__(self, app: ASGIApp, access: LocalAccess, hosts: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, access: Access, hosts: Collection[str]) -> None:
         self._app = app
         self._access = access
         self._hosts = frozenset(host.lower() for host in hosts)
@@ -126,33 +148,44 @@ class Gate:
             await self._app(scope, receive, send)
             return
         try:
-            scope[PRINCIPAL] = self._check(scope)
+            scope[PRINCIPAL] = await self._check(scope)
         except Problem as problem:
             await problem.response(scope)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    def _check(self, scope: Scope) -> Principal | None:
+    async def _check(self, scope: Scope) -> Principal | None:
         headers = Headers(scope=scope)
         self._check_host(headers)
         self._check_site(scope, headers)
         if scope["path"] in OPEN_PATHS:
             return None
+        principal = scope[PRINCIPAL] = await self._authenticated(scope, headers)
+        self._access.check(principal)
+        if principal.level < needed(scope["method"], scope["path"]):
+            raise Problem(403, "not-allowed", "Your role, or the scope of your key, does not allow that")
+        return principal
+
+    async def _authenticated(self, scope: Scope, headers: Headers) -> Principal:
         bearer = _bearer(headers)
         if bearer is not None:
-            if self._access.accepts(bearer):
-                return Principal()
-            raise _unauthorized("The token is not the one of this server.", "invalid_token")
+            principal = await self._access.bearer(bearer)
+            if principal is None:
+                raise _unauthorized(
+                    "The token is not one of this server, or not good any more.", "invalid_token"
+                )
+            return principal
         cookie = _cookie(headers)
-        if cookie is None or not self._access.accepts_cookie(cookie):
+        principal = None if cookie is None else await self._access.cookie(cookie)
+        if principal is None:
             raise _unauthorized(
                 "Send `Authorization: Bearer TOKEN`, or open the link that `agent serve` prints."
             )
-        if scope["method"] not in _SAFE and CSRF_HEADER not in headers:
+        if scope["method"] not in SAFE and CSRF_HEADER not in headers:
             raise Problem(
                 403, "csrf", "The request may come from another page", f"Send the header {CSRF_HEADER}: 1."
             )
-        return Principal()
+        return principal
 
     def _check_host(self, headers: Headers) -> None:
         given = headers.getlist("host")
@@ -170,7 +203,7 @@ class Gate:
         if any(origin.lower() not in own for origin in origins):
             raise Problem(403, "foreign-origin", "Pages of other sites may not use this server")
         site = headers.get("sec-fetch-site", "none")
-        is_link = scope["path"] in ("/", "/login") and scope["method"] in _SAFE
+        is_link = scope["path"] in _LINKS and scope["method"] in SAFE
         if site not in ("none", "same-origin") and not is_link:
             raise Problem(403, "foreign-site", "Pages of other sites may not use this server")
 

@@ -18,11 +18,24 @@ from agent_server.event_stream import Streams
 from agent_server.feed import Feeds, Gone
 from agent_server.host import NoHost
 from agent_server.limits import Bounded, Compressed, Limits
+from agent_server.people.audit import Audited
 from agent_server.problem import REQUEST_ID, Problem, problem_of
-from agent_server.routes import assets, catalogue, decisions, events, health, page, plugins, runs, sessions
-from agent_server.runs import Runs
+from agent_server.routes import (
+    assets,
+    catalogue,
+    decisions,
+    events,
+    health,
+    page,
+    people,
+    plugins,
+    runs,
+    sessions,
+)
+from agent_server.runs import LocalRuns
 from agent_server.schemas import ProblemDetails
 from agent_server.services import Services
+from agent_server.workers import WorkerRuns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +45,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from agent_app import AgentApplication
-    from agent_server.access import LocalAccess
+    from agent_server.access import Access
     from agent_server.host import Host
+    from agent_server.people.team import Team
+    from agent_server.workers import Workers
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """The names under which a server of this machine is reached."""
@@ -51,6 +66,8 @@ class Server:
         heartbeat: After how many seconds of silence a reader of events hears that the server is there.
         patience: How many seconds such a reader may take nothing before it is cut off.
         grace: How many seconds runs have to finish when the server stops, before they are cancelled.
+        team: The people, if there are several; then *access* is a `TeamAccess`.
+        workers: Sends runs to workers, which share the database; without them, this process runs them.
 
     Attributes:
         services: What the routes work with.
@@ -60,7 +77,7 @@ class Server:
     def __init__(
         self,
         app: AgentApplication,
-        access: LocalAccess,
+        access: Access,
         *,
         host: Host | None = None,
         hosts: Sequence[str] = LOOPBACK,
@@ -68,6 +85,8 @@ class Server:
         heartbeat: float = 10.0,
         patience: float = 30.0,
         grace: float = 20.0,
+        workers: Workers | None = None,
+        team: Team | None = None,
     ) -> None:
         feeds, program = Feeds(app), host or NoHost()
         self.services = Services(
@@ -77,22 +96,28 @@ class Server:
             catalogue=Catalogue(app, program.key_of),
             feeds=feeds,
             streams=Streams(heartbeat=heartbeat, patience=patience),
-            runs=Runs(app, feeds),
+            runs=LocalRuns(app, feeds) if workers is None else WorkerRuns(app, workers),
+            team=team,
         )
         self.api = describe_api()
         self.api.state.services = self.services
         self._grace = grace
         inner = Bounded(Compressed(self.api), limits or Limits())
-        self._entrance: ASGIApp = Numbered(Gate(inner, access, hosts))
+        entrance: ASGIApp = Gate(inner, access, hosts)
+        if team is not None:
+            entrance = Audited(entrance, team.accounts)
+        self._entrance: ASGIApp = Numbered(entrance)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._entrance(scope, receive, send)
 
     async def stop(self) -> None:
-        """Let runs finish, or cancel them in the end; tell readers to connect again."""
+        """Let runs of this process finish, or cancel them in the end; tell readers to connect again."""
         await self.services.runs.stop(self._grace)  # readers see their ends
         await self.services.streams.close()
         await self.services.feeds.close()
+        if self.services.team is not None:
+            await self.services.team.close()
 
 
 _PROBLEM: dict[str, Any] = {
@@ -125,7 +150,7 @@ def describe_api() -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         responses={"4XX": _PROBLEM, "5XX": _PROBLEM},
     )
-    for module in (health, sessions, runs, events, decisions, plugins, assets, catalogue, page):
+    for module in (health, sessions, runs, events, decisions, plugins, assets, catalogue, people, page):
         api.include_router(module.router)
     for kind in (Problem, AgentError, Gone, Exception):
         api.add_exception_handler(kind, _on_error)
@@ -176,6 +201,6 @@ class Numbered:
             await self._app(scope, receive, send_numbered)
 
 
-def create_server(app: AgentApplication, access: LocalAccess, **settings: Any) -> Server:
+def create_server(app: AgentApplication, access: Access, **settings: Any) -> Server:
     """Return the ASGI application that serves an `AgentApplication`; see `Server`."""
     return Server(app, access, **settings)

@@ -19,7 +19,7 @@ from agent_server.feed import Cursor, Gone, unseen_part
 from agent_server.problem import problem_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.types import Message, Receive, Scope, Send
 
@@ -220,7 +220,8 @@ class EventStreamResponse(Response):
         session_id: The session; None for all.
         after: What the reader has seen already; None for everything up to now.
         one_run: As of `Reader`.
-        left: Called when the reader goes before the end.
+        tenant: Without a session: whose; None for those of all tenants.
+        left: Awaited when the reader goes before the end.
         headers: More headers of the response.
     """
 
@@ -232,7 +233,8 @@ class EventStreamResponse(Response):
         after: Cursor | None,
         *,
         one_run: bool = False,
-        left: Callable[[], None] | None = None,
+        tenant: str | None = None,
+        left: Callable[[], Awaitable[None]] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         own = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
@@ -245,11 +247,12 @@ class EventStreamResponse(Response):
         self._session_id = session_id
         self._after = after
         self._one_run = one_run
+        self._tenant = tenant
         self._left = left
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            async with self._feeds.reading(self._session_id) as feed:
+            async with self._feeds.reading(self._session_id, self._tenant) as feed:
                 reader = Reader(feed, self._after or feed.cursor, one_run=self._one_run)
                 await reader.start()
                 await self._answer(feed, reader, receive, send)
@@ -272,7 +275,7 @@ class EventStreamResponse(Response):
             with suppress(asyncio.CancelledError):
                 await gone
             if not finished and self._left is not None:
-                self._left()
+                await self._left()
 
 
 async def _until_gone(receive: Receive) -> None:

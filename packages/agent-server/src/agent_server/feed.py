@@ -399,6 +399,7 @@ class Feeds:
         self._app = app
         self._feeds: dict[str, Feed] = {}
         self._all: Everything | None = None
+        self._tenants: dict[str, Everything] = {}
         self._following: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -425,19 +426,22 @@ class Feeds:
             self._give_back(session_id, feed)
 
     @asynccontextmanager
-    async def reading(self, session_id: str | None) -> AsyncIterator[Timeline]:
-        """Have the feed of a session, or that of all, with everything that anybody logs.
+    async def reading(self, session_id: str | None, tenant: str | None = None) -> AsyncIterator[Timeline]:
+        """Have the feed of a session, of all of a tenant, or of all, with everything that anybody logs.
 
         Raises:
             SessionNotFound: If there is no such session.
         """
         everything = await self._follow()
         if session_id is None:
-            everything.readers += 1
+            timeline = everything if tenant is None else await self._of_tenant(tenant)
+            timeline.readers += 1
             try:
-                yield everything
+                yield timeline
             finally:
-                everything.readers -= 1
+                timeline.readers -= 1
+                if tenant is not None and not timeline.readers:
+                    self._tenants.pop(tenant, None)
             return
         feed, is_new = await self._take(session_id)
         feed.readers += 1
@@ -474,12 +478,28 @@ class Feeds:
             self._following = asyncio.create_task(self._hear(self._all))
         return self._all
 
+    async def _of_tenant(self, tenant: str) -> Everything:
+        """Return the feed of a tenant's sessions, which is filled while somebody reads it."""
+        known = self._tenants.get(tenant)
+        if known is None:
+            app = self._app.of_tenant(tenant)
+            last = int(await app.last_cursor_async() or 0)
+            known = self._tenants.setdefault(tenant, Everything(app, last))
+            known.readers += 1  # so that what it is filled with stays
+            try:
+                await known.fill()
+            finally:
+                known.readers -= 1
+        return known
+
     async def _hear(self, everything: Everything) -> None:
         while True:
             try:
                 async with self._app.subscribe_all_async(str(everything.cursor.seq)) as events:
                     async for event in events:
                         everything.hear(event)
+                        if (of_tenant := self._tenants.get(event.get("tenant", ""))) is not None:
+                            of_tenant.hear(event)
                         feed = self._feeds.get(event.get("session_id", ""))
                         if feed is None:
                             continue

@@ -1,11 +1,17 @@
-"""Runs that go on whether or not somebody watches: each is a task that fills its session's feed."""
+"""Runs that go on whether or not somebody watches.
+
+A server on one machine runs them itself (`LocalRuns`); one of several on a shared database hands them to
+workers (`agent_server.workers`). The routes do not see the difference.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from agent_app.errors import SessionBusy, SessionHeld
 from agent_core.log import get_logger
 from agent_server.feed import Cursor
 from agent_server.problem import Problem
@@ -26,45 +32,124 @@ _BROKEN_OFF = {
 _log = get_logger("server")
 
 
-@dataclass(slots=True, eq=False)
-class Run:
-    """A run of this process.
+class Run(ABC):
+    """A run that was begun.
 
     Attributes:
         after: Where the session's events were before it began.
-        final: Its last event; None while it goes on.
     """
 
-    session_id: str
-    after: Cursor
-    final: Mapping[str, Any] | None = None
-    done: asyncio.Event = field(default_factory=asyncio.Event)
+    def __init__(self, session_id: str, after: Cursor) -> None:
+        self.session_id = session_id
+        self.after = after
+
+    @abstractmethod
+    async def end(self) -> Mapping[str, Any]:
+        """Wait until it is over, and return its last event."""
 
 
-class Runs:
-    """The runs of this process.
+class Runs(ABC):
+    """Begins runs and stops them, wherever they are executed.
 
     Attributes:
+        are_local: Whether this process executes them.
         is_stopping: Whether no more are begun, since the server stops.
     """
 
+    are_local = True
+
+    def __init__(self) -> None:
+        self.is_stopping = False
+
+    @abstractmethod
+    async def start(self, session_id: str, text: str = "", **request: Any) -> Run:
+        """Begin a run; it goes on if the caller leaves.
+
+        Args:
+            request: As of `AgentApplication.chat`. A run that was begun under its `run_id` is returned.
+
+        Raises:
+            AgentError: If it cannot begin: the session is running, there is nothing to say.
+            Problem: If the server stops.
+        """
+
+    @abstractmethod
+    async def go_on(self, session_id: str, approval_id: str) -> None:
+        """Have a session go on with a decision that is stored."""
+
+    @abstractmethod
+    async def cancel(self, session_id: str) -> bool:
+        """Stop the run of a session; False if there is none."""
+
+    async def clear(self, session_id: str) -> None:
+        """Stop the run of a session that is to be deleted."""
+        await self.cancel(session_id)
+
+    @abstractmethod
+    async def interrupt(self, session_id: str) -> bool:
+        """Have the run of a session answer now what was queued for it; False if there is nothing to do."""
+
+    @abstractmethod
+    async def count(self) -> Mapping[str, int]:
+        """Return how many runs there are: those under way here, those that wait, and workers."""
+
+    async def stop(self, seconds: float) -> None:
+        """Begin no more runs, and give those of this process some seconds."""
+        self.is_stopping = True
+
+    def check_open(self) -> None:
+        """Refuse a run if the server stops.
+
+        Raises:
+            Problem: If it does.
+        """
+        if self.is_stopping:
+            raise Problem(503, "stopping", "The server stops", "Ask again.", headers={"retry-after": "1"})
+
+
+class LocalRun(Run):
+    """A run of this process.
+
+    Attributes:
+        final: Its last event; None while it goes on.
+    """
+
+    def __init__(self, session_id: str, after: Cursor) -> None:
+        super().__init__(session_id, after)
+        self.final: Mapping[str, Any] | None = None
+        self.done = asyncio.Event()
+
+    async def end(self) -> Mapping[str, Any]:
+        await self.done.wait()
+        return self.final or _BROKEN_OFF
+
+
+class LocalRuns(Runs):
+    """Runs of this process: each is a task that fills its session's feed."""
+
     def __init__(self, app: AgentApplication, feeds: Feeds) -> None:
+        super().__init__()
         self._app = app
         self._feeds = feeds
         self._tasks: set[asyncio.Task[None]] = set()  # a task that nobody refers to may vanish
-        self._runs: dict[str, Run] = {}
-        self.is_stopping = False
+        self._runs: dict[str, LocalRun] = {}
 
-    def __len__(self) -> int:
-        return len(self._runs)
+    async def count(self) -> Mapping[str, int]:
+        return {"running": len(self._runs)}
 
-    def running(self, session_id: str) -> Run | None:
-        """Return the run of a session that goes on here."""
-        return self._runs.get(session_id)
+    async def cancel(self, session_id: str) -> bool:
+        return self._app.cancel(session_id)
+
+    async def interrupt(self, session_id: str) -> bool:
+        return self._app.interrupt(session_id)
+
+    async def go_on(self, session_id: str, approval_id: str) -> None:
+        with suppress(SessionBusy, SessionHeld):  # whoever has it goes on with the decision
+            await self.start(session_id)
 
     async def stop(self, seconds: float) -> None:
         """Let runs go on for some seconds, then cancel them; what they produced is kept."""
-        self.is_stopping = True
+        await super().stop(seconds)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
         for session_id in list(self._runs):
@@ -72,14 +157,14 @@ class Runs:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_LAST_SECONDS)
 
-    async def find(self, session_id: str, run_id: str) -> Run | None:
+    async def _find(self, session_id: str, run_id: str) -> LocalRun | None:
         """Return a run that was begun under an id before, as the end of the session's log has it."""
         last = await self._app.last_event_async(session_id)
         after, begun = max(0, last - _LOOKED_THROUGH), None
         while events := await self._app.events_async(session_id, after):
             for event in events:
                 if event["type"] == "run_start" and event["run_id"].startswith(f"{run_id}."):
-                    begun = begun or Run(session_id, Cursor(event["seq"] - 1))
+                    begun = begun or LocalRun(session_id, Cursor(event["seq"] - 1))
                 elif begun is not None and event["type"] in ("final", "error"):
                     begun.final = event
                     begun.done.set()
@@ -88,25 +173,22 @@ class Runs:
         return begun
 
     async def start(self, session_id: str, text: str = "", **request: Any) -> Run:
-        """Begin a run, and return when its first event is there; it goes on if the caller leaves.
-
-        Args:
-            request: As of `AgentApplication.chat`.
-
-        Raises:
-            AgentError: If it cannot begin: the session is running, there is nothing to say.
-            Problem: If the server stops.
-        """
-        if self.is_stopping:
-            raise Problem(503, "stopping", "The server stops", "Ask again.", headers={"retry-after": "1"})
-        begun: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
+        run_id = request.get("run_id")
+        request.pop("tenant", None)  # of the session: its store knows it
+        found = None if run_id is None else await self._find(session_id, run_id)
+        if found is not None and found.final is not None:
+            return found
+        self.check_open()
+        if found is not None:
+            text = ""  # what was said is stored: a run that broke off goes on
+        begun: asyncio.Future[LocalRun] = asyncio.get_running_loop().create_future()
         task = asyncio.create_task(self._run(session_id, text, request, begun))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(begun)
 
     async def _run(
-        self, session_id: str, text: str, request: Mapping[str, Any], begun: asyncio.Future[Run]
+        self, session_id: str, text: str, request: Mapping[str, Any], begun: asyncio.Future[LocalRun]
     ) -> None:
         try:
             async with self._feeds.writing(session_id) as feed:
@@ -125,14 +207,14 @@ class Runs:
         session_id: str,
         text: str,
         request: Mapping[str, Any],
-        begun: asyncio.Future[Run],
+        begun: asyncio.Future[LocalRun],
     ) -> None:
-        run: Run | None = None
+        run: LocalRun | None = None
         try:
             async with self._app.chat_async(session_id, text, **request) as events:
                 async for event in events:
                     if run is None:
-                        run = self._runs[session_id] = Run(session_id, feed.cursor)
+                        run = self._runs[session_id] = LocalRun(session_id, feed.cursor)
                         feed.local = True
                         begun.set_result(run)
                     if "seq" in event:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -324,3 +324,102 @@ class ProblemDetails(BaseModel):
     detail: str | None = None
     request_id: str
     errors: list[dict[str, Any]] = Field(default_factory=list)
+
+
+# People
+
+
+class WhoAmI(BaseModel):
+    """Who makes a request."""
+
+    id: str
+    tenant: str | None = Field(description="Whose sessions there are; null for all.")
+    level: Literal["read", "write", "manage", "operate"]
+    used: dict[str, float] | None = Field(default=None, description="Runs, tokens and cost of today.")
+    allowed: dict[str, float | None] | None = Field(default=None, description="null is for no limit.")
+
+
+Role = Literal["viewer", "editor", "owner"]
+Seconds = Annotated[
+    float | None, Field(gt=0, le=10 * 366 * 86400, description="For how long; null for ever.")
+]
+
+
+class NewPerson(Input):
+    """Somebody to add."""
+
+    id: str = Field(min_length=1, max_length=500)
+    tenant: str | None = Field(default=None, max_length=200, description="For the operator: whose.")
+    role: Role = "editor"
+    name: str = Field(default="", max_length=200)
+    email: str = Field(default="", max_length=320)
+
+
+class PersonChange(Input):
+    """What to change of somebody."""
+
+    role: Role | None = None
+    disabled: bool | None = None
+
+
+class Person(BaseModel):
+    """Somebody who may use the server."""
+
+    id: str
+    tenant: str
+    role: Role
+    name: str
+    email: str
+    created: float
+    disabled: bool
+
+
+class NewApiKey(Input):
+    """A key to make."""
+
+    name: str = Field(default="", max_length=200)
+    scope: Literal["read", "write", "manage"] = "write"
+    seconds: Seconds = 90 * 86400
+
+
+class ApiKey(BaseModel):
+    """A key, with its secret when it is made."""
+
+    id: str
+    person: str
+    name: str
+    scope: str
+    created: float
+    expires: float | None
+    revoked: float | None
+    secret: str | None = None
+
+
+class Invitation(Input):
+    """Somebody to invite to a session."""
+
+    email: str = Field(min_length=3, max_length=320)
+    role: Literal["viewer", "editor"] = "viewer"
+    seconds: Seconds = None
+
+
+class NewLink(Input):
+    """A link to make, by which a session can be read."""
+
+    seconds: Seconds = 7 * 86400
+
+
+class Share(BaseModel):
+    """How a session is shared."""
+
+    id: str
+    kind: Literal["link", "invitation"]
+    session: str
+    tenant: str
+    email: str | None
+    role: str
+    created: float
+    expires: float | None
+    made_by: str
+    revoked: float | None
+    secret: str | None = None

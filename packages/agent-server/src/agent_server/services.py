@@ -2,40 +2,94 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import asyncio
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
 from agent_app.catalogue import Catalogue
-from agent_server.access import PRINCIPAL, LocalAccess, Principal
+from agent_app.errors import SessionNotFound
+from agent_server.access import Access
 from agent_server.event_stream import Streams
 from agent_server.feed import Feeds
 from agent_server.host import Host
 from agent_server.idempotency import Repeats
+from agent_server.people.team import Team
+from agent_server.principal import PRINCIPAL, ROLES, Principal, needed
+from agent_server.problem import Problem
 from agent_server.runs import Runs
 
 if TYPE_CHECKING:
     from agent_app import AgentApplication
 
+_MOST_VIEWS = 1000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Everything that belongs to one server."""
+    """Everything that belongs to one server.
+
+    Attributes:
+        app: The application; for a person, with the sessions of one tenant alone.
+        team: The people, where there are several.
+        tenant: Whose sessions there are; None for all.
+    """
 
     app: AgentApplication
-    access: LocalAccess
+    access: Access
     host: Host
     catalogue: Catalogue
     feeds: Feeds
     streams: Streams
     runs: Runs
+    team: Team | None = None
+    tenant: str | None = None
     repeats: Repeats = field(default_factory=Repeats)
+    _views: dict[str, Services] = field(default_factory=dict)
+
+    def of_tenant(self, tenant: str) -> Services:
+        """Return the same with the sessions of one tenant alone."""
+        view = self._views.pop(tenant, None)
+        if view is None:
+            view = replace(self, app=self.app.of_tenant(tenant), tenant=tenant, _views={})
+        self._views[tenant] = view
+        if len(self._views) > _MOST_VIEWS:
+            del self._views[next(iter(self._views))]
+        return view
 
 
-def _services(request: Request) -> Services:
+async def _services(request: Request) -> Services:
+    """Return what a request may work with; a session of another tenant is not there unless it is shared.
+
+    Raises:
+        SessionNotFound: If the session of its path is none that this person may see.
+        Problem: If the person may not do that with it.
+    """
     services: Services = request.app.state.services
-    return services
+    who: Principal | None = request.scope.get(PRINCIPAL)
+    if who is None or who.tenant is None or services.team is None:
+        return services
+    session_id: str | None = request.path_params.get("session_id")
+    if session_id is None and request.scope["path"].startswith("/v1/approvals"):
+        session_id = request.query_params.get("session_id")
+    own = services.of_tenant(who.tenant)
+    if who.session is not None and session_id != who.session:
+        raise Problem(403, "not-allowed", "The link is for one session")
+    if session_id is None:
+        return own
+    try:
+        await own.app.session_info_async(session_id)
+    except SessionNotFound:
+        share = await asyncio.to_thread(services.team.accounts.invitation_of, who.email, session_id)
+        if share is None:
+            raise
+        if min(who.level, ROLES[share.role]) < needed(request.method, request.scope["path"]):
+            raise Problem(403, "not-allowed", "You may read this session, and not change it") from None
+        shared = services.of_tenant(share.tenant)
+        await shared.app.session_info_async(session_id)
+        return shared
+    return own
 
 
 def _who(request: Request) -> Principal:
@@ -43,8 +97,20 @@ def _who(request: Request) -> Principal:
     return principal
 
 
+def _team(request: Request) -> Team:
+    services: Services = request.app.state.services
+    if services.team is None:
+        raise Problem(
+            409, "one-person", "This server is for one person", "Start it with --team to have several."
+        )
+    return services.team
+
+
 Served = Annotated[Services, Depends(_services)]
 """The services of the server that answers a request."""
 
 Who = Annotated[Principal, Depends(_who)]
 """Who makes a request."""
+
+People = Annotated[Team, Depends(_team)]
+"""The people of the server."""

@@ -14,12 +14,14 @@ import httpx2
 from agent_app import AgentApplication
 from agent_core.testing import ScriptedProvider
 from agent_server import LocalAccess, background, create_server
+from agent_server.people.access import TeamAccess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from agent_server.application import Server
+    from agent_server.people.team import Team
 
 TOKEN = "a-token-of-the-tests"  # noqa: S105 - no secret
 
@@ -154,7 +156,11 @@ class Serving:
             )
         )
         access = LocalAccess(TOKEN)
-        server = create_server(app, access, **settings)
+        team: Team | None = settings.get("team")
+        whoever: Any = access
+        if team is not None:
+            whoever = TeamAccess(access, team.accounts, team.vault, team.quota, team.provider)
+        server = create_server(app, whoever, **settings)
         running = enter(ExitStack())
         url = running.enter_context(background(server))
         client = enter(httpx2.Client(base_url=url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=60))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agent_app import AgentApplication
     from agent_app.catalogue import Catalogue, Windows
     from agent_app.model_list import ModelList
+    from agent_terminal_app.remote import NoWindows
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +228,13 @@ def model_list_of(app: AgentApplication) -> ModelList:
     return ModelList(app, catalogue_of(app), WindowCache(Paths.of_this_user().windows))
 
 
-def windows_of(app: AgentApplication) -> Windows:
+def windows_of(app: AgentApplication) -> Windows | NoWindows:
     """Return the context windows of an application's models, with those that this user's providers named."""
     from agent_app.catalogue import WindowCache, Windows
+    from agent_terminal_app.remote import server_of
+
+    if (server := server_of(app)) is not None:
+        return server.windows
 
     return Windows(app, WindowCache(Paths.of_this_user().windows))
 

@@ -54,6 +54,7 @@ def talk(
     last: bool = False,
     demo: bool = False,
     plain: bool = False,
+    server: str | None = None,
 ) -> int:
     """Run a chat until the user leaves, and return the exit code.
 
@@ -63,17 +64,32 @@ def talk(
         last: Continue the last session of this folder.
         demo: Talk to a demonstration in place of a model; nothing is kept.
         plain: No colours and nothing that moves.
+        server: The address of a server whose agents and sessions are used, in place of this user's own.
 
     Raises:
         CommandError: If there is no such session.
     """
     if demo:
         return _talk(_open_demo, [DEMO], session, prompt, last=last, plain=plain)
+    if server is not None:
+        return _talk_to_server(server, session, prompt, plain=plain)
     opened = _open(model, default_agent, plain=plain)
     settings = opened.settings
     plain = plain or bool(settings.values["ui"]["plain"])
     open_app = partial(opened.application, titles=True)
     return _talk(open_app, greeting(settings), session, prompt, last=last, plain=plain, opened=opened)
+
+
+def _talk_to_server(server: str, session: str | None, prompt: str, *, plain: bool) -> int:
+    """Run a chat with the agents of a server; of the settings of this computer, those of the screen count."""
+    from agent_terminal_app.remote import connect_chat  # few chats have one
+
+    opened = open_quietly()
+    show_warnings(opened.settings)
+    plain = plain or bool(opened.settings.values["ui"]["plain"])
+    application = connect_chat(server, opened.paths)
+    about = [f"The agents of {server}. /help lists the commands."]
+    return _talk(lambda: application, about, session, prompt, last=False, plain=plain, screen_of=opened)
 
 
 def _open(model: str | None, default_agent: str | None, *, plain: bool) -> Opened:
@@ -155,14 +171,17 @@ def _talk(
     last: bool,
     plain: bool,
     opened: Opened | None = None,
+    screen_of: Opened | None = None,
 ) -> int:
     """Greet, and talk until the user leaves.
 
     Args:
         prompt: What is said first.
         opened: The settings, and where what is typed is kept; None if nothing is.
+        screen_of: The settings of the screen, where no others count.
     """
-    theme = "auto" if opened is None else opened.settings.values["ui"]["theme"]
+    screen_settings = opened or screen_of
+    theme = "auto" if screen_settings is None else screen_settings.settings.values["ui"]["theme"]
     use_theme(theme)
     screen: Screen = TextScreen(color=wants_color(sys.stdout, plain=plain or theme == NO_COLOURS))
     for line in first_lines:

@@ -7,6 +7,8 @@ on the running event loop.
 from __future__ import annotations
 
 import time
+from copy import copy
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
@@ -21,7 +23,7 @@ from agent_app.application.sessions import Sessions
 from agent_app.assets import open_assets
 from agent_app.events import EventHub
 from agent_app.restrictions import protected_paths
-from agent_app.services import Services
+from agent_app.services import Recent, Services
 from agent_app.store import open_store
 from agent_app.store.leases import this_process
 from agent_core.log import get_logger
@@ -80,6 +82,7 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
         found = find_plugins(plugins, installed=installed)
         kept = protected_paths(protected, store, assets)
         self.runtime: AgentRuntime = build_runtime(self.config, found, kept)
+        self._is_view = False
         self._made = [name for name, plugin in found.others.items() if isinstance(plugin, type)]
         self.store, self._own_assets = _open_stores(store, assets)
         given = None if isinstance(assets, (str, PathLike)) else assets
@@ -119,12 +122,25 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
         """The ids of the providers that agents can use."""
         return tuple(self.runtime.registries.providers)
 
+    def of_tenant(self, tenant: str) -> AgentApplication:
+        """Return this application with the sessions of one tenant alone; the empty name is the default.
+
+        It shares agents, runs and connections with this one, and is closed with it.
+        """
+        view, store = copy(self), self.store.of_tenant(tenant)
+        hub = self._services.hub.of_store(store)
+        services = replace(self._services, app=view, store=store, hub=hub, recent=Recent(), _bases={})
+        vars(view).update(store=store, _services=services, _is_view=True)
+        return view
+
     def close(self) -> None:
         """Let go of the store, and of the assets it was not given; those who follow sessions hear of it.
 
         Detached runs are cancelled before, and tools that were made for this application end their work: what
         they keep needs a place. Runs on an event loop need it to go on: `stop_runs_async` waits for them.
         """
+        if self._is_view:
+            return
         self._services.detached.stop(self.cancel)
         self._services.hub.close()
         _close_tools(self.runtime, self._made)

@@ -170,6 +170,7 @@ class Chat(ApplicationBase):
         mode: InputMode = "steer",
         *,
         attachments: Sequence[Mapping[str, Any]] = (),
+        key: str | None = None,
     ) -> Waiting:
         """Say something while a run goes on: between two steps, after it, or in place of it.
 
@@ -177,8 +178,10 @@ class Chat(ApplicationBase):
 
         Args:
             attachments: Content parts, as for `chat`.
+            key: A name for this message: a second one under the same key is not kept, so a caller that lost
+                the answer can ask again.
         """
-        return call(operations.enqueue(self._services, session_id, text, mode, attachments))
+        return call(operations.enqueue(self._services, session_id, text, mode, attachments, key))
 
     async def enqueue_async(
         self,
@@ -187,9 +190,18 @@ class Chat(ApplicationBase):
         mode: InputMode = "steer",
         *,
         attachments: Sequence[Mapping[str, Any]] = (),
+        key: str | None = None,
     ) -> Waiting:
         """Do what `enqueue` does, on the running event loop."""
-        return await call_async(operations.enqueue(self._services, session_id, text, mode, attachments))
+        return await call_async(operations.enqueue(self._services, session_id, text, mode, attachments, key))
+
+    def input_under(self, session_id: str, key: str) -> dict[str, Any] | None:
+        """Return the event of a message that was enqueued under a key, if the end of the log has it."""
+        return call(operations.input_under(self._services, session_id, key))
+
+    async def input_under_async(self, session_id: str, key: str) -> dict[str, Any] | None:
+        """Do what `input_under` does, on the running event loop."""
+        return await call_async(operations.input_under(self._services, session_id, key))
 
     def queued(self, session_id: str) -> Sequence[Waiting]:
         """Return the messages that wait to be delivered, in order."""

@@ -12,6 +12,7 @@
     processes  which process that is, and whether it is alive
     queues     events, inputs, approvals, intents
     grants     permissions that outlive one call
+    tenants    a view on a store that has the sessions of one tenant
     migration  from one format to the next, after a copy
     upkeep     checks for damage, removal of what is not used
     database   what all of these need of a database: sqlite, postgres

@@ -530,6 +530,16 @@ class SessionStore(Protocol):
     def writing(self) -> AbstractContextManager[Any]:
         """Hold other writers of the whole store off, for exports."""
 
+    def of_tenant(self, tenant: str) -> SessionStore:
+        """Return a view of this store that has the sessions of one tenant; the empty name is the default."""
+
+    def tenant_of(self, session_id: str) -> str:
+        """Return the tenant that a session belongs to.
+
+        Raises:
+            SessionNotFound: If there is no such session.
+        """
+
     def transaction(self, session_id: str, durability: Durability = "turn") -> AbstractContextManager[Any]:
         """Make one transaction of everything that this thread does with the store inside the block.
 

@@ -44,7 +44,7 @@ TABLES: Mapping[str, Table] = {
     "sessions": _table(
         "id",
         "title title_folded agent_id created updated revision parent_id messages message_count natives "
-        "native_count last_input",
+        "native_count last_input tenant",
     ),
     "past": _table("highest", ""),
     "metadata": _table("session key_hash", "content"),
@@ -53,8 +53,8 @@ TABLES: Mapping[str, Table] = {
     "inputs": _table("session seq", "body mode created taken"),
     "approvals": _table("id", "session body created decision used"),
     "intents": _table("session call_hash", "body"),
-    "grants": _table("id", "what whose session body created"),
-    "feed": _table("position", "session seq body"),
+    "grants": _table("id", "what whose session body created tenant"),
+    "feed": _table("position", "session seq body tenant"),
 }
 """The tables whose rows have checksums; those that others refer to come first."""
 

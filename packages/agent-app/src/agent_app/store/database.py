@@ -23,7 +23,13 @@ USAGE = b'{"type":"usage",'
 
 
 class Transaction(Protocol):
-    """A transaction under way."""
+    """A transaction under way.
+
+    Attributes:
+        tenant: Whose rows it is about; None for those of all.
+    """
+
+    tenant: str | None
 
     def rows(self, sql: str, *values: Any) -> list[Row]:
         """Run a statement and return its rows."""
@@ -79,6 +85,9 @@ class Database(Protocol):
 
     def glance(self, sql: str, *values: Any) -> Row | None:
         """Return the row of a quick statement; None if there is none, or if it had to be waited for."""
+
+    def confine(self, transaction: Transaction, tenant: str) -> None:
+        """Keep the rows of other tenants away from a transaction, if the database itself can do that."""
 
     def hold(self, transaction: Transaction, session_id: str) -> None:
         """Let nobody else write a session until the transaction ends, and see what others have written."""

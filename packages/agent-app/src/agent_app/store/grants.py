@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, get_args
 
 from agent_app.store.base import Grant, GrantEffect, GrantScope
 from agent_app.store.records import decode_stored as decode, encode
-from agent_app.store.sessions import find, hold, is_name
+from agent_app.store.sessions import find, hold, is_name, tenant_of
+from agent_app.store.tenants import condition
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
@@ -49,11 +50,13 @@ def add(database: Database, transaction: Transaction, grant: Grant) -> Grant:
     session_id = grant.key if grant.scope == "session" else None
     if session_id is not None:
         hold(database, transaction, session_id)
-    what = _hash(grant.effect, grant.pattern, grant.scope, grant.key)
+    tenant = tenant_of(transaction, session_id)
+    what = _hash(grant.effect, grant.pattern, grant.scope, grant.key, *_whose(tenant))
     made = transaction.run(
-        "INSERT INTO grants (id, what, whose, session, body, created) VALUES (?, ?, ?, ?, ?, ?) "
+        "INSERT INTO grants (id, what, whose, session, body, created, tenant) VALUES (?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT DO NOTHING",
-        grant.id, what, _hash(grant.scope, grant.key), session_id, _body(grant), grant.created,
+        grant.id, what, _hash(grant.scope, grant.key, *_whose(tenant)), session_id, _body(grant),
+        grant.created, tenant,
     )  # fmt: skip
     if made:
         return grant
@@ -69,19 +72,30 @@ def find_all(transaction: Transaction, session_id: str | None, project: str | No
     """Return all grants, or those that count in a session and a project, in the order of their making."""
     if session_id is not None:
         find(transaction, session_id)
-    places = [_hash("always", "")]
-    places += [_hash("session", session_id)] if session_id is not None else []
-    places += [_hash("project", project)] if project is not None else []
+    whose = _whose(tenant_of(transaction, session_id))
+    places = [_hash("always", "", *whose)]
+    places += [_hash("session", session_id, *whose)] if session_id is not None else []
+    places += [_hash("project", project, *whose)] if project is not None else []
     where = f"whose IN ({', '.join('?' * len(places))})"
     if session_id is None and project is None:
         where, places = "1 = 1", []
-    rows = transaction.rows(f"SELECT {_GRANT} FROM grants WHERE {where} ORDER BY created, id", *places)
+    own, tenant = condition(transaction, "tenant")
+    rows = transaction.rows(
+        f"SELECT {_GRANT} FROM grants WHERE {where} AND {own} ORDER BY created, id", *places, *tenant
+    )
     return [_grant(row) for row in rows]
 
 
 def remove(transaction: Transaction, grant_id: str) -> bool:
     """Take a grant back."""
-    return is_name(grant_id) and bool(transaction.run("DELETE FROM grants WHERE id = ?", grant_id))
+    own, tenant = condition(transaction, "tenant")
+    sql = f"DELETE FROM grants WHERE id = ? AND {own}"
+    return is_name(grant_id) and bool(transaction.run(sql, grant_id, *tenant))
+
+
+def _whose(tenant: str) -> tuple[str, ...]:
+    """Return what the hashes of a grant have besides: those of the default tenant are as they always were."""
+    return (tenant,) if tenant else ()
 
 
 def _hash(*parts: str) -> bytes:

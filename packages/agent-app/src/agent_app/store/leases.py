@@ -18,6 +18,7 @@ from agent_app.errors import LeaseLost, SessionHeld
 from agent_app.store import processes
 from agent_app.store.base import Lease
 from agent_app.store.sessions import PROOF, is_name, read_lease
+from agent_app.store.tenants import condition
 
 if TYPE_CHECKING:
     from agent_app.store.database import Transaction
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _TAKE_FREE = (
     "INSERT INTO leases (session, owner, token, expires) "
-    "SELECT s.id, ?, (SELECT highest + 1 FROM past), ? FROM sessions s WHERE s.id = ? "
+    "SELECT s.id, ?, (SELECT highest + 1 FROM past), ? FROM sessions s WHERE s.id = ? AND {own} "
     "ON CONFLICT (session) DO UPDATE SET owner = excluded.owner, token = leases.token + 1, "
     "expires = excluded.expires WHERE leases.expires = 0 "
     "RETURNING token, (SELECT s.revision FROM sessions s WHERE s.id = leases.session), "
@@ -90,7 +91,8 @@ def take_free(
     if not is_name(session_id):
         return None
     lease = _lease(session_id, owner, 0, moment, seconds)
-    taken = transaction.rows(_TAKE_FREE, _written(lease), lease.expires, session_id)
+    own, tenant = condition(transaction, "s.tenant")
+    taken = transaction.rows(_TAKE_FREE.format(own=own), _written(lease), lease.expires, session_id, *tenant)
     if not taken:
         return None
     token, revision, asks, waits = taken[0]

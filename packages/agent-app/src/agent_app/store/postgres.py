@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agent_app.store.base import Durability
     from agent_app.store.database import Row
 
-FORMAT = 6
+FORMAT = 7
 """The format that this version writes; a database of a later one is left alone."""
 
 SCHEMA = "agent_store"
@@ -74,6 +74,8 @@ _log = get_logger("store")
 
 class PostgresTransaction:
     """A transaction of PostgreSQL."""
+
+    tenant: str | None = None
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
@@ -182,6 +184,10 @@ class PostgresDatabase:
         """Return nothing: any question must wait for the server."""
         return None
 
+    def confine(self, transaction: Any, tenant: str) -> None:
+        """Have the server keep the rows of other tenants away, besides what our statements do."""
+        transaction.rows("SELECT set_config('agent_store.tenant', ?, true)", f"t:{tenant}")
+
     def hold(self, transaction: Any, session_id: str) -> None:
         """Lock a session's row; statements that follow see what others have committed until then."""
         transaction.rows("SELECT 1 FROM sessions WHERE id = ? FOR UPDATE", session_id)
@@ -193,10 +199,10 @@ class PostgresDatabase:
     def log(self, transaction: Any, session_id: str, insert: str, values: Sequence[Any]) -> list[int]:
         """Write events to a session's log and to the feed, and have the server notify those who listen."""
         rows = transaction.rows(
-            f"WITH added AS ({insert}), placed AS (INSERT INTO feed (position, session, seq) SELECT "
-            f"{self.next_position} + seq - (SELECT min(seq) FROM added), ?, seq FROM added) "
-            "SELECT seq, pg_notify(?, ?) FROM added",
-            *values, session_id, self._channel, session_id,
+            f"WITH added AS ({insert}), placed AS (INSERT INTO feed (position, session, seq, tenant) "
+            f"SELECT {self.next_position} + seq - (SELECT min(seq) FROM added), ?, seq, "
+            "(SELECT tenant FROM sessions WHERE id = ?) FROM added) SELECT seq, pg_notify(?, ?) FROM added",
+            *values, session_id, session_id, self._channel, session_id,
         )  # fmt: skip
         return sorted(row[0] for row in rows)
 

@@ -10,6 +10,7 @@ from agent_app.store.base import Approval, Changes, InputMode, Lease, Waiting
 from agent_app.store.database import HIGHEST
 from agent_app.store.records import decode_stored as decode, encode
 from agent_app.store.sessions import is_name, retitle
+from agent_app.store.tenants import condition
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _APPROVAL = "id, session, body, created, decision, used"
 _BATCH = 20  # events that one statement writes
+_OWN = "session IN (SELECT id FROM sessions WHERE tenant = ?)"
 
 
 def write(database: Database, transaction: Transaction, session_id: str, changes: Changes) -> list[int]:
@@ -178,11 +180,12 @@ def inputs(transaction: Transaction, session_id: str) -> list[Waiting]:
     Raises:
         SessionNotFound: If there is no such session.
     """
+    own, tenant = condition(transaction, "s.tenant")
     rows = is_name(session_id) and transaction.rows(
         "SELECT i.seq, i.body, i.mode, i.created FROM sessions s LEFT JOIN inputs i ON i.session = s.id "
-        "WHERE s.id = ? ORDER BY i.seq",
-        session_id,
-    )
+        f"WHERE s.id = ? AND {own} ORDER BY i.seq",
+        session_id, *tenant,
+    )  # fmt: skip
     if not rows:
         raise SessionNotFound(session_id)
     return [
@@ -241,6 +244,9 @@ def approvals(transaction: Transaction, session_id: str | None, *, undecided: bo
         values.append(session_id)
     if undecided:
         where.append("decision IS NULL")
+    if transaction.tenant is not None:
+        where.append(_OWN)
+        values.append(transaction.tenant)
     rows = transaction.rows(
         f"SELECT {_APPROVAL} FROM approvals WHERE {' AND '.join(where)} ORDER BY created, id",
         *values,
@@ -272,10 +278,12 @@ def decide(transaction: Transaction, approval_id: str, decision: Mapping[str, An
     """
     if not is_name(approval_id):
         raise DecisionNotAccepted(f"{approval_id!r} is no id of an approval")
+    own, tenant = ("1 = 1", []) if transaction.tenant is None else (_OWN, [transaction.tenant])
     changed = transaction.run(
-        "UPDATE approvals SET decision = ? WHERE id = ? AND decision IS NULL", encode(decision), approval_id
-    )
-    rows = transaction.rows(f"SELECT {_APPROVAL} FROM approvals WHERE id = ?", approval_id)
+        f"UPDATE approvals SET decision = ? WHERE id = ? AND decision IS NULL AND {own}",
+        encode(decision), approval_id, *tenant,
+    )  # fmt: skip
+    rows = transaction.rows(f"SELECT {_APPROVAL} FROM approvals WHERE id = ? AND {own}", approval_id, *tenant)
     if not rows:
         raise DecisionNotAccepted(f"there is no approval {approval_id!r}: it may belong to a deleted session")
     if not changed:

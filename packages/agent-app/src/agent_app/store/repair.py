@@ -350,7 +350,7 @@ def _write(store: SqlStore, found: _Found, one: _Saved, counts: _Counts) -> None
 
 
 def _date(transaction: Transaction, row: Mapping[str, Any]) -> None:
-    columns = ("created", "updated", "revision", "parent_id", "last_input")
+    columns = ("created", "updated", "revision", "parent_id", "last_input", "tenant")
     transaction.run(
         f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in columns)} WHERE id = ?",
         *(row[name] for name in columns), row["id"],

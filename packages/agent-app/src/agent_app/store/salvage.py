@@ -32,7 +32,7 @@ _SHAPES = {
     "content": "kbi",
     "lists": "Ii",
     "entries": "iiiBBI",
-    "sessions": "tttTrriTiiiii",
+    "sessions": "tttTrriTiiiiit",
     "past": "i",
     "metadata": "tki",
     "leases": "ttir",
@@ -40,11 +40,12 @@ _SHAPES = {
     "inputs": "tibtrI",
     "approvals": "ttbrBi",
     "intents": "tkb",
-    "grants": "tkkTbr",
+    "grants": "tkkTbrt",
 }
 _WITH_ROWID = frozenset({"content", "lists", "sessions", "past"})
 _KEYED = frozenset({"content", "lists"})  # their first column is the number of the row
 _ADDED = {"entries": 5, "inputs": 5}  # so many columns they had at first
+_OF_TENANTS = frozenset({"sessions", "grants"})  # their last column was not there in former formats
 _NULL, _REAL, _ZERO, _ONE, _FIRST_BYTES = 0, 7, 8, 9, 12
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 _HASH_BYTES = 32
@@ -285,6 +286,14 @@ def _recognised(values: Sequence[Any], rowid: int, page: int, *, with_rowid: boo
 
 
 def _fitted(table: str, shape: str, own: list[Any], rowid: int, page: int) -> Row | None:
+    row = _fit(table, shape, list(own), rowid, page)
+    if row is None and table in _OF_TENANTS:
+        former = _fit(table, shape[:-1], own, rowid, page)
+        row = None if former is None else former._replace(values=(*former.values, ""))
+    return row
+
+
+def _fit(table: str, shape: str, own: list[Any], rowid: int, page: int) -> Row | None:
     summed = table != "content" and len(own) == len(shape) + 1
     if not summed and not _ADDED.get(table, len(shape)) <= len(own) <= len(shape):
         return None

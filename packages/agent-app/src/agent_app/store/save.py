@@ -6,7 +6,7 @@ the session its next revision finds that out on the way; only where it does not 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import RevisionConflict
 from agent_app.store import leases, lists, pages as paging, records, sessions
@@ -85,7 +85,9 @@ def _advance_known(
     if base.place is None or (lease is not None and lease.session_id != session.session_id):
         return None
     sql, right = (_HELD_BY_NOBODY, _GIVEN_BACK) if lease is None else (_BY_ITS_HOLDER, lease.token)
-    known = (session.session_id, base.revision, *base.place, right)
+    known: list[Any] = [session.session_id, base.revision, *base.place, right]
+    if transaction.tenant is not None:
+        sql, known = f"{sql} AND tenant = ?", [*known, transaction.tenant]
     return Place(*base.place) if transaction.run(sql, now, *_counts(session), *known) else None
 
 

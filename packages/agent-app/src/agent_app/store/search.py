@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agent_app.store import lists, records
 from agent_app.store.base import Page
 from agent_app.store.sessions import INFO, is_name, is_text, read_info
+from agent_app.store.tenants import condition
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ def listed(
     database: Database, transaction: Transaction, query: str | None, cursor: str | None, limit: int
 ) -> Page:
     """Return sessions, the last changed first, by pages; with a query those that have its words."""
-    after = _ALL if cursor is None else _behind(cursor)
+    own, tenant = condition(transaction, "s.tenant")
+    behind = _ALL if cursor is None else _behind(cursor)
+    after = Condition(f"({behind.sql} AND {own})", [*behind.values, *tenant])
     asked = query if query is not None and query.strip() else None
     search = Search(None, _ALL) if asked is None else _read_query(database, transaction, asked)
     rows = _find(transaction, search, after, limit)

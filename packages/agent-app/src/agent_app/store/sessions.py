@@ -12,6 +12,7 @@ from agent_app.store import lists, records
 from agent_app.store.base import Lease, SessionInfo, Stored
 from agent_app.store.lists import Part
 from agent_app.store.pages import Version
+from agent_app.store.tenants import condition
 from agent_core.native import INTEGRITY, PROVENANCE
 
 if TYPE_CHECKING:
@@ -78,11 +79,12 @@ def find(transaction: Transaction, session_id: str) -> SessionRow:
     """
     if not is_name(session_id):
         raise SessionNotFound(session_id)
+    own, tenant = condition(transaction, "s.tenant")
     rows = transaction.rows(
         "SELECT s.revision, s.messages, s.message_count, s.natives, s.native_count, l.owner, l.token, "
-        "l.expires FROM sessions s LEFT JOIN leases l ON l.session = s.id WHERE s.id = ?",
-        session_id,
-    )
+        f"l.expires FROM sessions s LEFT JOIN leases l ON l.session = s.id WHERE s.id = ? AND {own}",
+        session_id, *tenant,
+    )  # fmt: skip
     if not rows:
         raise SessionNotFound(session_id)
     revision, messages, message_count, natives, native_count, owner, token, expires = rows[0]
@@ -135,10 +137,11 @@ def create(
     now = database.now()
     made = transaction.run(
         "INSERT INTO sessions (id, title, title_folded, agent_id, created, updated, parent_id, messages, "
-        "message_count, natives, native_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "message_count, natives, native_count, tenant) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (id) DO NOTHING",
         session.session_id, title, records.folded(title), agent_id, now, now, parent_id,
         messages, len(session.messages), natives, len(records.native_items(session)),
+        tenant_of(transaction, parent_id),
     )  # fmt: skip
     if not made:
         raise SessionExists(session.session_id)
@@ -147,6 +150,14 @@ def create(
     write(database, transaction, session, (new_messages, new_items), None)
     place = Place(messages, len(session.history), natives, len(records.native_items(session)))
     return Stored(session, _first_revision(transaction, session.session_id), place)
+
+
+def tenant_of(transaction: Transaction, session_id: str | None) -> str:
+    """Return the tenant of a transaction or, if it is about all, that of a session."""
+    if transaction.tenant is not None or session_id is None:
+        return transaction.tenant or ""
+    rows = transaction.rows("SELECT tenant FROM sessions WHERE id = ?", session_id)
+    return str(rows[0][0]) if rows else ""
 
 
 def _first_revision(transaction: Transaction, session_id: str) -> int:
@@ -336,8 +347,9 @@ def _shared(
 def info(transaction: Transaction, session_id: str) -> SessionInfo:
     """Return what a list shows of a session."""
     known = is_name(session_id)
-    sql = f"SELECT {INFO} FROM sessions s WHERE s.id = ?"
-    rows = transaction.rows(sql, session_id) if known else ()
+    own, tenant = condition(transaction, "s.tenant")
+    sql = f"SELECT {INFO} FROM sessions s WHERE s.id = ? AND {own}"
+    rows = transaction.rows(sql, session_id, *tenant) if known else ()
     if not rows:
         raise SessionNotFound(session_id)
     return read_info(rows[0])
@@ -348,19 +360,26 @@ def first_messages(transaction: Transaction, session_ids: Sequence[str]) -> dict
     if not session_ids:
         return {}
     marks = ", ".join("?" * len(session_ids))
+    own, tenant = condition(transaction, "tenant")
     rows = transaction.rows(
-        f"SELECT id, messages FROM sessions WHERE message_count > 0 AND id IN ({marks})", *session_ids
-    )
+        f"SELECT id, messages FROM sessions WHERE message_count > 0 AND id IN ({marks}) AND {own}",
+        *session_ids, *tenant,
+    )  # fmt: skip
     bodies = lists.read_places(transaction, [(list_id, 0) for _, list_id in rows])
     return {session_id: records.read_stored_message(bodies[list_id]) for session_id, list_id in rows}
 
 
 def find_like(transaction: Transaction, given: str, limit: int) -> list[SessionInfo]:
     """Return the sessions whose id begins with a text, then those whose title it is, *limit* of each."""
-    select = f"SELECT {INFO} FROM sessions s WHERE"
+    own, tenant = condition(transaction, "s.tenant")
+    select = f"SELECT {INFO} FROM sessions s WHERE {own} AND"
     behind = f"{given}{_LAST_CHARACTER}"
-    begun = transaction.rows(f"{select} s.id >= ? AND s.id < ? ORDER BY s.id LIMIT ?", given, behind, limit)
-    titled = transaction.rows(f"{select} s.title = ? ORDER BY s.updated DESC, s.id LIMIT ?", given, limit)
+    begun = transaction.rows(
+        f"{select} s.id >= ? AND s.id < ? ORDER BY s.id LIMIT ?", *tenant, given, behind, limit
+    )
+    titled = transaction.rows(
+        f"{select} s.title = ? ORDER BY s.updated DESC, s.id LIMIT ?", *tenant, given, limit
+    )
     known = {row[0] for row in begun}
     return [read_info(row) for row in (*begun, *(row for row in titled if row[0] not in known))]
 
@@ -411,15 +430,16 @@ def family(transaction: Transaction, session_id: str) -> list[SessionInfo]:
         SessionNotFound: If there is no such session.
     """
     find(transaction, session_id)
+    own, tenant = condition(transaction, "s.tenant")
     rows = transaction.rows(
         "WITH RECURSIVE above (id, parent_id) AS ("
         "SELECT id, parent_id FROM sessions WHERE id = ? "
         "UNION SELECT s.id, s.parent_id FROM sessions s JOIN above a ON s.id = a.parent_id), "
         "below (id) AS (SELECT id FROM above "
         "UNION SELECT s.id FROM sessions s JOIN below b ON s.parent_id = b.id) "
-        f"SELECT {INFO} FROM sessions s JOIN below b ON b.id = s.id ORDER BY s.created, s.id",
-        session_id,
-    )
+        f"SELECT {INFO} FROM sessions s JOIN below b ON b.id = s.id WHERE {own} ORDER BY s.created, s.id",
+        session_id, *tenant,
+    )  # fmt: skip
     return [read_info(row) for row in rows]
 
 

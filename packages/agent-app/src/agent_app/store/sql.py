@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agent_app.errors import SessionHeld
 from agent_app.store import feed, grants, leases, queues, save as saving, search, sessions, upkeep
 from agent_app.store.base import Opened
 from agent_app.store.database import HIGHEST
 from agent_app.store.leases import Taken
+from agent_app.store.tenants import TenantDatabase
 from agent_core import ArgumentError
 
 if TYPE_CHECKING:
@@ -48,6 +49,22 @@ class SqlStore:
     def close(self) -> None:
         """Let go of the database."""
         self._database.close()
+
+    def of_tenant(self, tenant: str) -> SqlStore:
+        """Return a view of this store that has the sessions of one tenant; the empty name is the default."""
+        if tenant:
+            check_name("tenant", tenant)
+        return SqlStore(cast("Database", TenantDatabase(self._database, tenant)))
+
+    def tenant_of(self, session_id: str) -> str:
+        """Return the tenant that a session belongs to.
+
+        Raises:
+            SessionNotFound: If there is no such session.
+        """
+        with self._database.reading() as transaction:
+            sessions.find(transaction, session_id)
+            return sessions.tenant_of(transaction, session_id)
 
     def create(self, session: Session, *, agent_id: str | None = None, title: str = "") -> Stored:
         """Store a new session."""
@@ -160,7 +177,8 @@ class SqlStore:
             place = sessions.hold(self._database, transaction, session_id)
             leases.check(place.holder, session_id, lease, self._database.moment())
             event = {"type": "session_deleted", "session_id": session_id, "reason": reason}
-            feed.add_own(self._database, transaction, [event])  # first, so that positions never fall
+            tenant = sessions.tenant_of(transaction, session_id)
+            feed.add_own(self._database, transaction, [event], tenant)  # first: positions never fall
             upkeep.delete(self._database, transaction, session_id)
             self._database.announce(transaction, session_id)
 

@@ -52,6 +52,8 @@ _log = get_logger("store")
 class SQLiteTransaction:
     """A transaction of SQLite."""
 
+    tenant: str | None = None
+
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
@@ -191,6 +193,9 @@ class SQLiteDatabase:
             self._lock.release()
         return found
 
+    def confine(self, transaction: Any, tenant: str) -> None:
+        """Do nothing: here our statements alone keep tenants apart."""
+
     def hold(self, transaction: Any, session_id: str) -> None:
         """Do nothing: a writer is alone."""
 
@@ -201,9 +206,10 @@ class SQLiteDatabase:
         """Write events to a session's log and to the feed, and return their numbers in the log."""
         numbers = sorted(seq for (seq,) in transaction.rows(insert, *values))
         transaction.run(
-            f"INSERT INTO feed (position, session, seq) SELECT {self.next_position} + seq - ?, session, seq "
+            "INSERT INTO feed (position, session, seq, tenant) "
+            f"SELECT {self.next_position} + seq - ?, session, seq, (SELECT tenant FROM sessions WHERE id = ?) "
             "FROM events WHERE session = ? AND seq >= ?",
-            numbers[0], session_id, numbers[0],
+            numbers[0], session_id, session_id, numbers[0],
         )  # fmt: skip
         return numbers
 

@@ -26,7 +26,7 @@ from agent_plugin_kit.safe_files import make_private_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-FORMAT = 6
+FORMAT = 7
 """The format that this version writes; a database of a later one is left alone."""
 
 APPLICATION = 0x61677374

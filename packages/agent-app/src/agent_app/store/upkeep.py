@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agent_app.errors import SessionNotFound, StoreDamaged
 from agent_app.store import grants, lists, queues, records, sessions
 from agent_app.store.base import Report
+from agent_app.store.tenants import condition
 from agent_core.native import read_native
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def check(database: Database, *, deep: bool) -> Report:
 
 def session_ids(transaction: Transaction) -> list[str]:
     """Return the ids of all sessions."""
-    return [row[0] for row in transaction.rows("SELECT id FROM sessions ORDER BY id")]
+    own, tenant = condition(transaction, "tenant")
+    return [row[0] for row in transaction.rows(f"SELECT id FROM sessions WHERE {own} ORDER BY id", *tenant)]
 
 
 def _session_problems(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from agent_app.errors import SessionBusy, SessionHeld
 from agent_server.answers import items, json_answer
 from agent_server.problem import Problem
 from agent_server.schemas import Approval, Decision, Grant, Items, NewGrant
@@ -35,8 +33,7 @@ async def decide(
     given = decision.model_dump(exclude_unset=True, exclude={"go_on"})
     approval = await services.app.decide_async(approval_id, given, session_id=session_id)
     if decision.go_on:
-        with suppress(SessionBusy, SessionHeld):  # whoever has it goes on with the decision
-            await services.runs.start(approval.session_id)
+        await services.runs.go_on(approval.session_id, approval.id)
     return json_answer(approval.to_dict())
 
 

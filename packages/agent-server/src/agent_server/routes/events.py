@@ -55,7 +55,11 @@ async def follow_all(
         cursor = Cursor.parse(place or "0")
         return json_answer({"items": await services.app.all_events_async(str(cursor.seq), limit)})
     return EventStreamResponse(
-        services.feeds, services.streams, None, None if place is None else Cursor.parse(place)
+        services.feeds,
+        services.streams,
+        None,
+        None if place is None else Cursor.parse(place),
+        tenant=services.tenant,
     )
 
 

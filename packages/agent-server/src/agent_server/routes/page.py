@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hmac
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Path as PathParameter, Query, Response
+from fastapi import APIRouter, Path as PathParameter, Query, Request, Response
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from agent_server.access import COOKIE, COOKIE_SECONDS
+from agent_server.access import COOKIE, COOKIE_SECONDS, LocalAccess
+from agent_server.people.access import LOGIN_SECONDS, TeamAccess
+from agent_server.people.oidc import LoginRefused, OidcProvider
 from agent_server.problem import Problem
-from agent_server.services import Served
+from agent_server.services import Served, Services
 
 router = APIRouter(include_in_schema=False)
 CSP = (
@@ -69,7 +72,8 @@ async def page_file(
 @router.get("/login")
 async def log_in(services: Served, code: Annotated[str, Query(max_length=200)] = "") -> Response:
     """Log a browser in that was given a link, which works once."""
-    cookie = services.access.use_link(code)
+    access = services.access.local if isinstance(services.access, TeamAccess) else services.access
+    cookie = access.use_link(code) if isinstance(access, LocalAccess) else None
     if cookie is None:
         raise Problem(
             401,
@@ -80,3 +84,68 @@ async def log_in(services: Served, code: Annotated[str, Query(max_length=200)] =
     answer = RedirectResponse("/", 303, PAGE_HEADERS)
     answer.set_cookie(COOKIE, cookie, max_age=COOKIE_SECONDS, httponly=True, samesite="strict", path="/")
     return answer
+
+
+LOGIN_COOKIE = "keelwork-login"
+_LOGGED_IN = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Keelwork</title>'
+    '<meta http-equiv="refresh" content="0;url=/"><p><a href="/">Go on</a></p></html>'
+)
+"""A page of ours that leads to the next: a browser sends no strict cookie where another site has sent it."""
+
+
+@router.get("/login/oidc")
+async def begin_login(services: Served) -> Response:
+    """Send a browser to the provider."""
+    access, provider = _with_provider(services)
+    redirect = f"{provider.settings.public_url.rstrip('/')}/login/oidc/callback"
+    url, kept = await provider.begin(redirect)
+    answer = RedirectResponse(url, 303, PAGE_HEADERS)
+    answer.set_cookie(
+        LOGIN_COOKIE,
+        f"{kept}.{access.vault.sign(kept)}",
+        max_age=LOGIN_SECONDS,
+        httponly=True,
+        secure=redirect.startswith("https:"),
+        samesite="lax",
+        path="/login",
+    )
+    return answer
+
+
+@router.get("/login/oidc/callback")
+async def finish_login(
+    request: Request,
+    services: Served,
+    code: Annotated[str, Query(max_length=4000)] = "",
+    state: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """Log a browser in that the provider has sent back."""
+    access, provider = _with_provider(services)
+    kept, _, signature = request.cookies.get(LOGIN_COOKIE, "").rpartition(".")
+    if not hmac.compare_digest(signature.encode(), access.vault.sign(kept).encode()):
+        raise LoginRefused("The login was not begun here. Begin again.")
+    redirect = f"{provider.settings.public_url.rstrip('/')}/login/oidc/callback"
+    claims = await provider.finish(kept, code=code, state=state, redirect=redirect)
+    person = await access.person_of(claims)
+    if person.disabled:
+        raise LoginRefused("You are locked out. Ask an owner of your team.")
+    answer = HTMLResponse(_LOGGED_IN, headers=PAGE_HEADERS)
+    answer.delete_cookie(LOGIN_COOKIE, path="/login")
+    answer.set_cookie(
+        COOKIE,
+        access.new_cookie(person),
+        max_age=COOKIE_SECONDS,
+        httponly=True,
+        secure=redirect.startswith("https:"),
+        samesite="strict",
+        path="/",
+    )
+    return answer
+
+
+def _with_provider(services: Services) -> tuple[TeamAccess, OidcProvider]:
+    access = services.access
+    if not isinstance(access, TeamAccess) or access.provider is None:
+        raise Problem(404, "no-provider", "Nobody logs in here", "Start the server with --oidc-issuer.")
+    return access, access.provider

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from agent_server.answers import items, json_answer, run_result
 from agent_server.event_stream import EventStreamResponse
 from agent_server.idempotency import IdempotencyKey, named_id
+from agent_server.principal import Level, Principal
 from agent_server.problem import Problem
 from agent_server.runs import Run
 from agent_server.schemas import Items, NewInput, RunRequest, RunResult, RunStarted, Stopped, Waiting
@@ -20,6 +22,8 @@ STREAM = {
     "description": "Events, each with the `id` to go on from and JSON as `data`.",
     "content": {EVENT_STREAM: {"schema": {"type": "string"}}, "application/json": {}},
 }
+FREE_SETTINGS = frozenset({"temperature", "top_p", "max_tokens", "reasoning_effort", "seed", "stop"})
+"""What people may set for a run where there are several: the rest could send the server's keys elsewhere."""
 Seq = Annotated[int, Path(ge=1, le=2**62)]
 
 
@@ -42,19 +46,20 @@ async def start_run(
     """
     run_id = named_id(f"run {session_id}", who.id, idempotency_key)
 
-    async def start() -> Run:
-        found = None if run_id is None else await services.runs.find(session_id, run_id)
-        if found is not None and found.final is not None:
-            return found
+    async def begin() -> Run:
         return await services.runs.start(
             session_id,
-            asked.text if found is None else "",  # what was said is stored: a run that broke off goes on
+            asked.text,
             attachments=asked.attachments,
-            overrides=asked.overrides,
+            overrides=await _settings(services, who, session_id, asked.overrides),
             limits={} if asked.limits is None else asked.limits.model_dump(exclude_unset=True),
             take_over=asked.take_over,
             run_id=run_id,
+            **({"tenant": services.tenant} if services.tenant else {}),
         )
+
+    async def start() -> Run:
+        return await begin() if services.team is None else await services.team.run(who, begin)
 
     run = await services.repeats.once(
         who.id, f"run {session_id}", idempotency_key, asked.model_dump(mode="json"), start
@@ -62,20 +67,34 @@ async def start_run(
     return await _answer(request, services, run, wait=wait, attached=asked.attached)
 
 
+async def _settings(
+    services: Services, who: Principal, session_id: str, overrides: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the settings of a run, with the person's own key if there is one; it is kept nowhere."""
+    team = services.team
+    if team is None or who.level >= Level.OPERATE:
+        return overrides
+    team.check_request(who, overrides, FREE_SETTINGS)
+    if not services.runs.are_local:
+        return overrides
+    provider = await asyncio.to_thread(services.catalogue.provider_of, session_id)
+    key = await team.own_key(who, provider)
+    return overrides if key is None else {**overrides, "api_key": key, "api_key_origin": f"key of {who.id}"}
+
+
 async def _answer(request: Request, services: Services, run: Run, *, wait: bool, attached: bool) -> Response:
     session_id = run.session_id
 
-    def left() -> None:
+    async def left() -> None:
         if attached:
-            services.app.cancel(session_id)
+            await services.runs.cancel(session_id)
 
     if EVENT_STREAM in request.headers.get("accept", ""):
         return EventStreamResponse(
             services.feeds, services.streams, session_id, run.after, one_run=True, left=left
         )
     if wait:
-        await run.done.wait()
-        final = run.final or {}
+        final = await run.end()
         if final.get("type") != "final":
             message = str(final.get("error", {}).get("message", ""))
             raise Problem(502, "run-failed", "The run failed", message)
@@ -89,14 +108,14 @@ async def _answer(request: Request, services: Services, run: Run, *, wait: bool,
 async def cancel_run(services: Served, session_id: str) -> Response:
     """Stop the run of a session; what it produced is kept."""
     await services.app.session_info_async(session_id)
-    return json_answer({"stopped": services.app.cancel(session_id)})
+    return json_answer({"stopped": await services.runs.cancel(session_id)})
 
 
 @router.post("/interrupt", response_model=Stopped)
 async def interrupt_run(services: Served, session_id: str) -> Response:
     """Have a run answer now what was queued for it."""
     await services.app.session_info_async(session_id)
-    return json_answer({"stopped": services.app.interrupt(session_id)})
+    return json_answer({"stopped": await services.runs.interrupt(session_id)})
 
 
 @router.get("/inputs", response_model=Items)

@@ -29,6 +29,8 @@ from agent_server.schemas import (
 from agent_server.services import Served, Services, Who
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
+FREE_METADATA = frozenset({"title", "labels", "reference"})
+"""What people may say of a session where there are several: not where it works, nor with which settings."""
 IfMatch = Annotated[str | None, Header(description="The ETag of the session as you know it.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 
@@ -42,6 +44,8 @@ async def create_session(
 ) -> Response:
     """Make a session."""
     wanted = new or NewSession()
+    if services.team is not None:
+        services.team.check_request(who, wanted.metadata, FREE_METADATA)
     session_id = named_id("session", who.id, idempotency_key)
 
     async def create() -> Response:
@@ -119,6 +123,7 @@ async def change_session(
 async def delete_session(services: Served, session_id: str, if_match: IfMatch = None) -> Response:
     """Delete a session with its files; a run of it is cancelled."""
     check_match(await services.app.session_info_async(session_id), if_match)
+    await services.runs.clear(session_id)
     await services.app.delete_session_async(session_id)
     return Response(status_code=204)
 

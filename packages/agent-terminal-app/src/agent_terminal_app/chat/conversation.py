@@ -17,6 +17,7 @@ from agent_terminal_app.chat.questions.question import Question
 from agent_terminal_app.chat.queue import MessageQueue
 from agent_terminal_app.chat.rendering.folds import Folds
 from agent_terminal_app.chat.usage import Meters, used_by_model
+from agent_terminal_app.remote import server_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -131,7 +132,8 @@ class Conversation:
 
     def lend_key(self, session_id: str) -> None:
         """Give the provider of a session its stored key, if it was not in use at the start; in a thread."""
-        catalogue_of(self.app).lend_key_of_session(session_id)
+        if server_of(self.app) is None:
+            catalogue_of(self.app).lend_key_of_session(session_id)
 
     async def say(
         self,
@@ -267,7 +269,7 @@ class Conversation:
         Raises:
             AgentError: If no agent is declared, or it cannot run.
         """
-        return await follow_model(self)
+        return await follow_model(self) if server_of(self.app) is None else ""
 
     def arguments_of(self, call_id: str) -> Any:
         """Return what the model wanted of a call of this session; called in a thread."""

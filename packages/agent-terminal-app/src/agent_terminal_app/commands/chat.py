@@ -25,12 +25,14 @@ def _complete_session(*given: Any) -> Any:
 )
 @click.option("--continue", "-c", "last", is_flag=True, help="Continue the last session of this folder.")
 @click.option("--demo", is_flag=True, help="Talk to a demonstration in place of a model; nothing is kept.")
+@click.option("--server", help="Talk to the agents of a server: its address, such as http://127.0.0.1:8421.")
 @click.option("--plain", is_flag=True, help="No colours and nothing that moves.")
 def command(
     prompt: str = "",
     model: str | None = None,
     default_agent: str | None = None,
     session: str | None = None,
+    server: str | None = None,
     *,
     last: bool = False,
     demo: bool = False,
@@ -44,4 +46,10 @@ def command(
         raise click.UsageError("--session names a session, --continue takes the last one: leave one out.")
     if demo and (model or default_agent or session or last):
         raise click.UsageError("--demo has a model of its own and keeps nothing: leave the others out.")
-    return talk(model, default_agent, session, prompt=prompt, last=last, demo=demo, plain=plain)
+    if server is not None and (model or default_agent or last or demo):
+        raise click.UsageError(
+            "--server has models and agents of its own: choose with /model and /agent there."
+        )
+    return talk(
+        model, default_agent, session, prompt=prompt, last=last, demo=demo, plain=plain, server=server
+    )

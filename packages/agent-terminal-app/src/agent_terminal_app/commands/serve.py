@@ -10,23 +10,28 @@ import json
 import os
 import sys
 import webbrowser
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from agent_terminal_app import __version__
 from agent_terminal_app.application import open_settings
-from agent_terminal_app.commands.workers import DATABASE_VARIABLE
+from agent_terminal_app.commands.team import open_team, team_access, team_options
+from agent_terminal_app.commands.workers import DATABASE_VARIABLE, shared_database
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.host import UserHost
 from agent_terminal_app.output import print_lines, say
 from agent_terminal_app.settings.files import replace_file
+from agent_terminal_app.worker_processes import worker_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from agent_app import AgentApplication
+    from agent_durable import DurableRuns
+    from agent_terminal_app.application import Opened
     from agent_terminal_app.paths import Paths
 
 PORT = 8421
@@ -47,6 +52,11 @@ TOKEN_VARIABLE = "AGENT_SERVER_TOKEN"  # noqa: S105 - the name of a variable
     envvar=DATABASE_VARIABLE,
     help=f"The database of sessions, postgresql://…, in place of this user's own (or {DATABASE_VARIABLE}).",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(0, 64),
+    help="With --store: how many workers to start with the server, 1 by default; 0 if they run elsewhere.",
+)
 @click.option("--model", help="Another model: local, or PROVIDER:MODEL.")
 @click.option(
     "--token",
@@ -60,19 +70,25 @@ TOKEN_VARIABLE = "AGENT_SERVER_TOKEN"  # noqa: S105 - the name of a variable
     help="Another name under which the server is reached; may be repeated.",
 )
 @click.option("--open", "open_browser", is_flag=True, help="Open a browser.")
+@team_options
 def command(
     host: str,
     port: int,
     store: str | None,
+    workers: int | None,
     model: str | None,
     token: str | None,
     names: tuple[str, ...],
     *,
     open_browser: bool,
+    **about_team: Any,
 ) -> None:
     """Serve sessions and agents over HTTP until Ctrl+C.
 
     Only this machine can reach it, unless --host names another address; that needs a --token.
+
+    With --store, runs are executed by workers, which share the database: those that it starts itself, and
+    every `agent worker` elsewhere. Any number of servers can share it; each streams what any worker does.
     """
     try:
         from agent_server import LocalAccess, create_server, serve
@@ -81,6 +97,8 @@ def command(
         raise CommandError(
             "the server is not installed", code=Exit.NOT_CONFIGURED, hint="pip install 'keelwork[server]'"
         ) from error
+    if workers is not None and store is None:
+        raise click.UsageError("--workers needs --store postgresql://…, which workers share with the server.")
     if token is None and not is_loopback(host):
         raise click.UsageError(
             f"{host} can be reached by others: choose a token for them, with --token or {TOKEN_VARIABLE}."
@@ -96,8 +114,14 @@ def command(
         raise CommandError(f"cannot listen at {host}:{port}: {error.strerror}", hint=hint) from error
     shown = f"[{host}]" if ":" in host else host
     url = f"http://{shown}:{listening.getsockname()[1]}"
-    with opened.application(database=store, titles=True) as app, discoverable(opened.paths, url, token):
-        server = create_server(app, access, host=UserHost(opened.paths), hosts=[*server_names(host), *names])
+    with ExitStack() as stack:
+        stack.callback(listening.close)
+        app, sent_to = _application(stack, opened, store, model, 1 if workers is None else workers)
+        stack.enter_context(discoverable(opened.paths, url, token))
+        names = (*server_names(host), *names)
+        team = open_team(stack, opened.paths, app.store.url, **about_team)
+        who: Any = access if team is None else team_access(access, team)
+        server = create_server(app, who, host=UserHost(opened.paths), hosts=names, workers=sent_to, team=team)
         link = f"{url}/login?code={access.new_link()}"
 
         def ready() -> None:
@@ -108,6 +132,17 @@ def command(
                 webbrowser.open(link)
 
         serve(server, listening, ready=ready)
+
+
+def _application(
+    stack: ExitStack, opened: Opened, store: str | None, model: str | None, workers: int
+) -> tuple[AgentApplication, DurableRuns | None]:
+    """Open the application, and what sends its runs to workers if it has a shared database."""
+    if store is None or not store.startswith(("postgresql://", "postgres://")):
+        return stack.enter_context(opened.application(database=store, titles=True)), None
+    shared = stack.enter_context(shared_database(store, model=model))
+    stack.enter_context(worker_processes(workers, store, model))
+    return shared.app, shared.runs
 
 
 def server_names(host: str) -> list[str]:

@@ -29,6 +29,7 @@ from agent_terminal_app.chat.rendering.text import count, one_line
 from agent_terminal_app.chat.usage import used_by_model
 from agent_terminal_app.errors import error_text
 from agent_terminal_app.paths import Paths
+from agent_terminal_app.remote import RemoteApplication, server_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +58,9 @@ async def model(talk: Talk, rest: str) -> None:
     keeps it. /model PROVIDER:MODEL takes one by name, also of a server that you have set up under a name;
     /model PROVIDER lists what one offers. /model default goes back to the agent's own.
     """
-    if not rest:
+    if (server := server_of(talk.app)) is not None:
+        await _choose_on_server(talk, server, "model", rest)
+    elif not rest:
         await (_choose(talk) if talk.screen.is_live else _list(talk))
     elif provider := catalogue_of(talk.app).find_provider(rest):
         await _list_offered(talk, provider)
@@ -69,6 +72,9 @@ async def model(talk: Talk, rest: str) -> None:
 @command("agent", "list agents, or have another one answer", group=_GROUP, takes="[NAME]", idle=True)
 async def agent(talk: Talk, rest: str) -> None:
     """List the agents that are declared, or give this session to another one."""
+    if (server := server_of(talk.app)) is not None:
+        await _choose_on_server(talk, server, "agent", rest)
+        return
     if rest:
         await _use_agent(talk, rest)
         return
@@ -153,6 +159,23 @@ def _about(model: ListedModel) -> str:
 
 def _thousands(tokens: int) -> str:
     return f"{tokens / _MILLION:g}M" if tokens >= _MILLION else f"{round(tokens / 1000):,}k"
+
+
+async def _choose_on_server(talk: Talk, app: RemoteApplication, what: str, name: str) -> None:
+    """List the models or agents of a server, or have another one answer."""
+    if not name:
+        for one in app.config[f"{what}s"].values():
+            talk.row(
+                f"  {one_line(one['id']):<28}", one_line(one.get("description") or one.get("model") or "")
+            )
+        talk.note(f"/{what} NAME has another one answer.")
+        return
+    session_id = await asyncio.to_thread(talk.conversation.begin)
+    if what == "agent":
+        await app.switch_agent_async(session_id, name)
+    else:
+        await asyncio.to_thread(app.use_model, session_id, "" if name == _DEFAULT else name)
+    talk.note(f"{one_line(name)} answers from now on.")
 
 
 async def use_model(talk: Talk, name: str) -> None:

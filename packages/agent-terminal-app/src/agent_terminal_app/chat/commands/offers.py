@@ -20,6 +20,7 @@ from agent_core.display.elements import ELEMENT_TYPES
 from agent_core.frozen import EMPTY
 from agent_terminal_app.chat.agent import who_answers
 from agent_terminal_app.chat.rendering.text import one_line
+from agent_terminal_app.remote import server_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -324,6 +325,8 @@ async def find_offers(conversation: Conversation) -> list[Offer]:
 
 async def find_elements(conversation: Conversation) -> list[dict[str, Any]]:
     """Return what plugins want shown: those of the application, and of the agent that answers."""
+    if (server := server_of(conversation.app)) is not None:
+        return list(await server.get_ui_schema_async(conversation.session_id))
     elements = await conversation.app.get_ui_elements_async()
     try:
         who = await who_answers(conversation)

@@ -1,0 +1,128 @@
+"""Who makes a request where there are several people: by a key, a token of the provider, a cookie, a link."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import secrets
+import time
+from typing import TYPE_CHECKING
+
+from agent_server.access import COOKIE_SECONDS
+from agent_server.people.accounts import KEY_MARK, LINK_MARK
+from agent_server.principal import ROLES, SCOPES, Level, Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from agent_server.access import LocalAccess
+    from agent_server.people.accounts import Accounts, Person
+    from agent_server.people.oidc import OidcProvider
+    from agent_server.people.quota import Quota
+    from agent_server.people.vault import Vault
+
+LOGIN_SECONDS = 600
+
+
+class TeamAccess:
+    """The access of several people. The token of the server is its operator's.
+
+    Args:
+        local: Knows the operator's token, links and cookies.
+        accounts: Knows people and their keys.
+        vault: Signs cookies.
+        quota: Counts requests.
+        provider: Logs people in, if there is one.
+        clock: The time, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        local: LocalAccess,
+        accounts: Accounts,
+        vault: Vault,
+        quota: Quota,
+        provider: OidcProvider | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.local = local
+        self.accounts = accounts
+        self.vault = vault
+        self.quota = quota
+        self.provider = provider
+        self._clock = clock
+
+    async def bearer(self, token: str) -> Principal | None:
+        """Return whose token that is."""
+        if token.startswith(KEY_MARK):
+            found = await asyncio.to_thread(self.accounts.key_of, token)
+            if found is None:
+                return None
+            key, person = found
+            return _principal(person, min(person.level, SCOPES[key.scope]))
+        if token.startswith(LINK_MARK):
+            share = await asyncio.to_thread(self.accounts.link_of, token)
+            if share is None:
+                return None
+            return Principal(
+                id=f"link {share.id}", tenant=share.tenant, level=ROLES[share.role], session=share.session
+            )
+        known = await self.local.bearer(token)
+        if known is not None or self.provider is None or token.count(".") != 2:  # noqa: PLR2004 - a JWT has
+            return known
+        settings = self.provider.settings
+        claims = await self.provider.claims(token, audience=settings.audience or settings.client_id)
+        person = await self.person_of(claims)
+        return None if person.disabled else _principal(person, person.level)
+
+    async def cookie(self, value: str) -> Principal | None:
+        """Return whose browser has a cookie."""
+        content, _, signature = value.rpartition(".")
+        if not hmac.compare_digest(signature.encode(), self.vault.sign(content).encode()):
+            return await self.local.cookie(value)
+        ends, _, rest = content.partition(".")
+        if not ends.isdecimal() or int(ends) <= self._clock():
+            return None
+        person_id = base64.urlsafe_b64decode(rest.partition(".")[0]).decode()
+        person = await asyncio.to_thread(self.accounts.find, person_id)
+        return None if person is None or person.disabled else _principal(person, person.level)
+
+    def new_cookie(self, person: Person) -> str:
+        """Return a cookie by which the browser of a person is known."""
+        name = base64.urlsafe_b64encode(person.id.encode()).decode()
+        content = f"{int(self._clock()) + COOKIE_SECONDS}.{name}.{secrets.token_urlsafe(16)}"
+        return f"{content}.{self.vault.sign(content)}"
+
+    async def person_of(self, claims: Mapping[str, Any]) -> Person:
+        """Return the person whom the provider names; one who comes for the first time is added."""
+        assert self.provider is not None
+        settings = self.provider.settings
+        person_id = f"{settings.issuer}#{claims['sub']}"
+        named = claims.get(settings.tenant_claim) if settings.tenant_claim else None
+        tenant, role = (str(named), settings.role) if named else (f"of {person_id}", "owner")
+        # An address that nobody has confirmed would open what others have shared with its owner.
+        email = str(claims.get("email") or "") if claims.get("email_verified") is True else ""
+        return await asyncio.to_thread(
+            self.accounts.add,
+            person_id,
+            tenant=tenant,
+            role=role,
+            name=str(claims.get("name") or ""),
+            email=email,
+        )
+
+    def check(self, principal: Principal) -> None:
+        """Count a request.
+
+        Raises:
+            Problem: If somebody makes too many.
+        """
+        if principal.level < Level.OPERATE:
+            self.quota.check_rate(principal.id)
+
+
+def _principal(person: Person, level: Level) -> Principal:
+    return Principal(id=person.id, tenant=person.tenant, level=level, email=person.email)

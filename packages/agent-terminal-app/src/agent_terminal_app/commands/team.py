@@ -1,0 +1,156 @@
+"""The options of `agent serve` for several people: how they log in, and how much each may ask for."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.settings.files import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import ExitStack
+
+    from agent_server.access import LocalAccess
+    from agent_server.people.access import TeamAccess
+    from agent_server.people.team import Team
+    from agent_terminal_app.paths import Paths
+
+SECRET_VARIABLE = "AGENT_SERVER_SECRET"  # noqa: S105 - the name of a variable
+CLIENT_SECRET_VARIABLE = "AGENT_OIDC_CLIENT_SECRET"  # noqa: S105 - the name of a variable
+
+_OPTIONS = (
+    click.option("--team", is_flag=True, help="Serve several people, each with sessions of their own."),
+    click.option("--oidc-issuer", help="The OpenID provider with which people log in; means --team."),
+    click.option("--oidc-client-id", help="What this server is called there."),
+    click.option("--oidc-audience", help="Whom tokens of programs are for, if not the client id."),
+    click.option(
+        "--oidc-tenant-claim", help="The claim that names a person's tenant; without it each has their own."
+    ),
+    click.option(
+        "--public-url", help="Where browsers reach this server, such as https://agents.example.com."
+    ),
+    click.option(
+        "--limit-requests",
+        type=click.IntRange(0),
+        default=600,
+        show_default=True,
+        help="Requests of a person in a minute; 0 for any number.",
+    ),
+    click.option(
+        "--limit-runs",
+        type=click.IntRange(0),
+        default=10,
+        show_default=True,
+        help="Runs of a person at a time; 0 for any number.",
+    ),
+    click.option("--limit-tokens", type=click.IntRange(1), help="Tokens of a person in a day."),
+    click.option(
+        "--limit-cost", type=click.FloatRange(0, min_open=True), help="What a person may spend in a day."
+    ),
+)
+
+
+def team_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for several people."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def open_team(
+    stack: ExitStack,
+    paths: Paths,
+    store_url: str,
+    *,
+    team: bool,
+    oidc_issuer: str | None,
+    oidc_client_id: str | None,
+    oidc_audience: str | None,
+    oidc_tenant_claim: str | None,
+    public_url: str | None,
+    limit_requests: int,
+    limit_runs: int,
+    limit_tokens: int | None,
+    limit_cost: float | None,
+) -> Team | None:
+    """Open the tables about people, if there are several; they are closed with the stack.
+
+    Raises:
+        click.UsageError: If options do not fit together.
+        CommandError: If the extra is not installed, or the secret of the server cannot be used.
+    """
+    if not team and oidc_issuer is None:
+        return None
+    if oidc_issuer is not None and (oidc_client_id is None or public_url is None):
+        raise click.UsageError("--oidc-issuer needs --oidc-client-id and --public-url.")
+    try:
+        import cryptography  # noqa: F401 - of the extra, as the other two
+        import httpx2  # noqa: F401
+        import joserfc  # noqa: F401
+    except ImportError as error:
+        raise CommandError(
+            f"{error.name} is not installed",
+            code=Exit.NOT_CONFIGURED,
+            hint="pip install 'keelwork-server[team]'",
+        ) from error
+    from agent_server.people.accounts import Accounts
+    from agent_server.people.oidc import OidcProvider, OidcSettings
+    from agent_server.people.quota import Allowance, Quota
+    from agent_server.people.tables import open_tables
+    from agent_server.people.team import Team
+    from agent_server.people.vault import Vault
+
+    try:
+        vault = Vault(os.environ.get(SECRET_VARIABLE, "").strip() or kept_secret(paths))
+        provider = None
+        if oidc_issuer is not None:
+            settings = OidcSettings(
+                issuer=oidc_issuer,
+                client_id=oidc_client_id or "",
+                public_url=public_url or "",
+                client_secret=os.environ.get(CLIENT_SECRET_VARIABLE, "").strip(),
+                audience=oidc_audience or "",
+                tenant_claim=oidc_tenant_claim or "",
+            )
+            provider = OidcProvider(settings)
+    except ValueError as error:
+        raise CommandError(str(error), code=Exit.USAGE) from error
+    tables = open_tables(store_url)
+    stack.callback(tables.close)
+    allowance = Allowance(
+        requests=limit_requests or None, runs=limit_runs or None, tokens=limit_tokens, cost=limit_cost
+    )
+    return Team(accounts=Accounts(tables), quota=Quota(allowance), vault=vault, provider=provider)
+
+
+def team_access(local: LocalAccess, team: Team) -> TeamAccess:
+    """Return who may use a server of several people; the token of the server is its operator's."""
+    from agent_server.people.access import TeamAccess
+
+    return TeamAccess(local, team.accounts, team.vault, team.quota, team.provider)
+
+
+def kept_secret(paths: Paths) -> str:
+    """Return the secret with which cookies are signed and keys encrypted; it is made the first time.
+
+    Raises:
+        CommandError: If others can read the file.
+    """
+    file = paths.data / "server-secret"
+    try:
+        if file.stat().st_mode & 0o077:
+            raise CommandError(
+                f"{file} can be read by others and is not used",
+                code=Exit.NOT_CONFIGURED,
+                hint=f"chmod 600 {file} if nobody has read it; without it, stored provider keys are lost",
+            )
+        return file.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        secret = secrets.token_urlsafe(32)
+        replace_file(file, f"{secret}\n", mode=0o600, folder_mode=0o700)
+        return secret

@@ -1,0 +1,301 @@
+"""Servers on one PostgreSQL, and the workers that run what they are asked: all are real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pytest
+
+pytest.importorskip("agent_durable")
+pytest.importorskip("dbos")
+
+from agent_app.errors import StoreUnavailable
+from agent_app.store import open_store
+from agent_app.testing.postgres import create_database, shared_server
+from agent_server.testing import read_events, text_of, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from agent_server.testing import Event
+
+TOKEN = "a-token-that-all-servers-have"
+PLUGINS = """
+import itertools, os, time
+from agent_core.testing import Reply, ScriptedProvider, ToolCall
+
+
+def answer(messages):
+    asked = max(place for place, message in enumerate(messages) if message["role"] == "user")
+    words = str(messages[asked]["content"]).split()
+    done = [one for one in messages[asked:] if one["role"] == "tool"]
+    if words[0] == "count" and len(done) < int(words[1]):
+        return Reply(tool_calls=[ToolCall("note", {"number": len(done)}, f"q{asked}c{len(done)}")])
+    if words[0] == "pay" and not done:
+        return Reply(tool_calls=[ToolCall("pay", {"number": 1}, f"p{asked}")])
+    return Reply(chunks=[f"said {len(done)}: ", *(f"{word} " for word in words)])
+
+
+class Tester(ScriptedProvider):
+    def __init__(self):
+        super().__init__(itertools.repeat(answer), name="tester")
+
+
+class Notes:
+    name = "notes"
+    version = "1"
+
+    def get_tool_schemas(self):
+        parameters = {"type": "object", "properties": {"number": {"type": "integer"}}}
+        return [
+            {"type": "function", "function": {"name": name, "parameters": parameters}}
+            for name in ("note", "pay")
+        ]
+
+    def execute_tool(self, tool_name, arguments, context):
+        with open(os.environ["NOTES"], "a") as file:
+            file.write(f"{context['session_id']} {tool_name} {arguments['number']}\\n")
+        time.sleep(0.2)
+        return {"success": True, "result": "noted"}
+"""
+CONFIG = """
+default_agent = "answering"
+tools = ["notes"]
+[agents.answering]
+model = "test"
+[models.test]
+provider = "tester"
+model = "one"
+[permissions]
+allow = ["note"]
+ask = ["pay"]
+"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that runs, and somebody who may use it."""
+
+    process: subprocess.Popen[str]
+    client: httpx2.Client
+
+    def new_session(self) -> str:
+        found: str = self.client.post("/v1/sessions", json={}).raise_for_status().json()["id"]
+        return found
+
+    def start(self, session_id: str, text: str, **headers: str) -> dict[str, Any]:
+        answer = self.client.post(f"/v1/sessions/{session_id}/runs", json={"text": text}, headers=headers)
+        assert answer.status_code == 202, answer.text
+        started: dict[str, Any] = answer.json()
+        return started
+
+    @contextmanager
+    def follow(self, session_id: str, after: str = "0") -> Iterator[Iterator[Event]]:
+        path = f"/v1/sessions/{session_id}/events?after={after}"
+        with self.client.stream("GET", path, headers={"accept": "text/event-stream"}) as answer:
+            assert answer.status_code == 200
+            yield read_events(answer.iter_lines())
+
+
+@dataclass(frozen=True)
+class Site:
+    """A home with settings and plugins, a database, and the processes that were started."""
+
+    home: Path
+    environment: dict[str, str]
+    database: str
+    stack: ExitStack
+
+    def popen(self, *arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "agent_terminal_app", *arguments]
+        process = subprocess.Popen(
+            command, cwd=self.home, env=self.environment, stdout=subprocess.PIPE, text=True
+        )
+        self.stack.callback(end, process)
+        return process
+
+    def serve(self, *arguments: str) -> Server:
+        process = self.popen("serve", "--port", "0", "--store", self.database, *arguments)
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[1]
+        own = {"authorization": f"Bearer {TOKEN}"}
+        client = self.stack.enter_context(httpx2.Client(base_url=url, headers=own, timeout=120))
+        return Server(process, client)
+
+    def notes(self, session_id: str) -> list[str]:
+        file = self.home / "notes"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [line.partition(" ")[2] for line in lines if line.startswith(session_id)]
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    try:
+        process.communicate(timeout=90)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def opening(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Site]]:
+    try:
+        database = create_database(shared_server())
+    except StoreUnavailable as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("servers")
+    site, home = folder / "site", folder / "home"
+    about, config = site / "tester-1.0.dist-info", home / "config" / "agent"
+    about.mkdir(parents=True)
+    config.mkdir(parents=True)
+    (site / "tester_plugins.py").write_text(PLUGINS)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tester\nVersion: 1.0\n")
+    groups = ["[agent_platform.providers]", "tester = tester_plugins:Tester"]
+    groups += ["[agent_platform.tools]", "notes = tester_plugins:Notes"]
+    (about / "entry_points.txt").write_text("\n".join(groups) + "\n")
+    (config / "config.toml").write_text(CONFIG)
+    places = {f"XDG_{name.upper()}_HOME": str(home / name) for name in ("data", "config", "state", "cache")}
+    environment = {
+        **os.environ, **places, "HOME": str(home), "AGENT_KEYRING": "off", "PYTHONPATH": str(site),
+        "NOTES": str(home / "notes"), "AGENT_SERVER_TOKEN": TOKEN,
+    }  # fmt: skip
+    with ExitStack() as stack:
+        yield lambda: Site(home, environment, database, stack)
+
+
+@pytest.fixture(scope="module")
+def site(opening: Callable[[], Site]) -> Site:
+    return opening()
+
+
+@pytest.fixture(scope="module")
+def first(site: Site) -> Server:
+    """A server with a worker of its own."""
+    return site.serve("--workers", "1")
+
+
+@pytest.fixture(scope="module")
+def second(site: Site, first: Server) -> Server:
+    """A server that has none."""
+    return site.serve("--workers", "0")
+
+
+def test_any_server_streams_what_a_worker_runs(first: Server, second: Server) -> None:
+    session_id = second.new_session()
+
+    started = second.start(session_id, "hello there")
+    with second.follow(session_id, started["after"]) as here, first.follow(session_id) as there:
+        seen, whole = until(here, "final"), until(there, "final")
+    asked = first.client.post(f"/v1/sessions/{session_id}/runs?wait=true", json={"text": "again"})
+
+    assert text_of(seen) == text_of(whole) == "said 0: hello there "
+    assert [event.data["seq"] for event in whole] == list(range(1, len(whole) + 1))
+    assert asked.json()["text"] == "said 0: again "
+
+
+def test_a_request_that_is_repeated_at_another_server_is_one_run(first: Server, second: Server) -> None:
+    session_id = first.new_session()
+
+    begun = first.start(session_id, "once", **{"Idempotency-Key": "k1"})
+    again = second.start(session_id, "once", **{"Idempotency-Key": "k1"})
+    with second.follow(session_id, again["after"]) as events:
+        until(events, "final")
+    later = second.start(session_id, "once", **{"Idempotency-Key": "k1"})
+
+    assert begun["after"] == again["after"] == later["after"]
+    messages = first.client.get(f"/v1/sessions/{session_id}/messages").json()["items"]
+    assert [message["role"] for message in messages if message["role"] != "system"] == ["user", "assistant"]
+
+
+def test_a_session_that_runs_is_busy_for_all_and_can_be_cancelled_by_any(
+    first: Server, second: Server
+) -> None:
+    session_id = first.new_session()
+    first.start(session_id, "count 200")
+    with first.follow(session_id) as events:
+        until(events, "tool_call_result")
+        busy = second.client.post(f"/v1/sessions/{session_id}/runs", json={"text": "me too"})
+        stopped = second.client.post(f"/v1/sessions/{session_id}/cancel")
+        last = until(events, "final")[-1]
+
+    assert busy.status_code == 409
+    assert stopped.json() == {"stopped": True}
+    assert last.data["reason"]["code"] == "cancelled"
+    assert first.client.delete(f"/v1/sessions/{session_id}").status_code == 204
+
+
+def test_a_decision_that_one_server_takes_lets_a_worker_go_on(first: Server, second: Server) -> None:
+    session_id = first.new_session()
+    waits = first.client.post(f"/v1/sessions/{session_id}/runs?wait=true", json={"text": "pay now"}).json()
+    approval = second.client.get("/v1/approvals", params={"session_id": session_id}).json()["items"][0]
+
+    with first.follow(session_id, str(waits["messages"] and 1)) as events:
+        until(events, "final")
+        decided = second.client.post(f"/v1/approvals/{approval['id']}", json={"approved": True})
+        answered = until(events, "final")
+
+    assert decided.status_code == 200, decided.text
+    assert text_of(answered) == "said 1: pay now "
+
+
+def test_a_message_in_the_middle_of_a_run_reaches_its_worker(first: Server, second: Server) -> None:
+    session_id = first.new_session()
+    first.start(session_id, "count 300")
+    with first.follow(session_id) as events:
+        until(events, "tool_call_result")
+        said = second.client.post(
+            f"/v1/sessions/{session_id}/inputs", json={"text": "stop it", "mode": "interrupt"}
+        )
+        ended = until(events, "final")
+
+    assert said.status_code == 201
+    assert "stop it" in text_of(ended)
+
+
+def test_a_server_that_stops_loses_nothing(site: Site, first: Server, second: Server) -> None:
+    """Its worker hands its runs over, its readers are told to connect again, and others finish the runs."""
+    leaving = site.serve("--workers", "1")
+    first.process.send_signal(signal.SIGTERM)  # from now on the worker of the other one has all runs
+    assert first.process.wait(90) == 0
+    sessions = [leaving.new_session() for _ in range(3)]
+    for session_id in sessions:
+        leaving.start(session_id, "count 12")
+    with ExitStack() as stack:
+        streams = [stack.enter_context(leaving.follow(session_id)) for session_id in sessions]
+        before = [until(events, "tool_call_result") for events in streams]
+        leaving.process.send_signal(signal.SIGTERM)
+        before = [[*seen, *events] for seen, events in zip(before, streams, strict=True)]
+    assert leaving.process.wait(90) == 0
+
+    site.popen("worker", "--database", site.database)
+    for session_id, seen in zip(sessions, before, strict=True):
+        assert seen[-1].name == "reconnect"
+        place = [event.id for event in seen if event.id][-1]
+        with second.follow(session_id, place) as events:
+            after = until(events, "final")
+        numbers = [event.data["seq"] for event in [*seen, *after] if "seq" in event.data]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert after[-1].data["text"] == "said 12: count 12 "
+        assert sorted(site.notes(session_id)) == sorted(f"note {number}" for number in range(12))
+    with closing(open_store(site.database)) as store:
+        assert not any(store.inputs(session_id) for session_id in sessions)
+
+
+def test_workers_need_a_database_that_they_share(site: Site) -> None:
+    command = [sys.executable, "-m", "agent_terminal_app", "serve", "--workers", "2"]
+    done = subprocess.run(
+        command, env=site.environment, cwd=site.home, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 2
+    assert "--workers needs --store" in done.stderr
+    assert json.dumps(TOKEN) not in done.stderr
