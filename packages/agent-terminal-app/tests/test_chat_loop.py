@@ -500,7 +500,7 @@ def test_the_meters_know_the_window() -> None:
         await desk.chat.take("go")
         await desk.chat.finish()
         assert desk.chat.conversation is not None
-        assert desk.chat.conversation.meters.parts() == ["context 100 (10%)", "session 100 tokens"]
+        assert desk.chat.conversation.meters.part("context") == "context 100 (10%)"
 
     sit(Desk(Reply(text="x", usage={"input_tokens": 90, "output_tokens": 10})), talk)
 

@@ -82,7 +82,7 @@ async def _say(app: AgentApplication) -> str:
     conversation.changed = learnt.set
     await conversation.say("hello?", _nothing)
     await asyncio.wait_for(learnt.wait(), 60)
-    return conversation.meters.parts()[0]
+    return conversation.meters.part("context")
 
 
 def test_the_meter_has_the_share() -> None:

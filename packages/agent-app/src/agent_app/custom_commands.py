@@ -1,6 +1,6 @@
 """Commands that people write as Markdown files: a prompt under a name, with places for arguments.
 
-A file `review.md` in a folder of commands is the command `/review`; one in a folder below, `git/message.md`, is
+A file `review.md` in a folder of commands is the command `/review`; `git/message.md`, in a folder below, is
 `/git:message`. A block of `key: value` lines between two lines of `---` may come first: `description` and
 `argument-hint` are shown in lists. In the text, `$ARGUMENTS` stands for everything that follows the name, and
 `$1` to `$9` for single words; without any of these, what follows is added at the end.

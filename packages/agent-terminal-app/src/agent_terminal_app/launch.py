@@ -220,6 +220,7 @@ def _in_terminal(
     color: bool,
 ) -> int:
     gc.disable()  # while modules are loaded there is nothing to collect, and the prompt would wait for it
+    from agent_terminal_app.chat.appearance import Appearance
     from agent_terminal_app.chat.keymap import load_keys
     from agent_terminal_app.chat.loop import Chat
     from agent_terminal_app.chat.prompt.prompt import PromptScreen, run_prompt
@@ -230,7 +231,8 @@ def _in_terminal(
     async def chat() -> int:
         asyncio.get_running_loop().call_soon(gc.enable)  # our turn comes when the prompt waits for a key
         screen = PromptScreen(color=color)
-        chat = Chat(open_app, screen, session, keys)
+        appearance = None if opened is None else Appearance.of(opened.settings.values["ui"])
+        chat = Chat(open_app, screen, session, keys, appearance)
         if opened is None:
             return await run_prompt(chat, None, prompt)
         findings = asyncio.create_task(_show_findings(screen, opened.settings))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core import AgentError, ToolInteropRegistry
 from agent_terminal_app.application import catalogue_of, windows_of
 from agent_terminal_app.chat.agent import agent_of, agent_of_stored, follow_model, who_answers
+from agent_terminal_app.chat.appearance import Appearance
 from agent_terminal_app.chat.keymap import KeyMap
 from agent_terminal_app.chat.questions.edit_mode import EditMode
 from agent_terminal_app.chat.questions.question import Question
@@ -66,6 +67,8 @@ class Conversation:
         folds: What was shown as one line.
         edits: Whether the agent asks before it edits files.
         keys: The keys in force, for /help.
+        appearance: How the chat looks.
+        model: The model that answers, as far as it is known.
         windows: How many tokens fit into which model.
         changed: Called when the rows around the prompt may have changed.
         fill: Puts a text into the prompt, where there is one.
@@ -82,6 +85,8 @@ class Conversation:
         self.folds = Folds()
         self.edits = EditMode(app)
         self.keys = KeyMap.usual()
+        self.appearance = Appearance()
+        self.model = ""
         self.windows = windows_of(app)
         self.changed: Callable[[], None] = lambda: None
         self.fill: Callable[[str], None] | None = None
@@ -260,6 +265,7 @@ class Conversation:
             AgentError: If no agent is declared, or it cannot run.
         """
         who = await who_answers(self)
+        self.model = who.model.id.rstrip(":")
         window = await asyncio.to_thread(self.windows.find, who.agent.spec.id, who.model.id)
         return who.model.id, window
 
@@ -269,7 +275,11 @@ class Conversation:
         Raises:
             AgentError: If no agent is declared, or it cannot run.
         """
-        return await follow_model(self) if server_of(self.app) is None else ""
+        if server_of(self.app) is not None:
+            return ""
+        with suppress(AgentError):
+            self.model = (await who_answers(self)).model.id.rstrip(":")
+        return await follow_model(self)
 
     def arguments_of(self, call_id: str) -> Any:
         """Return what the model wanted of a call of this session; called in a thread."""

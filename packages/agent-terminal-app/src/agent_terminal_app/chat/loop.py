@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from agent_core import AgentError
+from agent_terminal_app.chat.appearance import Appearance
 from agent_terminal_app.chat.attachments import Workspace, gather
 from agent_terminal_app.chat.commands.registry import Quit, Talk, load_commands, run_command
 from agent_terminal_app.chat.keymap import KeyMap
@@ -51,10 +52,13 @@ class Chat:
         screen: Where lines go.
         session_id: The session to go on with; by default a new one.
         keys: The keys in force.
+        appearance: How it looks.
 
     Attributes:
         screen: Where lines go.
         keys: The keys in force.
+        appearance: How it looks.
+        notify: Tells the user's desktop something, where there is one.
         left: Set when the user wants to leave.
         changed: Called when the rows around the prompt may have changed.
     """
@@ -65,8 +69,11 @@ class Chat:
         screen: Screen,
         session_id: str | None = None,
         keys: KeyMap | None = None,
+        appearance: Appearance | None = None,
     ) -> None:
         self.screen = screen
+        self.appearance = appearance or Appearance()
+        self.notify: Callable[[str], None] = lambda _text: None
         self.keys = keys or KeyMap.usual()
         self.left = asyncio.Event()
         self.changed: Callable[[], None] = lambda: None
@@ -78,7 +85,7 @@ class Chat:
         self._workspace: Workspace | None = None
         self._asides = Asides(screen)
         self._remarks = Remarks(self._asides)
-        self._work = Work(screen, self._remarks, self._has_changed, self._asides)
+        self._work = Work(screen, self._remarks, self._has_changed, self._asides, self._is_done)
         self._shell_commands = Shell(
             self._asides, self._remarks, self._has_changed, self.keys.first("take_back")
         )
@@ -89,6 +96,11 @@ class Chat:
 
     def _has_changed(self) -> None:
         self.changed()
+
+    def _is_done(self) -> None:
+        """Tell the desktop of a user who looks elsewhere that the agent is done, or asks something."""
+        if self.appearance.wants_notice():
+            self.notify("The agent asks you something." if self.asking else "The agent is done.")
 
     # What is seen around the prompt
 
@@ -205,6 +217,7 @@ class Chat:
         conversation = await in_own_thread(partial(_open_conversation, self._open_app))
         app = conversation.app
         conversation.keys, conversation.changed = self.keys, self._has_changed
+        conversation.appearance = self.appearance
         for problem in app.problems:
             said = "" if problem.takes_part else " was skipped"
             self._remarks.note(f"! plugin {problem.plugin!r}{said}: {one_line(problem.reason)}")

@@ -62,18 +62,15 @@ class Meters:
         self.context = round(sum(map(len, texts)) / _CHARACTERS_PER_TOKEN)
         self.tokens += self.context
 
-    def parts(self) -> list[str]:
-        """Return the numbers as people read them, the most important first."""
-        share = f" ({self.context / self.window:.0%})" if self.window else ""
-        parts = [
-            f"context {_about(is_estimate=not self.is_counted)}{short(self.context)}{share}",
-            f"session {_about(is_estimate=self.is_estimate)}{short(self.tokens)} tokens",
-        ]
-        if self.cost:
-            parts.append(
-                f"{_about(is_estimate=self.is_estimate or self.is_partly_priced)}{self.cost:.4f} spent"
-            )
-        return parts
+    def part(self, name: str) -> str:
+        """Return a number as people read it: `context`, `session` or `cost`; empty if nothing was spent."""
+        if name == "context":
+            share = f" ({self.context / self.window:.0%})" if self.window else ""
+            return f"context {_about(is_estimate=not self.is_counted)}{short(self.context)}{share}"
+        if name == "session":
+            return f"session {_about(is_estimate=self.is_estimate)}{short(self.tokens)} tokens"
+        about = _about(is_estimate=self.is_estimate or self.is_partly_priced)
+        return f"{about}{self.cost:.4f} spent" if self.cost else ""
 
 
 def _about(*, is_estimate: bool) -> str:

@@ -104,6 +104,7 @@ class Work:
         remarks: Says what happens around it.
         changed: Called when the rows around the prompt may have changed.
         asides: What is shown besides the answers.
+        done: Called when the agent has stopped working.
 
     Attributes:
         progress: The current work.
@@ -119,6 +120,7 @@ class Work:
         remarks: Remarks,
         changed: Callable[[], None],
         asides: Asides | None = None,
+        done: Callable[[], None] = lambda: None,
     ) -> None:
         self._asides = asides
         self.progress = Progress(changed)
@@ -129,6 +131,7 @@ class Work:
         self._screen = screen
         self._remarks = remarks
         self._changed = changed
+        self._done = done
         self._task: asyncio.Task[None] | None = None
         self._others: set[asyncio.Task[None]] = set()  # so that they are not forgotten before they are done
         self._ended_well = False
@@ -299,6 +302,8 @@ class Work:
         if self._task is asyncio.current_task():  # else the answer to that has begun something else
             self._task, self._ended_well = None, renderer.ended_well
             self._go_on(conversation)
+            if not self.running:
+                self._done()
 
     async def _say_words(
         self, conversation: Conversation, draft: Draft, renderer: Renderer, *, take_over: bool

@@ -55,8 +55,12 @@ SANDBOX: dict[str, dict[str, Any]] = {
     "file_size": {**_COUNT, "description": "Megabytes that a file may have."},
 }
 """The keys of [sandbox]; an agent has the same, but for `auto`."""
-UI = ("plain", "theme")
+UI = ("plain", "theme", "status_line", "notify")
 """The keys of [ui]."""
+NOTIFY = ("unfocused", "always", "never")
+"""When the desktop is told that the agent is done, or asks something."""
+STATUS_PARTS = ("mode", "state", "model", "context", "session", "cost", "folder", "branch")
+"""What the status line can show."""
 _TABLES = ("agents", "models", "plugins", "permissions", "ui")
 
 
@@ -180,6 +184,19 @@ def _ui(values: Mapping[str, Any]) -> Fault | None:
         return Fault(
             ("ui", "theme"), f"ui.theme must be one of {', '.join(THEMES)}, not {theme!r}", _close(theme)
         )
+    if section.get("notify", "never") not in NOTIFY:
+        problem = f"ui.notify must be one of {', '.join(NOTIFY)}, not {section['notify']!r}"
+        return Fault(("ui", "notify"), problem)
+    return _status_line(section.get("status_line", []))
+
+
+def _status_line(parts: Any) -> Fault | None:
+    way = ("ui", "status_line")
+    if not isinstance(parts, list):
+        return Fault(way, f"ui.status_line must be a list of parts, not {_kind(parts)}")
+    for part in parts:
+        if part not in STATUS_PARTS:
+            return Fault(way, f"ui.status_line has no part {part!r}", _nearest(part, STATUS_PARTS))
     return None
 
 
@@ -304,6 +321,16 @@ def _section_schema(name: str) -> dict[str, Any]:
                     "description": "No colours, no boxes, nothing that moves.",
                 },
                 "theme": {"enum": list(THEMES), "default": "auto", "description": "The colours."},
+                "status_line": {
+                    "type": "array",
+                    "items": {"enum": list(STATUS_PARTS)},
+                    "description": "The parts of the last line, in order.",
+                },
+                "notify": {
+                    "enum": list(NOTIFY),
+                    "default": "unfocused",
+                    "description": "When the desktop is told that the agent is done, or asks something.",
+                },
             },
             "additionalProperties": False,
         },

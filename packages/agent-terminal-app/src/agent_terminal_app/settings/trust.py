@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _NEVER = "never"  # in place of a hash
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")
 SKILLS = (".agent/skills", ".agents/skills", ".claude/skills")
+COMMANDS = (".agent/commands", ".claude/commands")
 """What of a project reaches the model, if it is trusted."""
 
 
@@ -122,6 +123,9 @@ def undecided_instructions(paths: Paths, folder: Path) -> list[str]:
     folders = [one for one in (folder, *folder.parents) if one.is_relative_to(top)]
     files = [one / name for one in folders for name in INSTRUCTIONS]
     found = [f"{file} ({file.stat().st_size:,} bytes)" for file in files if file.is_file()]
+    for place in dict.fromkeys(one / name for one in (folder, top) for name in COMMANDS):
+        names = sorted(one.stem for one in place.rglob("*.md")) if place.is_dir() else []
+        found += [f"{place} (commands: {', '.join(names)[:200]})"] if names else []
     for place in (folder / name for name in SKILLS):
         skills = sorted(one.name for one in place.iterdir() if one.is_dir()) if place.is_dir() else []
         found += [f"{place} ({len(skills)} skills: {', '.join(skills)[:200]})"] if skills else []
@@ -284,6 +288,8 @@ _OF_MODELS: dict[str, Judge] = {
 PLACES: dict[tuple[str, ...], Judge] = {
     ("ui", "plain"): _harmless,
     ("ui", "theme"): _harmless,
+    ("ui", "status_line"): _harmless,
+    ("ui", "notify"): _harmless,
     ("model",): _model,
     ("default_agent",): _always("chooses the agent, and with it tools and rules"),
     ("plugin_ids",): _if_any(_TOOLS),

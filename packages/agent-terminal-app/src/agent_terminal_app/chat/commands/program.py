@@ -11,6 +11,7 @@ from agent_app.defaults import read_model
 from agent_core import AgentError
 from agent_runtime import ModelSpec
 from agent_terminal_app.application import application_config, catalogue_of, open_quietly
+from agent_terminal_app.chat.commands.custom import GROUP, own_commands, suggest_custom
 from agent_terminal_app.chat.commands.models import use_model
 from agent_terminal_app.chat.commands.offers import find_offers, shortest_names
 from agent_terminal_app.chat.commands.registry import (
@@ -34,6 +35,7 @@ from agent_terminal_app.keys import KeyLookup, KeyStore, with_keys
 from agent_terminal_app.settings import unset_value
 from agent_terminal_app.settings.keypaths import find_value, leaves, literal, read_way, readings, spell
 from agent_terminal_app.settings.plugins import set_checked
+from agent_terminal_app.settings.rules import THEMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,8 +60,8 @@ def _choices(_conversation: Conversation, _typed: str) -> list[tuple[str, str]]:
 async def config(talk: Talk, rest: str) -> None:
     """Show all settings and where each comes from, or those below a key; KEY=VALUE changes one in your file.
 
-    Keys have dots, as in `ui.theme=dark`. A value that cannot be right is refused. A change counts from the
-    next start on; /model changes the model of this session at once.
+    Keys have dots, as in `ui.theme=dark`. A value that cannot be right is refused. How the chat looks (`ui`)
+    changes at once, everything else with the next start; /model changes the model of this session at once.
     """
     verb, _, more = rest.partition(" ")
     if verb == "unset":
@@ -76,11 +78,40 @@ async def config(talk: Talk, rest: str) -> None:
 
 async def _change(talk: Talk, change: Callable[..., Path], key: str, *value: str) -> None:
     path = await asyncio.to_thread(change, key, *value)
-    talk.note(f"Changed {path}; it takes effect at the next start of `agent`.")
+    if key.startswith("ui.") and key != "ui.plain":
+        await _look_anew(talk)
+        talk.note(f"Changed {path}.")
+    else:
+        talk.note(f"Changed {path}; it takes effect at the next start of `agent`.")
     for line in await asyncio.to_thread(_now, key):
         talk.line(line)
     if key in ("model", "default_agent"):
         talk.note(f"/{'model' if key == 'model' else 'agent'} changes this session at once.")
+
+
+async def _look_anew(talk: Talk) -> None:
+    ui = (await asyncio.to_thread(open_quietly)).settings.values["ui"]
+    talk.conversation.appearance.use(ui, talk.screen if talk.screen.is_live else None)
+    talk.conversation.changed()
+
+
+@command("theme", "choose the colours", group="The program", takes="[NAME]")
+async def theme(talk: Talk, rest: str) -> None:
+    """Choose the colours: for a dark or a light background, none, or what the terminal says of itself.
+
+    They apply at once to what is shown from now on, and are kept in your settings.
+    """
+    about = {
+        "auto": "as the terminal says",
+        "dark": "for a dark background",
+        "light": "for a light one",
+        "none": "",
+    }
+    now = (await asyncio.to_thread(open_quietly)).settings.values["ui"]["theme"]
+    choices = [Choice(name, name, about[name], "→" if name == now else " ") for name in THEMES]
+    chosen = rest or await talk.pick(Picker("Which colours?", choices, start=now))
+    if chosen:
+        await _change(talk, _set, "ui.theme", chosen)
 
 
 def _shown(key: str) -> list[str]:
@@ -183,6 +214,11 @@ async def help_(talk: Talk, rest: str) -> None:
         for one in COMMANDS.values():
             if one.group == group:
                 talk.row(f"  /{one.name:<12}", one.about)
+    own = await asyncio.to_thread(own_commands, talk.conversation)
+    if own:
+        talk.line(GROUP, "heading")
+    for name, one in own.items():
+        talk.row(f"  /{one_line(name):<12}", one_line(one.description))
     actions = shortest_names(await find_offers(talk.conversation), COMMANDS)
     if actions:
         talk.line("Actions of plugins", "heading")
@@ -198,8 +234,9 @@ async def help_(talk: Talk, rest: str) -> None:
 async def commands(talk: Talk, _rest: str) -> None:
     """Choose a command, or an action of a plugin, and run it; one that needs more asks you for it."""
     fixed = [(one.name, one.about) for one in COMMANDS.values() if one.name != "commands"]
+    own = await asyncio.to_thread(suggest_custom, talk.conversation)
     offered = shortest_names(await find_offers(talk.conversation), COMMANDS)
-    choices = [Choice(name, f"/{name}", about) for name, about in [*fixed, *offered]]
+    choices = [Choice(name, f"/{name}", about) for name, about in [*fixed, *own, *offered]]
     chosen = await talk.pick(Picker("Which command?", choices))
     if chosen is not None:
         await run_command(talk, f"/{chosen}")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agent_terminal_app.chat.rendering.screen import Screen
 
 
-_ROOMS = ("sessions", "branches", "undo", "messages", "models", "plugins", "actions", "program")
+_ROOMS = ("sessions", "branches", "undo", "messages", "models", "plugins", "actions", "custom", "program")
 """The modules whose commands are listed, in this order."""
 
 _RECALLED = 6
@@ -105,14 +105,15 @@ class Talk:
         screen: Where lines go.
         ask: Asks the user for a line, perhaps a hidden one; None comes back if they leave it.
         pick: Has the user choose from a list; None comes back if they leave it.
-        send: Says something to the agent as if it were typed; nothing at all makes it go on.
+        send: Says something to the agent as if it were typed, perhaps with attachments; nothing at all makes
+            it go on.
     """
 
     conversation: Conversation
     screen: Screen
     ask: Asking
     pick: Callable[[Picker], Awaitable[str | None]]
-    send: Callable[[str], None]
+    send: Callable[..., None]
 
     @property
     def app(self) -> AgentApplication:

@@ -40,6 +40,8 @@ LONGEST_PASTE = 4_000_000
 _PIECE = 65_536
 _SHIFT_ENTER = ("\x1b[27;2;13~", "\x1b[13;2u")
 """What terminals send for Shift+Enter, if they are set up to distinguish it from Enter."""
+_FOCUS_IN, _FOCUS_OUT = "c-f16", "c-f17"
+"""The names under which the prompt knows that the user turned to the terminal, or away; no key sends them."""
 _BEGIN, _END = "\x1b[200~", "\x1b[201~"
 
 
@@ -97,6 +99,7 @@ class Keyboard(PosixStdinReader):
 def open_keyboard(stdin: TextIO | None = None) -> Vt100Input:
     """Return the terminal's keyboard as the prompt takes it."""
     ANSI_SEQUENCES.update(dict.fromkeys(_SHIFT_ENTER, Keys(SHIFT_ENTER)))
+    ANSI_SEQUENCES.update({"\x1b[I": Keys(_FOCUS_IN), "\x1b[O": Keys(_FOCUS_OUT)})
     stdin = stdin or sys.stdin
     keyboard = Vt100Input(stdin)
     keyboard.stdin_reader = Keyboard(stdin.fileno(), encoding=stdin.encoding)
@@ -250,8 +253,16 @@ def _stopping_keys(binder: Binder, prompt: Prompt) -> None:
         prompt.leave()
 
     @binder.bind("suspend")
-    def _suspend(event: KeyPressEvent) -> None:
-        event.app.suspend_to_background()
+    def _suspend(_event: KeyPressEvent) -> None:
+        prompt.suspend()
+
+    @binder.bindings.add(_FOCUS_IN)
+    def _focus_in(_event: KeyPressEvent) -> None:
+        prompt.focus_is(there=True)
+
+    @binder.bindings.add(_FOCUS_OUT)
+    def _focus_out(_event: KeyPressEvent) -> None:
+        prompt.focus_is(there=False)
 
 
 def _editing_keys(binder: Binder, prompt: Prompt) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import get_app
@@ -30,6 +31,7 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from agent_core.clean_text import mask
+from agent_terminal_app.chat.appearance import branch_of
 from agent_terminal_app.chat.keymap import KeyMap
 from agent_terminal_app.chat.picker import MOST_ROWS
 from agent_terminal_app.chat.rendering.folds import fold_lines
@@ -38,6 +40,7 @@ from agent_terminal_app.chat.rendering.text import (
     cut_place,
     first_style,
     fitted,
+    one_line,
     unstyled,
 )
 
@@ -136,15 +139,36 @@ _PROMPT, _CONTINUED = "» ", "  "
 
 
 def toolbar(chat: Chat, width: int) -> str:
-    """Return the last line: the state, the mode if edits are not asked about, as many meters as fit."""
-    conversation = chat.conversation
-    parts, kept = [_state(chat)], 1
-    if conversation is not None:
-        mode = [conversation.edits.label] if conversation.edits.label else []
-        parts, kept = [*mode, *parts, *conversation.meters.parts()], 1 + len(mode)
-    while len(parts) > kept and cells(" · ".join(parts)) > width - 1:
-        parts.pop()
-    return fitted(" · ".join(parts), width - 1)
+    """Return the last line: the parts that the settings name; those at the end go first if it is too long.
+
+    What the chat does, and that it does not ask about edits, is always there.
+    """
+    parts = [(name, text) for name in chat.appearance.parts if (text := status_part(chat, name))]
+    for name in ("state", "mode"):
+        if name not in chat.appearance.parts and (text := status_part(chat, name)):
+            parts.insert(0, (name, text))
+    while cells(" · ".join(text for _, text in parts)) > width - 1:
+        last = next((one for one in reversed(parts) if one[0] not in ("state", "mode")), None)
+        if last is None:
+            break
+        parts.remove(last)
+    return fitted(" · ".join(text for _, text in parts), width - 1)
+
+
+def status_part(chat: Chat, name: str) -> str:
+    """Return a part of the status line as of now; empty if there is nothing to say."""
+    if name == "state":
+        return _state(chat)
+    if (conversation := chat.conversation) is None:
+        return ""
+    if name == "mode":
+        return conversation.edits.label
+    if name in ("context", "session", "cost"):
+        return conversation.meters.part(name)
+    if name == "model":
+        return one_line(conversation.model)
+    folder = Path.cwd()
+    return one_line(folder.name) if name == "folder" else branch_of(folder) if name == "branch" else ""
 
 
 def _state(chat: Chat) -> str:
@@ -206,7 +230,6 @@ class PromptLayout:
     Args:
         chat: What is shown.
         buffer: What is typed.
-        color: Whether styles are wanted.
 
     Attributes:
         pane: What was opened.
@@ -214,10 +237,9 @@ class PromptLayout:
         notice: Stands in place of the last line while it is not empty.
     """
 
-    def __init__(self, chat: Chat, buffer: Buffer, *, color: bool) -> None:
+    def __init__(self, chat: Chat, buffer: Buffer) -> None:
         self.notice = ""
         self._chat = chat
-        self._color = color
         self._picking = Condition(lambda: chat.picker is not None)
         self.pane = Pane(chat.keys)
         self.search = SearchToolbar()
@@ -320,7 +342,7 @@ class PromptLayout:
 
     def _pane_lines(self) -> list[str]:
         width, height = _size()
-        return self.pane.lines(width - 1, height * 2 // 3, color=self._color)
+        return self.pane.lines(width - 1, height * 2 // 3, color=self._chat.screen.color)
 
     def _toolbar(self) -> str:
         width = _size()[0]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from agent_terminal_app.chat.appearance import notice
 from agent_terminal_app.chat.prompt.input_line import InputLine, Line
 from agent_terminal_app.chat.prompt.keys import LONGEST_PASTE, chat_keys, open_keyboard
 from agent_terminal_app.chat.prompt.layout import STYLE, PromptLayout
@@ -72,7 +73,7 @@ class Prompt:
         self.chat = chat
         self.code = 0
         self.line = InputLine(chat, history)
-        self.layout = PromptLayout(chat, self.line.buffer, color=screen.color)
+        self.layout = PromptLayout(chat, self.line.buffer)
         self._screen = screen
         self._remarks = Remarks(screen)
         self._lines: asyncio.Queue[Line] = asyncio.Queue()
@@ -95,7 +96,7 @@ class Prompt:
             layout=self.layout.layout(),
             style=STYLE,
             key_bindings=chat_keys(self, self.chat.keys),
-            color_depth=ColorDepth.DEPTH_4_BIT if self._screen.color else ColorDepth.DEPTH_1_BIT,
+            color_depth=lambda: ColorDepth.DEPTH_4_BIT if self._screen.color else ColorDepth.DEPTH_1_BIT,
             erase_when_done=True,
             input=open_keyboard(),
             output=open_terminal(),
@@ -123,11 +124,13 @@ class Prompt:
         """
         self.chat.start().add_done_callback(self._opened)
         self.chat.changed = self._look_again
+        self.chat.notify = self._notify
         self._screen.attach(self._application, asyncio.get_running_loop())
         helpers = [asyncio.create_task(self._take_lines()), asyncio.create_task(self._leave_when_asked())]
         for helper in helpers:
             helper.add_done_callback(self._ended)
         try:
+            self._screen.report_focus()
             await self._application.run_async(set_exception_handler=False, handle_sigint=False)
         finally:
             self.chat.changed = lambda: None
@@ -140,6 +143,15 @@ class Prompt:
         if self.layout.is_list_new(self._application.layout):  # its keys must not go to the prompt
             self._application.invalidate()
         self._redraw.look_again()
+
+    def _notify(self, text: str) -> None:
+        output = self._application.output
+        output.write_raw(notice(text))
+        output.flush()
+
+    def focus_is(self, *, there: bool) -> None:
+        """Note whether the user looks at the terminal."""
+        self.chat.appearance.has_focus = there
 
     def _opened(self, opening: asyncio.Task[Any]) -> None:
         self._ended(opening)
@@ -239,6 +251,12 @@ class Prompt:
         """Drop what was pasted or typed after the Ctrl+C that has left: the shell would run it."""
         if self._was_interrupted and sys.stdin.isatty():
             termios.tcflush(sys.stdin, termios.TCIFLUSH)
+
+    def suspend(self) -> None:
+        """Give the shell the terminal, until the user comes back."""
+        self._screen.report_focus(on=False)
+        self._application.suspend_to_background()
+        self._screen.report_focus()
 
     def take_back(self) -> None:
         """Take the last message back that waits."""

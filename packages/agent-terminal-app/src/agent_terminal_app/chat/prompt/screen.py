@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from prompt_toolkit.layout.screen import Screen as Drawn
 
+_FOCUS_ON, _FOCUS_OFF = "\x1b[?1004h", "\x1b[?1004l"
 _PAUSE = 1 / 30
 """The least time between two writes in seconds; lines that come in between are written together."""
 
@@ -60,8 +61,15 @@ class PromptScreen:
         """Show lines above the prompt of an application from now on."""
         self._application, self._loop, self._thread = application, loop, threading.get_ident()
 
+    def report_focus(self, *, on: bool = True) -> None:
+        """Have the terminal say when the user turns to it and away; off while another program has it."""
+        if self._application is not None:
+            self._application.output.write_raw(_FOCUS_ON if on else _FOCUS_OFF)
+            self._application.output.flush()
+
     def detach(self) -> None:
         """Write lines as they are from now on; the prompt is gone."""
+        self.report_focus(on=False)
         self._application, self._loop, self._held = None, None, False
         self._flush()
 
@@ -72,10 +80,12 @@ class PromptScreen:
 
     def hold(self) -> None:
         """Keep lines back while something else has the terminal."""
+        self.report_focus(on=False)
         self._held = True
 
     def release(self) -> None:
         """Show the lines that were kept back."""
+        self.report_focus()
         self._held = False
         self._soon()
 
