@@ -217,8 +217,8 @@ async def help_(talk: Talk, rest: str) -> None:
     own = await asyncio.to_thread(own_commands, talk.conversation)
     if own:
         talk.line(GROUP, "heading")
-    for name, one in own.items():
-        talk.row(f"  /{one_line(name):<12}", one_line(one.description))
+    for name, written in own.items():
+        talk.row(f"  /{one_line(name):<12}", one_line(written.description))
     actions = shortest_names(await find_offers(talk.conversation), COMMANDS)
     if actions:
         talk.line("Actions of plugins", "heading")
