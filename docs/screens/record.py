@@ -150,6 +150,36 @@ def record_edit() -> None:
             chat.close()
 
 
+def record_plan() -> None:
+    """A plan that waits for an answer, with the checklist above the list of choices."""
+    with tempfile.TemporaryDirectory() as folder, ScriptedServer() as server:
+        home = Path(folder)
+        (home / ".config" / "agent").mkdir(parents=True)
+        (home / ".config" / "agent" / "config.toml").write_text(CONFIG.format(url=server.url))
+        (home / "project").mkdir()
+        (home / "project" / "greet.py").write_text('def greet(name):\n    print("Hello " + name)\n')
+        steps = (
+            "Return the greeting in place of printing it",
+            "Print it where greet is called",
+            "Add a test",
+        )
+        plan = {"items": [{"text": text} for text in steps]}
+        server.play(
+            chat_reply("", tool_calls=[ToolCall("read_file", {"path": "greet.py"}, "c1")]),
+            chat_reply("", tool_calls=[ToolCall("write_todos", plan, "c2")]),
+            chat_reply("`greet` prints, so it cannot be tested. I would split that in three steps."),
+        )
+        chat = Recorder(home, SCRIPTED_KEY="none")
+        try:
+            chat.wait("ready")
+            chat.type("/plan Make greet testable.")
+            chat.wait("What about this plan?")
+            chat.save("plan", "agent chat")
+        finally:
+            chat.close()
+
+
 if __name__ == "__main__":
     record_first_start()
     record_edit()
+    record_plan()

@@ -6,21 +6,48 @@ it, and it is there after a restart. An agent without this plugin leaves it alon
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.frozen import thaw
-from agent_runtime import Command, Phase, StateKey
+from agent_runtime import Block, Command, Phase, StateKey
 from agent_runtime.suspension import STATE as KEPT_STATE
 from todo_tool.plan import EMPTY, Plan, PlanError
 from todo_tool.tools import KEY, WRITE, PlanTools, kept_plan
 
 if TYPE_CHECKING:
     from agent_core import Session
-    from agent_runtime.env import PluginRegistrar
+    from agent_runtime.env import PluginRegistrar, Prompt
     from agent_runtime.phases import PhaseView
 
 Dicts = list[dict[str, Any]]
 
+PLAN_MODE: Final = "plan_mode"
+"""The mark in a session's metadata that its agent may only look and plan."""
+PLAN_TOOLS: Final = "plan_mode_tools"
+READING: Final = (
+    "read_file", "list_files", "find_files", "search_files", "read_result", "read_todos", "write_todos",
+    "load_skill", "read_skill_file", "shell_jobs", "shell_output", "fetch_url", "web_search",
+)  # fmt: skip
+"""The tools that run in plan mode: they change nothing."""
+SCHEMA: Final[dict[str, Any]] = {
+    PLAN_TOOLS: {
+        "type": "array",
+        "items": {"type": "string"},
+        "default": list(READING),
+        "description": "Patterns of the tools that run in plan mode, in which nothing is changed.",
+    }
+}
+_IN_PLAN_MODE: Final = (
+    "You are in plan mode. Look at what you need, and change nothing: only tools that read will run. Then "
+    "write your plan with write_todos, as short steps that can be checked, explain it in a few sentences, "
+    "and stop. The person decides whether it is carried out."
+)
+_REFUSAL: Final = (
+    "this session is in plan mode, in which nothing is changed: write your plan with write_todos and stop, "
+    "so that the person can approve it"
+)
 SHOW: Final = "show"
 CLEAR: Final = "clear"
 PLAN: StateKey[list[dict[str, str]]] = StateKey(KEY, [], scope="session")
@@ -58,6 +85,18 @@ class TodoTool:
         registrar.state_key(PLAN)
         registrar.tool("plan", self._tools)
         registrar.phase_hook(Phase.AFTER_TOOL_EXECUTE, self._keep)
+        allowed = tuple(registrar.spec.section(self.name).get(PLAN_TOOLS) or READING)
+        registrar.tool_gate(partial(_only_looking, allowed))
+        registrar.request_transform(_say_mode)
+
+    def get_config_schema(self) -> dict[str, Any]:
+        """Return the settings."""
+        return SCHEMA
+
+    @staticmethod
+    def config_schemas() -> list[tuple[str, dict[str, Any]]]:
+        """Return the section that the plugin claims, with its schema."""
+        return [("todo_tool", {"type": "object", "additionalProperties": False, "properties": SCHEMA})]
 
     def get_ui_elements(self, config: dict[str, Any]) -> Dicts:
         """Return a button for each action."""
@@ -97,6 +136,20 @@ class TodoTool:
         except PlanError:  # somebody else answered in place of the tool
             return None
         return Command().update(PLAN, plan.to_list())
+
+
+def _only_looking(allowed: tuple[str, ...], view: PhaseView) -> Block | None:
+    """Keep calls that may change something from running while the session is in plan mode."""
+    assert view.call is not None
+    if view.session.metadata.get(PLAN_MODE) is not True:
+        return None
+    if any(fnmatchcase(view.call.name, pattern) for pattern in allowed):
+        return None
+    return Block(_REFUSAL)
+
+
+def _say_mode(prompt: Prompt, view: PhaseView) -> Prompt:
+    return prompt.with_system(_IN_PLAN_MODE) if view.session.metadata.get(PLAN_MODE) is True else prompt
 
 
 def _shown(plan: Plan) -> dict[str, Any]:

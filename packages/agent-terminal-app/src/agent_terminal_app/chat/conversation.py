@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_app.plans import WRITE_PLAN, in_plan_mode, plan_of, read_plan
 from agent_core import AgentError, ToolInteropRegistry
 from agent_terminal_app.application import catalogue_of, windows_of
 from agent_terminal_app.chat.agent import agent_of, agent_of_stored, follow_model, who_answers
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from agent_app import AgentApplication
+    from agent_app.plans import Plan
     from agent_app.store.base import InputMode
     from agent_core import AgentCore
     from agent_terminal_app.chat.attachments import Attachment
@@ -69,6 +71,8 @@ class Conversation:
         keys: The keys in force, for /help.
         appearance: How the chat looks.
         model: The model that answers, as far as it is known.
+        plan: What the agent has planned, and how far it has come.
+        plan_mode: Whether it only looks and plans.
         windows: How many tokens fit into which model.
         changed: Called when the rows around the prompt may have changed.
         fill: Puts a text into the prompt, where there is one.
@@ -87,6 +91,9 @@ class Conversation:
         self.keys = KeyMap.usual()
         self.appearance = Appearance()
         self.model = ""
+        self.plan: Plan = ()
+        self.plan_mode = False
+        self._written: dict[str, Plan] = {}
         self.windows = windows_of(app)
         self.changed: Callable[[], None] = lambda: None
         self.fill: Callable[[str], None] | None = None
@@ -129,7 +136,10 @@ class Conversation:
         self.edits.allowed = self.edits.auto = False
         await asyncio.to_thread(self.edits.look, session_id)
         self.meters = Meters()
+        self.plan, self.plan_mode = (), False
         if session_id is not None:
+            session = await self.app.load_session_async(session_id)
+            self.plan, self.plan_mode = plan_of(session), in_plan_mode(session)
             self.meters, model = await asyncio.to_thread(_used, self.app, session_id)
             self.meters.window = self.windows.known(model)
             self._learn_window(model)
@@ -171,6 +181,7 @@ class Conversation:
                     if self._stop:  # it may have come before there was a request to stop
                         self.app.cancel(session_id)
                     self._count(event)
+                    self._follow_plan(event)
                     await show(event)
         finally:
             self.running = False
@@ -308,6 +319,17 @@ class Conversation:
     def forget_front_end(self) -> None:
         """Forget the agent that answers: it or its settings may have changed."""
         self._front_end = None
+
+    def _follow_plan(self, event: Mapping[str, Any]) -> None:
+        """Keep the plan as the agent writes it down."""
+        kind, call_id = event["type"], event.get("call_id", "")
+        if kind == "tool_call_start" and event["name"] == WRITE_PLAN:
+            self._written[call_id] = read_plan((event["arguments"] or {}).get("items"))
+        elif kind == "tool_call_result" and call_id in self._written:
+            written = self._written.pop(call_id)
+            if not event["is_error"]:
+                self.plan = written
+                self.changed()
 
     def _count(self, event: Mapping[str, Any]) -> None:
         if event["type"] == "usage" and event.get("beside"):

@@ -93,14 +93,30 @@ class Chat:
         if screen.is_live or is_terminal(sys.stdin):
             self._work.on_session_in_use = self._session_in_use
         self._turning = asyncio.Lock()
+        self._others: set[asyncio.Task[None]] = set()  # so that they are not forgotten before they are done
 
     def _has_changed(self) -> None:
         self.changed()
 
     def _is_done(self) -> None:
-        """Tell the desktop of a user who looks elsewhere that the agent is done, or asks something."""
+        """Have a plan approved; tell the desktop of a user who looks elsewhere that the agent is done."""
+        conversation = self._conversation
+        if conversation is not None and conversation.plan_mode and conversation.plan and self._can_ask:
+            self._others.add(task := asyncio.create_task(self._ask_about_plan(conversation)))
+            task.add_done_callback(self._others.discard)
         if self.appearance.wants_notice():
             self.notify("The agent asks you something." if self.asking else "The agent is done.")
+
+    @property
+    def _can_ask(self) -> bool:
+        """Whether somebody is there who can be asked, and is not being asked something else."""
+        has_user = self.screen.is_live or is_terminal(sys.stdin)
+        return has_user and not self._work.last and not self.asking and not self._dialogue.running
+
+    async def _ask_about_plan(self, conversation: Conversation) -> None:
+        from agent_terminal_app.chat.commands.plan import ask_about_plan  # loaded with the other commands
+
+        await self._dialogue.begin(ask_about_plan(self._talk(conversation)))
 
     # What is seen around the prompt
 

@@ -35,7 +35,18 @@ if TYPE_CHECKING:
     from agent_terminal_app.chat.rendering.screen import Screen
 
 
-_ROOMS = ("sessions", "branches", "undo", "messages", "models", "plugins", "actions", "custom", "program")
+_ROOMS = (
+    "sessions",
+    "branches",
+    "undo",
+    "plan",
+    "messages",
+    "models",
+    "plugins",
+    "actions",
+    "custom",
+    "program",
+)
 """The modules whose commands are listed, in this order."""
 
 _RECALLED = 6

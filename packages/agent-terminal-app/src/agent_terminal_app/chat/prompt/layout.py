@@ -41,12 +41,14 @@ from agent_terminal_app.chat.rendering.text import (
     first_style,
     fitted,
     one_line,
+    styled,
     unstyled,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agent_app.plans import Plan
     from agent_terminal_app.chat.loop import Chat
     from agent_terminal_app.chat.rendering.folds import Fold, Folds
 
@@ -134,6 +136,8 @@ STYLE = Style.from_dict(
     }
 )
 _MOST_DOING = 4
+_MOST_PLANNED = 8
+_BOXES = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]", "dropped": "[-]"}
 _MENU = 8
 _PROMPT, _CONTINUED = "» ", "  "
 
@@ -162,7 +166,7 @@ def status_part(chat: Chat, name: str) -> str:
     if (conversation := chat.conversation) is None:
         return ""
     if name == "mode":
-        return conversation.edits.label
+        return "plan mode" if conversation.plan_mode else conversation.edits.label
     if name in ("context", "session", "cost"):
         return conversation.meters.part(name)
     if name == "model":
@@ -195,6 +199,20 @@ def _asking(chat: Chat) -> str:
         return "a question …"
     keys = [key for key in chat.answer_keys if key.isalpha() and key != "m"]
     return f"your answer? {' '.join(keys)} · Esc: no" if keys else "your answer? · Esc: no"
+
+
+def plan_lines(plan: Plan, width: int, most: int, *, color: bool) -> list[str]:
+    """Return a plan as a checklist; of a long one the part around the item that is being worked on."""
+    done = sum(one.is_done for one in plan)
+    now = next((n for n, one in enumerate(plan) if one.state == "in_progress"), min(done, len(plan) - 1))
+    start = min(max(now - 1, 0), max(len(plan) - most, 0))
+    lines = [styled(fitted(f"Plan: {done} of {len(plan)} done", width), "bold", color=color)]
+    for one in plan[start : start + most]:
+        text = fitted(f"{_BOXES.get(one.state, '[ ]')} {one_line(one.text)}", width)
+        style = "dim" if one.is_done else "bold" if one.state == "in_progress" else ""
+        lines.append(styled(text, style, color=color))
+    left = len(plan) - start - most
+    return [*lines, styled(f"… {left} more", "dim", color=color)] if left > 0 else lines
 
 
 def _asked(chat: Chat) -> str:
@@ -264,6 +282,7 @@ class PromptLayout:
         rows = HSplit(
             [
                 _lines(self._pane_lines, style=""),
+                _lines(self.plan, style=""),
                 _lines(self.doing, style="class:around"),
                 _lines(self.waiting, style="class:around"),
                 ConditionalContainer(self._picker_rows(), filter=here & self._picking),
@@ -283,7 +302,8 @@ class PromptLayout:
     def seen(self) -> tuple[object, ...]:
         """Return everything that may change by itself, to be compared with what was drawn."""
         listed = tuple(text for _style, text, *_ in self._choices())
-        return tuple(self.doing()), tuple(self.waiting()), self._toolbar(), self.pane.is_open, listed
+        above = (tuple(self.plan()), tuple(self.doing()), tuple(self.waiting()))
+        return *above, self._toolbar(), self.pane.is_open, listed
 
     def is_list_new(self, layout: Layout) -> bool:
         """Say whether a list was opened or closed since the last time that everything was drawn."""
@@ -331,6 +351,15 @@ class PromptLayout:
         for row, marked in picker.rows(width - 1, max(3, min(MOST_ROWS, height - 8))):
             made += [("", "\n"), ("class:marked" if marked else "", row)]
         return [*made, ("", "\n"), ("class:around", picker.foot(width - 1))]
+
+    def plan(self) -> list[str]:
+        """Return the plan of the agent, as long as something of it is left to do."""
+        conversation = self._chat.conversation
+        if conversation is None or all(one.is_done for one in conversation.plan):
+            return []
+        width, height = _size()
+        most = max(3, min(_MOST_PLANNED, height // 3))
+        return plan_lines(conversation.plan, width - 1, most, color=self._chat.screen.color)
 
     def doing(self) -> list[str]:
         """Return the current work, one line each."""

@@ -92,6 +92,7 @@ class Renderer:
         self._thought: Thought | None = None
         self._calls: dict[str, Call] = {}
         self._written: dict[str, int] = {}
+        self._steps: dict[str, str] = {}
         self._status = ""
 
     def show(self, event: Mapping[str, Any]) -> None:
@@ -183,11 +184,18 @@ class Renderer:
             self._note(f"⚙ {self._cut(call.title)}")
 
     def _on_tool_call_partial(self, event: Mapping[str, Any]) -> None:
-        call = self._calls.get(event["call_id"])
-        text = part_text(event["part"])
-        if call is not None and text:
+        call_id, part = event["call_id"], event["part"]
+        if (call := self._calls.get(call_id)) is None:
+            return
+        if (
+            isinstance(part, Mapping) and part.get("type") == "step_start"
+        ):  # of an agent that works for this one
+            self._steps[call_id] = f"step {part['round']} · "
+        text = part_text(part)
+        if text:
             call.output.add(text)
-            self._progress.tell(event["call_id"], call.output.last_line())
+        if text or call_id in self._steps:
+            self._progress.tell(call_id, f"{self._steps.get(call_id, '')}{call.output.last_line()}")
 
     def _on_tool_call_result(self, event: Mapping[str, Any]) -> None:
         began = event["call_id"] in self._calls
