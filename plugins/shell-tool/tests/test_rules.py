@@ -123,6 +123,9 @@ GIT: dict[str, Any] = {"allow": ["shell(git *)"], "deny": ["shell(git push*)"]}
         *("git pu${x:-sh}", 'git "pu$x" a', "git ${x} push", "git $x push", 'git "$@"', "git {,} push"),
         *("echo push | xargs git", "echo push | xargs -I% git %", "find . -exec git {} +", "git $x$y"),
         *("git -C . push", "git --no-pager -c a=b push", "git -c alias.p=push p", "git --exec-path=. p"),
+        *("git --exec-path=. push", "git -$x", "git --version$x", "git --versio push", "git $x --version"),
+        *("git files", "git base", "git each-ref", "git refs", "git -c core.pager='git push' log"),
+        *("git -c man.viewer=x help", "git -c core.sshCommand=x fetch", "GIT_PAGER=x git --version"),
         *("sudo A=1 git push", "env AB=1 git push", "time git push", "nohup git push &", "command git push"),
         *("builtin command git push", "exec git push", "stdbuf -o0 git push", "nice -n 1 git push"),
         *("timeout 9 git push", "if true; then git push; fi", "case $x in *) git push;; esac", "! git push"),
@@ -154,6 +157,9 @@ def test_a_deny_counts_where_it_could_fit(line: str, allow: list[str]) -> None:
         "git add {a,b}",
         'git -C "$x" log',
         "git l$x",
+        *("git --version", "git -v", "git --help", "git -h push", "git --version push", "git -C . --version"),
+        *("git --exec-path", "git --man-path push", "git --no-advice log", "git -c color.ui=never log"),
+        *("git merge-base a b", "git for-each-ref", "git diff-files", "git update-server-info"),
     ],
 )
 def test_a_deny_does_not_count_where_it_cannot_fit(line: str) -> None:

@@ -20,12 +20,24 @@ if TYPE_CHECKING:
 
 _FLAG = re.compile(
     r"-p|-P|--(?:no-)?pager|--paginate|--bare|--no-replace-objects|--no-optional-locks|--no-lazy-fetch"
+    r"|--no-advice"
     r"|--(?:literal|glob|noglob|icase)-pathspecs|--(?:git-dir|work-tree|namespace|super-prefix)=.*",
     re.DOTALL,
 )
 _WITH_VALUE = frozenset(("-C", "--git-dir", "--work-tree", "--namespace", "--super-prefix"))
 _SETTING = "-c"
-_DEFINES = re.compile(r"(?:alias|include|includeif)\.", re.IGNORECASE)
+_SUBCOMMANDS = {"--version": "version", "-v": "version", "--help": "help", "-h": "help"}
+"""Options that are subcommands by another name."""
+_ENDS = frozenset(("--exec-path", "--html-path", "--info-path", "--man-path"))
+"""Options with which git prints a path and does nothing else, whatever follows."""
+# Settings that define subcommands or name programs that git runs.
+_DEFINES = re.compile(
+    r"(?:alias|include|includeif|browser|credential|diff|difftool|filter|gpg|help|hook|instaweb|interactive"
+    r"|man|merge|mergetool|pager|protocol|remote|sendemail|sequence|ssh|submodule|trailer|uploadpack|url|web)\."
+    r"|core\.(?:alternaterefscommand|askpass|editor|fsmonitor|gitproxy|hookspath|pager|sshcommand)"
+    r"|init\.templatedir",
+    re.IGNORECASE,
+)
 _ANY_USE = Spelling("git", ("git *",), ("git *",))
 
 
@@ -46,21 +58,22 @@ _RUNS_WITH = {
     "ls-remote": re.compile(r"--upload-pack.*|--exec.*"), "pull": re.compile(r"--upload-pack.*"),
     "rebase": re.compile(r"-x.*|--exec.*|-i|--interactive"), "submodule": re.compile(r"foreach"),
 }  # fmt: skip
+# Those that every git of the last years has: another name may be an alias there.
 _NAMES = (
     "add am annotate apply archive blame branch bugreport bundle cat-file check-attr check-ignore "
     "check-mailmap check-ref-format checkout checkout-index cherry cherry-pick clean clone column "
-    "commit commit-graph commit-tree config count-objects credential describe diagnose diff diff- "
-    "files diff-index diff-tree difftool fast-export fast-import fetch fetch-pack fmt-merge-msg for- "
-    "each-ref format-patch fsck gc get-tar-commit-id grep hash-object help index-pack init init-db "
-    "interpret-trailers log ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge merge- "
-    "base merge-file merge-index merge-ours merge-recursive merge-resolve merge-subtree merge-tree "
-    "mergetool mktag mktree multi-pack-index mv name-rev notes pack-objects pack-redundant pack-refs "
-    "patch-id prune prune-packed pull push range-diff read-tree rebase receive-pack reflog refs "
-    "remote repack replace replay request-pull rerere reset restore rev-list rev-parse revert rm "
-    "shortlog show show-branch show-index show-ref sparse-checkout stage stash status stripspace "
-    "submodule switch symbolic-ref tag unpack-file unpack-objects update-index update-ref update- "
-    "server-info upload-archive upload-pack var verify-commit verify-pack verify-tag version "
-    "whatchanged worktree write-tree "
+    "commit commit-graph commit-tree config count-objects credential describe diagnose diff "
+    "diff-files diff-index diff-tree difftool fast-export fast-import fetch fetch-pack fmt-merge-msg "
+    "for-each-ref format-patch fsck gc get-tar-commit-id grep hash-object help index-pack init "
+    "init-db interpret-trailers log ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge "
+    "merge-base merge-file merge-index merge-ours merge-recursive merge-resolve merge-subtree "
+    "merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes pack-objects pack-redundant "
+    "pack-refs patch-id prune prune-packed pull push range-diff read-tree rebase receive-pack reflog "
+    "remote repack replace request-pull rerere reset restore rev-list rev-parse revert rm shortlog "
+    "show show-branch show-index show-ref sparse-checkout stage stash status stripspace submodule "
+    "switch symbolic-ref tag unpack-file unpack-objects update-index update-ref update-server-info "
+    "upload-archive upload-pack var verify-commit verify-pack verify-tag version whatchanged worktree "
+    "write-tree "
 )
 _KNOWN = _PUSHES.keys() | set(_NAMES.split())
 _STEERS = re.compile(r"GIT_\w*")
@@ -78,6 +91,10 @@ def other_spellings(command: Command) -> list[Spelling]:
     at = _subcommand(words)
     if at is None:
         return [_ANY_USE]
+    option = words[at].literal if at < len(words) else None
+    if option in _SUBCOMMANDS or option in _ENDS:
+        # What follows is at most an argument of `git help`.
+        return _meant(command, (*words[:at], Word.text(_SUBCOMMANDS.get(option, "version"))), at)
     plain = [] if at == 1 else [spell([Word.text("git"), *words[at:]])]
     return [*plain, *_meant(command, words, at)]
 
@@ -125,6 +142,8 @@ def _option_size(words: Sequence[Word], at: int) -> int | None:
         return 2
     if _FLAG.fullmatch(text):
         return 1
+    if text in _SUBCOMMANDS or text in _ENDS:
+        return 0
     return None if text.startswith("-") else 0
 
 
