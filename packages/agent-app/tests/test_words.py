@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_app.errors import StoreDamaged
 from agent_app.store import open_store, words
+from agent_app.store.repair import repair_store
 from agent_core import Message, Session
 
 if TYPE_CHECKING:
@@ -168,3 +172,30 @@ def test_whatever_is_said_deleted_and_collected_searches_find_what_is_there(
 
 def has(text: str, word: str) -> bool:
     return any(said.startswith(word) for said in text.split())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM words_data",
+        "DROP TABLE words_docsize",
+        "UPDATE words_data SET block = zeroblob(8) WHERE id > 10",
+    ],
+)
+def test_a_damaged_index_says_which_command_makes_a_new_one(tmp_path: Path, damage: str) -> None:
+    path, fresh = tmp_path / "store.db", tmp_path / "fresh.db"
+    long = Message("user", "teapot " * 20_000)
+    with closing(open_store(f"sqlite:///{path}")) as store:
+        store.create(Session("s", [long]))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(damage)
+        connection.commit()
+
+    with closing(open_store(f"sqlite:///{path}")) as store:
+        with pytest.raises(StoreDamaged, match="agent sessions repair"):
+            store.list(query="teapot")
+        assert store.load("s").session.messages == [long]
+
+    assert repair_store(path, fresh).problems == ()
+    with closing(open_store(f"sqlite:///{fresh}")) as store:
+        assert [one.id for one in store.list(query="teapot").sessions] == ["s"]

@@ -434,6 +434,11 @@ def _sign(error: sqlite3.Error) -> str:
 
 
 def _damaged(path: str, problem: str) -> StoreDamaged:
+    if any(sign in problem for sign in words.DAMAGE):
+        return StoreDamaged(
+            f"the search index in {path} is damaged ({problem}), and the sessions may be whole: "
+            f"`agent sessions repair {path}` saves them into a new file with a new index"
+        )
     return StoreDamaged(
         f"{path} is damaged ({problem}): restore a copy, or save what can be read with "
         f"`agent sessions repair {path}`"
@@ -442,7 +447,7 @@ def _damaged(path: str, problem: str) -> StoreDamaged:
 
 def _meaning(error: sqlite3.Error, path: str) -> StoreError:
     text = str(error)
-    if any(sign in text for sign in _DAMAGE):
+    if any(sign in text for sign in (*_DAMAGE, *words.DAMAGE)):
         return _damaged(path, text)
     if "locked" in text or "busy" in text:
         return StoreUnavailable(f"{path} was in use by another process for too long: try again")

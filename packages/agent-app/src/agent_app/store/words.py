@@ -26,6 +26,8 @@ _EACH = 500  # what a message counts besides its text, for reading it
 _ADD = "INSERT INTO words (rowid, text) VALUES (?, ?)"
 # As in the tables of the formats, so that both find the same.
 _INDEX = "CREATE VIRTUAL TABLE words USING fts5 (text, content = '', tokenize = 'unicode61')"
+DAMAGE = ("vtable constructor failed: words", "no such table: main.words", "fts5: ")
+"""What SQLite says of an index that it cannot use; of other damage to it, it says the same as of any."""
 
 
 class Words:
