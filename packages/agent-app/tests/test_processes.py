@@ -183,6 +183,64 @@ def test_a_number_that_is_used_again_is_another_process() -> None:
     assert replace(here, start=1).is_gone()
 
 
+NEWCOMER = """
+import sys
+from agent_app.errors import SessionHeld
+from agent_app.store import open_store
+
+store = open_store(sys.argv[1])
+try:
+    store.acquire("s", "a newcomer", seconds=30)
+    print("taken")
+except SessionHeld:
+    print("held")
+store.close()
+"""
+SHIFTED = (
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "--time",
+    "--fork",
+    "--boottime",
+    "100000",
+    "--monotonic",
+    "100000",
+)
+
+
+def can_shift() -> bool:
+    """Say whether this machine lets us have a clock of our own since its start."""
+    try:
+        return subprocess.run([*SHIFTED, "true"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+@linux
+@pytest.mark.skipif(not can_shift(), reason="this machine has no time namespaces for us")
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_a_container_with_another_clock_knows_who_lives(site: Site, is_alive: bool) -> None:
+    owner = site.owner()
+    if not is_alive:
+        owner.kill()
+        owner.wait()
+
+    command = [*SHIFTED, sys.executable, "-c", NEWCOMER, site.url]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert said == ("held" if is_alive else "taken")
+
+
+@linux
+def test_a_start_time_by_another_clock_says_nothing() -> None:
+    here = this_process()
+
+    assert replace(here, start=1).is_gone()
+    assert not replace(here, start=1, time="time:[1]").is_gone()
+    assert not replace(here, start=1, time="").is_gone()  # of a former version
+
+
 @linux
 def test_a_machine_that_was_restarted_has_none_of_its_processes() -> None:
     here = replace(this_process(), machine="this one")

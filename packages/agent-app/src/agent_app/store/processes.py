@@ -6,7 +6,8 @@ A wall clock cannot say that: it may be ahead or behind, and it jumps. These can
 states
   its deadline by that clock.
 - A process that has ended is recognised by its number and its start time, by processes in the same namespace.
-  A number that is missing in another namespace says nothing.
+  A number that is missing in another namespace says nothing. Neither does a start time by another clock: in a
+  time namespace, all processes seem to have begun at other times.
 - Of a process on another machine, others only know whether it has renewed its lease. A process that is
 refused
   records by its own clock when it first saw that lease, for itself and for all later ones on its machine.
@@ -55,6 +56,7 @@ class Process:
         namespace: Where its number counts: processes of another container have numbers of their own.
         pid: Its number.
         start: When it began, since the machine did; a number is used again, later.
+        time: Where that time counts: a container may have a clock of its own since the start of the machine.
     """
 
     host: str
@@ -63,6 +65,7 @@ class Process:
     namespace: str = ""
     pid: int
     start: int | None = None
+    time: str = ""
 
     def is_gone(self) -> bool:
         """Say whether it has certainly ended; False if that cannot be seen from here."""
@@ -77,7 +80,10 @@ class Process:
         if not _exists(self.pid):
             return True
         state, start = _state(self.pid)
-        return state in _ENDED or (None not in (start, self.start) and start != self.start)
+        if state in _ENDED:
+            return True
+        comparable = bool(self.time) and self.time == this_process().time and None not in (start, self.start)
+        return comparable and start != self.start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,13 +166,14 @@ def _identity(pid: int) -> Process:
         namespace=_link("/proc/self/ns/pid"),
         pid=pid,
         start=_state(pid)[1],
+        time=_link("/proc/self/ns/time"),
     )
 
 
 @cache
 def _boot_clock(pid: int) -> str:
-    boot = _identity(pid).boot
-    return f"{boot} {_link('/proc/self/ns/time')}" if boot else ""
+    here = _identity(pid)
+    return f"{here.boot} {here.time}" if here.boot else ""
 
 
 def _exists(pid: int) -> bool:
