@@ -15,11 +15,14 @@ from agent_core import ArgumentError, ArgumentTypeError, ConfigError, FunctionTo
 from agent_core.testing import EchoProvider, Reply, ScriptedProvider, ToolCall
 from agent_runtime import (
     Agent,
+    AgentRuntimeBuilder,
+    AgentSpec,
     GuardrailTripped,
     LimitReached,
     ModelRetry,
     ModelSpec,
     RunContext,
+    RunRequest,
     ToolSet,
     UsageLimits,
     dynamic,
@@ -566,3 +569,22 @@ def test_context_variables_of_the_caller_reach_tools_that_run_at_once(on_a_loop:
         tenant.reset(token)
 
     assert seen == ["acme", "acme"]
+
+
+@pytest.mark.parametrize(("cost", "asked"), [(0.9, 0), (2000.0, 1)])
+def test_a_request_that_would_cost_too_much_is_not_sent(cost: float, asked: int) -> None:
+    provider = ScriptedProvider(["Hi."] * 3)
+    model = ModelSpec("dear", "scripted", "m", input_price=1e6, output_price=1e6)
+    runtime = (
+        AgentRuntimeBuilder()
+        .with_provider("scripted", provider)
+        .with_model(model)
+        .with_agent_spec(AgentSpec("a", "dear"))
+        .build()
+    )
+
+    result = runtime.run_to_completion(RunRequest("a", "word " * 100, limits=UsageLimits(cost=cost)))
+
+    assert len(provider.requests) == asked
+    if not asked:
+        assert "what the next request sends costs an estimated" in result.reason.detail
