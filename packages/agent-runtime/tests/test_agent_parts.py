@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import threading
 from contextvars import ContextVar
@@ -15,11 +16,14 @@ from agent_core import ArgumentError, ArgumentTypeError, ConfigError, FunctionTo
 from agent_core.testing import EchoProvider, Reply, ScriptedProvider, ToolCall
 from agent_runtime import (
     Agent,
+    AgentRuntimeBuilder,
+    AgentSpec,
     GuardrailTripped,
     LimitReached,
     ModelRetry,
     ModelSpec,
     RunContext,
+    RunRequest,
     ToolSet,
     UsageLimits,
     dynamic,
@@ -566,3 +570,54 @@ def test_context_variables_of_the_caller_reach_tools_that_run_at_once(on_a_loop:
         tenant.reset(token)
 
     assert seen == ["acme", "acme"]
+
+
+@pytest.mark.parametrize(("cost", "asked"), [(0.9, 0), (2000.0, 1)])
+def test_a_request_that_would_cost_too_much_is_not_sent(cost: float, asked: int) -> None:
+    provider = ScriptedProvider(["Hi."] * 3)
+    model = ModelSpec("dear", "scripted", "m", input_price=1e6, output_price=1e6)
+    runtime = (
+        AgentRuntimeBuilder()
+        .with_provider("scripted", provider)
+        .with_model(model)
+        .with_agent_spec(AgentSpec("a", "dear"))
+        .build()
+    )
+
+    result = runtime.run_to_completion(RunRequest("a", "word " * 100, limits=UsageLimits(cost=cost)))
+
+    assert len(provider.requests) == asked
+    if not asked:
+        assert "what the next request sends costs an estimated" in result.reason.detail
+
+
+@pytest.mark.parametrize("name", ["run_sync", "run_stream", "tool_plain", "system_prompt", "ainvoke"])
+def test_what_an_agent_is_called_by_in_other_libraries_is_said_in_ours(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"^Agent has no attribute '{name}': write "):
+        getattr(Agent(EchoProvider()), name)
+
+
+@pytest.mark.parametrize("name", ["data", "final_output", "all_messages", "last_agent", "to_input_list"])
+def test_what_a_result_has_in_other_libraries_is_said_in_ours(name: str) -> None:
+    result = Agent(EchoProvider()).run("Hi.")
+
+    with pytest.raises(AttributeError, match=rf"^RunResult has no attribute '{name}': write "):
+        getattr(result, name)
+    assert not hasattr(result, "anything_else")
+    assert copy.deepcopy(result.usage) == result.usage
+
+
+def test_a_name_in_the_place_of_a_model_is_told_apart() -> None:
+    with pytest.raises(ArgumentError, match="the name of an agent is given as name='Assistant'"):
+        Agent("Assistant")
+
+
+def test_a_stream_shows_how_far_it_is() -> None:
+    stream = Agent(EchoProvider()).stream("Hi.")
+    steps = Agent(EchoProvider()).iter("Hi.")
+
+    assert (repr(stream), repr(steps)) == ("<RunStream: not over yet>", "<RunSteps: not over yet>")
+    list(stream)
+    list(steps)
+    assert repr(stream).startswith("<RunStream: RunResult(output='Hi.'")
+    assert repr(steps).startswith("<RunSteps: RunResult(output='Hi.'")

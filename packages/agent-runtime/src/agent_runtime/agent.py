@@ -19,6 +19,7 @@ from agent_runtime.assembly import Assembly, Handoff, Parts, assemble
 from agent_runtime.clock import SYSTEM_CLOCK
 from agent_runtime.delegates import DelegateTool
 from agent_runtime.guardrails import Guardrail
+from agent_runtime.habits import missing
 from agent_runtime.loop import run_request
 from agent_runtime.options import AgentOptions, RunOptions, check_options, check_session
 from agent_runtime.outputs import read_output_type
@@ -210,6 +211,11 @@ class Agent(Generic[DepsT, OutputT]):
         made = self._parts
         tools = ", ".join(sorted(self._assembly().tool_names)) or "no tools"
         return f"<Agent {self.name!r} on {self._assembly().model_id!r}: {made.output.words}, {tools}>"
+
+    if not TYPE_CHECKING:  # a type checker finds out by itself
+
+        def __getattr__(self, name: str) -> object:
+            raise missing("Agent", name)
 
     # What decorators add
 

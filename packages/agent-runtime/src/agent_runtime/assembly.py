@@ -252,9 +252,10 @@ def find_provider(model: object) -> tuple[object, str]:
                 f"`pip install {_PACKAGES[provider]}`"
             )
         known = nearest(provider, [*_SHORT_NAMES, *found])
+        named = "" if ":" in model else f"; the name of an agent is given as name={model!r}"
         raise ArgumentError(
             f"no installed plugin provides the model {model!r}: {known}; "
-            'write "provider:model", for example "anthropic:claude-sonnet-5"'
+            f'write "provider:model", for example "anthropic:claude-sonnet-5"{named}'
         )
     if chosen.problem is not None:
         raise ArgumentError(f"the plugin of {model!r} cannot be loaded: {chosen.problem}")

@@ -133,7 +133,10 @@ def _check_limits(run: Run, limits: UsageLimits, prompt: Callable[[], Prompt]) -
     if reason is None and limits.counts_input:
         counter, sent = counter_for(run.state, run.model.id, run.session), prompt()
         estimate = counter.messages(sent.messages) + counter.tools(sent.tools)
-        reason = limits.before_request(run.usage, estimate)
+        # Where the provider caches at all, perhaps all of it is cached: a run must not end for a guess.
+        cached = estimate if run.usage.cached_input_tokens else 0
+        price = Usage.of_answer({"input_tokens": estimate, "cached_input_tokens": cached}, run.model).cost
+        reason = limits.before_request(run.usage, estimate, price)
     if reason is not None:
         raise OverLimit(reason)
 

@@ -35,7 +35,8 @@ class UsageLimits:
         input_tokens: How many tokens may be sent. What the next request will send is estimated.
         output_tokens: How many tokens may be received.
         total_tokens: How many tokens may be sent and received.
-        cost: How much it may cost, in the currency of the models' prices.
+        cost: How much it may cost, in the currency of the models' prices. What the next request costs at
+            least, for what it sends, is estimated.
     """
 
     requests: Limit | None = None
@@ -51,7 +52,7 @@ class UsageLimits:
     @property
     def counts_input(self) -> bool:
         """Whether it matters how long the next request is."""
-        return self.input_tokens is not None or self.total_tokens is not None
+        return not (self.input_tokens is None and self.total_tokens is None and self.cost is None)
 
     def reached(self, usage: Usage) -> Reason | None:
         """Return which limit is used up, so that there may be no further request."""
@@ -77,8 +78,14 @@ class UsageLimits:
         asked = f"{usage.tool_calls} ran and the model wants {count} more"
         return Reason(_CODE, f"tool_calls: {asked}, of {self.tool_calls} allowed")
 
-    def before_request(self, usage: Usage, estimate: int) -> Reason | None:
-        """Return why a request of about *estimate* tokens may not be sent."""
+    def before_request(self, usage: Usage, estimate: int, price: float) -> Reason | None:
+        """Return why a request of about *estimate* tokens may not be sent, which cost about *price*."""
+        if self.cost is not None and usage.cost + price > self.cost:
+            return Reason(
+                _CODE,
+                f"cost: {_number(usage.cost)} was used and what the next request sends costs an estimated "
+                f"{_number(price)}, of {_number(self.cost)} allowed",
+            )
         for name, used in (("input_tokens", usage.input_tokens), ("total_tokens", usage.total_tokens)):
             limit = getattr(self, name)
             if limit is not None and used + estimate > limit:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
 from agent_core import AgentError
+from agent_runtime.habits import missing
 from agent_runtime.prices import list_price
 
 if TYPE_CHECKING:
@@ -218,6 +219,11 @@ class RunResult(Generic[OutputT_co]):
         except OutputNotProduced:
             return False
         return True
+
+    if not TYPE_CHECKING:  # a type checker finds out by itself
+
+        def __getattr__(self, name: str) -> object:
+            raise missing("RunResult", name)
 
     def raise_for_error(self) -> Self:
         """Return the result itself, unless the run failed: then raise what it failed with."""

@@ -33,6 +33,9 @@ class RunStream(EventStream[RunResult[OutputT]]):
         def __iter__(self) -> Iterator[RunEvent]: ...
         def __next__(self) -> RunEvent: ...
 
+    def __repr__(self) -> str:
+        return _shown(self, self.result)
+
     def text(self) -> Iterator[str]:
         """Yield the model's words as they come."""
         return (event["text"] for event in self if event["type"] == "text")
@@ -61,6 +64,9 @@ class AsyncRunStream(AsyncEventStream[RunResult[OutputT]]):
 
         def __aiter__(self) -> AsyncIterator[RunEvent]: ...
         async def __anext__(self) -> RunEvent: ...
+
+    def __repr__(self) -> str:
+        return _shown(self, self.result)
 
     async def text(self) -> AsyncIterator[str]:
         """Yield the model's words as they come."""
@@ -196,6 +202,9 @@ class RunSteps(Generic[OutputT]):
         """What the run came to, once it is over."""
         return self.stream.result
 
+    def __repr__(self) -> str:
+        return _shown(self, self.result)
+
     def __iter__(self) -> Iterator[RunStep]:
         steps = _Steps()
         for event in self.stream:
@@ -214,8 +223,15 @@ class AsyncRunSteps(Generic[OutputT]):
         """What the run came to, once it is over."""
         return self.stream.result
 
+    def __repr__(self) -> str:
+        return _shown(self, self.result)
+
     async def __aiter__(self) -> AsyncIterator[RunStep]:
         steps = _Steps()
         async for event in self.stream:
             if (step := steps.add(event)) is not None:
                 yield step
+
+
+def _shown(run: object, result: RunResult[Any] | None) -> str:
+    return f"<{type(run).__name__}: {'not over yet' if result is None else repr(result)}>"

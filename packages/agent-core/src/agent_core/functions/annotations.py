@@ -380,9 +380,16 @@ def _validator(kind: Any) -> Callable[[object], object]:
         try:
             return kind.model_validate(value)
         except ValueError as error:
-            raise MismatchError(str(error)) from error
+            raise MismatchError(_problems(error)) from error
 
     return load
+
+
+def _problems(error: ValueError) -> str:
+    """Return what pydantic found, in a line: where and what, without addresses of its documentation."""
+    listed = error.errors() if hasattr(error, "errors") else []
+    found = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in listed]
+    return "; ".join(found) or str(error)
 
 
 def _mentions(schema: object, reference: str) -> bool:
