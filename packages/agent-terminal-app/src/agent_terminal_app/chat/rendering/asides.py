@@ -23,17 +23,24 @@ class Asides:
         screen: Where all lines go in the end.
 
     Attributes:
-        color: Whether styles are wanted.
         is_live: Whether there is a line that changes, for current work.
     """
 
     def __init__(self, screen: Screen) -> None:
-        self.color = screen.color
         self.is_live = screen.is_live
         self._screen = screen
         self._kept: list[str] = []
         self._is_open = False
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def color(self) -> bool:
+        """Whether styles are wanted."""
+        return self._screen.color
+
+    @color.setter
+    def color(self, wanted: bool) -> None:
+        self._screen.color = wanted
 
     @property
     def width(self) -> int | None:
