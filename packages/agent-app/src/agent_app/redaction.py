@@ -14,6 +14,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
@@ -22,6 +23,7 @@ from agent_plugin_kit.secrets import SECRET_FIELDS, SHAPES, Shape
 
 MARK = "[redacted]"
 _SHORTEST = 4
+_TOGETHER = 100  # items of a list that are looked at together before each of them is
 _SHORTEST_IN_ENVIRONMENT = 8  # anything shorter is a word or a number, not a secret
 _SECRET_VARIABLE = re.compile(
     r"(?:(?:_|^)(?:API)?KEY|(?:_|^)TOKEN|(?:_|^)SECRET|(?:_|^)CREDENTIALS?)$|PASSWORD|PASSWD|PASSPHRASE",
@@ -51,6 +53,7 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = (), *, shapes: tuple[Shape, ...] = SHAPES) -> None:
         self._values = _spellings(secrets)
         self._shapes = shapes
+        self._begins = (*self._values, *(begin for shape in shapes for begin in shape.starts))
 
     @classmethod
     def from_environment(
@@ -84,11 +87,22 @@ class Redactor:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            return self._mapping(value)
+            return self._mapping(value) if self._may_have(value) else value
         if isinstance(value, (list, tuple)):
-            made = [self.data(item) for item in value]
+            made: list[Any] = []
+            for start in range(0, len(value), _TOGETHER):
+                some = value[start : start + _TOGETHER]
+                made += map(self.data, some) if self._may_have(some) else some
             return value if all(map(_same, made, value)) else made
         return value
+
+    def _may_have(self, value: Any) -> bool:
+        """Say whether there may be a secret somewhere in a value; a short look at all its strings at once."""
+        strings: list[str] = []
+        if _collect(value, strings):
+            return True
+        whole = "\0".join(strings)
+        return any(begin in whole for begin in self._begins)
 
     def stream(self) -> RedactingStream:
         """Return a redactor for text that comes in pieces, which may cut a secret anywhere."""
@@ -97,7 +111,7 @@ class Redactor:
     def known_only(self) -> Redactor:
         """Return a redactor for the known values only, for binary data."""
         made = Redactor(shapes=())
-        made._values = self._values
+        made._values = made._begins = self._values
         return made
 
     def _mapping(self, value: Mapping[Any, Any]) -> Any:
@@ -108,7 +122,7 @@ class Redactor:
         return value if same else made
 
     def _field(self, key: Any, item: Any) -> Any:
-        named = isinstance(key, str) and key.lower().replace("-", "_") in SECRET_FIELDS
+        named = isinstance(key, str) and _is_secret_name(key)
         return MARK if named and isinstance(item, str) and item else self.data(item)
 
     def found(self, text: str, start: int = 0) -> Iterator[Found]:
@@ -237,6 +251,33 @@ def _spellings(secrets: Iterable[str]) -> tuple[str, ...]:
         made |= {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
         made |= {quote(encoded, safe=""), quote_plus(encoded)}
     return tuple(sorted(made, key=lambda value: (-len(value), value)))
+
+
+@lru_cache(maxsize=1024)
+def _is_secret_name(key: str) -> bool:
+    return key.lower().replace("-", "_") in SECRET_FIELDS
+
+
+def _collect(value: Any, strings: list[str]) -> bool:
+    """Add all strings of a value, keys included; True, and not all of them, if a key is a secret's name."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            strings.append(one)
+        elif isinstance(one, Mapping):
+            for key, item in one.items():
+                if isinstance(key, str):
+                    if _is_secret_name(key):
+                        return True
+                    strings.append(key)
+                if item.__class__ is str:
+                    strings.append(item)
+                else:
+                    waiting.append(item)
+        elif isinstance(one, (list, tuple)):
+            waiting += one
+    return False
 
 
 def _free(taken: Mapping[Any, Any], key: Any) -> Any:
