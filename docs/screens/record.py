@@ -112,7 +112,7 @@ def _color(name: str) -> Color:
 
 
 def record_first_start() -> None:
-    """The first start: a model inside of the program."""
+    """The first start: a model inside the program."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "project").mkdir()
         chat = Recorder(Path(folder))

@@ -277,7 +277,7 @@ def test_a_session_of_before_does_not_take_the_place_of_what_came_since(make: Ma
     list(app.chat(before.session_id, "Hi"))
     stored = app.load_session(before.session_id)
 
-    with pytest.raises(SessionOutdated, match="load it anew"):
+    with pytest.raises(SessionOutdated, match="load it again"):
         app.save_session(before.with_metadata({"x": 1}))
     with pytest.raises(SessionOutdated):
         app.save_session(Session(before.session_id, [Message("user", "Hi"), Message("assistant", "Bye.")]))

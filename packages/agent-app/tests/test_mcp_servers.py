@@ -74,7 +74,7 @@ def test_servers_of_a_project_count_only_in_that_project(tmp_path: Path) -> None
         ({"type": "sse", "url": "https://old.example"}, "it speaks HTTP+SSE"),
         ({"type": "stdio"}, "a server of the type 'stdio' is not known"),
         ({}, "it has neither a command nor a URL"),
-        ("npx", "its declaration is no table"),
+        ("npx", "its declaration is not a table"),
         ({"command": "${MISSING}/bin"}, "it needs the variable MISSING, which is not set"),
     ],
 )

@@ -156,7 +156,7 @@ def test_a_page_that_was_written_again_since_is_refused(store: SqlStore, core: A
     store.save(core.rebuild_native_history(other.session, A), other)
 
     assert early.session.messages[-1].content == "1199"
-    with pytest.raises(RevisionConflict, match="load it anew"):
+    with pytest.raises(RevisionConflict, match="load it again"):
         list(early.session.messages)
     assert texts(store.load("s").session) == [str(number) for number in range(1200)]
 
@@ -189,7 +189,7 @@ def test_what_was_edited_away_and_collected_cannot_be_read(store: SqlStore) -> N
     store.collect()
     store.create(said(1200, "t"))  # its lists are new ones
 
-    with pytest.raises(RevisionConflict, match="load it anew"):
+    with pytest.raises(RevisionConflict, match="load it again"):
         list(early.session.messages)
 
 

@@ -1640,7 +1640,7 @@ def test_approvals_belong_to_their_session(store: SqlStore) -> None:
     with pytest.raises(ArgumentError, match="belongs to session 's'"):
         store.save(other.session, other, changes=Changes(approvals=[approval(1, "t")]))
     store.decide("approval 1", {"approved": True})
-    with pytest.raises(DecisionNotAccepted, match=r"'t' cannot go on with approval 'approval 1'"):
+    with pytest.raises(DecisionNotAccepted, match=r"'t' cannot continue with approval 'approval 1'"):
         store.save(other.session, other, changes=Changes(use_approvals=["approval 1"]))
     store.save(other.session, other, changes=Changes(settle_approvals={"approval 1": {}}))
 

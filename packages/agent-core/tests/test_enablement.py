@@ -452,7 +452,7 @@ def test_every_registered_plugin_is_explained_in_the_order_of_registration() -> 
             "kind": "extension",
             "enabled": True,
             "reason": "default",
-            "detail": "nothing speaks against it",
+            "detail": "nothing rules it out",
             "round": 2,
             "problems": [],
         },

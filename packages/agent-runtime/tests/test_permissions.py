@@ -339,7 +339,7 @@ def test_a_ruling_says_if_the_rule_only_could_be_about_the_call() -> None:
     ruling = permissions(deny=["sh(rm -r*)"]).decide(guess("rm $"))
     assert not ruling.certain
     assert ruling.reason == (
-        "what it is about is only known when it runs, and it could fall under the rule 'deny sh(rm -r*)'"
+        "its target is only known when it runs, and it could fall under the rule 'deny sh(rm -r*)'"
     )
 
 

@@ -254,7 +254,7 @@ def test_esc_stops_the_agent_keeps_what_it_said_and_holds_what_waits() -> None:
 
     desk = sit(Desk(SLOWLY, "And now?"), talk)
 
-    assert "interrupted; what was said is kept" in desk.paper.lines
+    assert "interrupted; the answer so far is kept" in desk.paper.lines
     assert "one" in desk.paper.lines[1]
 
 
@@ -310,7 +310,7 @@ def test_esc_while_a_retry_is_waited_for() -> None:
 
     desk = sit(Desk(Busy("scripted", "stream_api", "busy"), "never"), talk)
 
-    assert desk.paper.lines[-1] == "interrupted; what was said is kept"
+    assert desk.paper.lines[-1] == "interrupted; the answer so far is kept"
     assert len(desk.provider.requests) == 1
 
 

@@ -187,7 +187,7 @@ def test_what_was_granted_otherwise_stays_and_is_told(program: Program) -> None:
     say(terminal, "allow session write_file(*.txt)", "The tool says: Created first.txt")
     allow(terminal)
     ask_again(terminal)
-    terminal.expect("The agent asks before it edits again, except for what was granted otherwise: write_file")
+    terminal.expect("The agent asks before it edits again, except for other grants: write_file")
 
     assert [one.pattern for one in program.grants()] == ["write_file(*.txt)"]
 

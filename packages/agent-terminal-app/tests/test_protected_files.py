@@ -224,5 +224,5 @@ def test_an_imported_session_does_not_choose_where_tools_work(person: Person, tm
 
     assert code == 0 and "workspace_roots" in err and "overrides" in err and "some_tool" in err
     assert f"works in {person.folder}" in err
-    assert "outside of the workspace" in refused and read == "inside"
+    assert "outside the workspace" in refused and read == "inside"
     assert SECRET not in json.dumps([request.json for request in person.server.requests])

@@ -227,7 +227,7 @@ def test_words_wait_are_held_by_esc_and_taken_back(terminal: Terminal) -> None:
     terminal.expect_line("⧗ queued: for later")
     terminal.type(ESC)
     terminal.expect_line("⧗ held: for later")
-    terminal.expect("interrupted; what was said is kept")
+    terminal.expect("interrupted; the answer so far is kept")
     terminal.expect_line("ready")
 
     terminal.type(ALT_UP)
@@ -244,7 +244,7 @@ def test_esc_is_acknowledged_although_alt_keys_begin_with_it(terminal: Terminal)
     typed = ["» one", "  two", "  three", "  four"]
     terminal.wait(lambda: terminal.lines[-5:-1] == typed and terminal.lines[-1].startswith("working"))
     terminal.type(ESC)
-    terminal.expect("interrupted; what was said is kept")
+    terminal.expect("interrupted; the answer so far is kept")
     terminal.wait(lambda: terminal.lines[-5:-1] == typed and terminal.lines[-1].startswith("ready"))
 
 
@@ -289,7 +289,7 @@ def _stop_clear_and_leave(terminal: Terminal) -> None:
     terminal.type("count to 500\r")
     terminal.expect_line("⚙ count")
     terminal.type(CTRL_C)
-    terminal.expect("interrupted; what was said is kept")
+    terminal.expect("interrupted; the answer so far is kept")
     terminal.expect_line("ready")
     terminal.type("half a thought")
     terminal.expect_line("» half a thought")
@@ -453,7 +453,7 @@ def test_a_plain_or_dumb_terminal_gets_lines_and_nothing_else(
         terminal.type("count to 500\n")
         terminal.expect("⚙ count")
         terminal.type(CTRL_C)
-        terminal.expect("interrupted; what was said is kept")
+        terminal.expect("interrupted; the answer so far is kept")
         terminal.type("What time is it?\n")
         terminal.expect("It is 12:00.")
         terminal.type(CTRL_D)
@@ -514,7 +514,7 @@ def test_signals_end_it_in_order(
 
     assert terminal.end() == code
     assert is_restored(terminal)
-    assert ("interrupted; what was said is kept" in terminal.text) == working
+    assert ("interrupted; the answer so far is kept" in terminal.text) == working
 
 
 def test_a_terminal_that_is_taken_away_ends_it(program: Program) -> None:

@@ -350,7 +350,7 @@ def test_what_was_said_can_be_read_and_deleted_whatever_is_wrong_with_the_settin
     for command in (["list"], ["search", "whales"], ["show", "session-a"], ["export", "session-a", "a.zip"]):
         assert agent("sessions", *command) == 0, command
         seen = capsys.readouterr()
-        assert told in seen.err and bool(told) == ("going on without settings" in seen.err)
+        assert told in seen.err and bool(told) == ("continuing without settings" in seen.err)
         assert command[0] == "export" or "hales" in seen.out
     assert agent("sessions", "rename", "session-a", "Blue whales") == 0
     assert agent("sessions", "delete", "session-a", "--yes") == 0

@@ -45,7 +45,7 @@ def test_lines_are_numbered_if_asked(files: Files) -> None:
 
     assert files.ok("read_file", path="a.txt", numbered=True) == "     1\tone\n     2\ttwo\n     3\tthree"
     assert files.ok("read_file", path="a.txt", numbered=True, start_line=2, end_line=2) == (
-        "     2\ttwo\n[lines 2 to 2 of 3; go on with start_line 3]"
+        "     2\ttwo\n[lines 2 to 2 of 3; continue with start_line 3]"
     )
 
 
@@ -57,8 +57,8 @@ def test_a_long_file_comes_in_pages(files: Files) -> None:
     second = files.ok("read_file", path="a.txt", start_line=2001).splitlines()
     third = files.ok("read_file", path="a.txt", start_line=4001).splitlines()
 
-    assert first == [*lines[:2000], "[lines 1 to 2000 of 4500; go on with start_line 2001]"]
-    assert second == [*lines[2000:4000], "[lines 2001 to 4000 of 4500; go on with start_line 4001]"]
+    assert first == [*lines[:2000], "[lines 1 to 2000 of 4500; continue with start_line 2001]"]
+    assert second == [*lines[2000:4000], "[lines 2001 to 4000 of 4500; continue with start_line 4001]"]
     assert third == [*lines[4000:], "[lines 4001 to 4500 of 4500]"]
     assert files.refused("read_file", path="a.txt", start_line=4501) == (
         "a.txt has only 4500 lines: take a smaller start_line"
@@ -179,7 +179,7 @@ def test_what_is_no_text_is_named(files: Files, head: bytes, what: str) -> None:
 
     problem = files.refused("read_file", path="a.bin")
 
-    assert problem.startswith(f"a.bin is no text but {what}")
+    assert problem.startswith(f"a.bin is not text but {what}")
     assert f"{len(head)} bytes: use a program that understands it" in problem
 
 

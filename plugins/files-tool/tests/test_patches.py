@@ -189,7 +189,7 @@ def test_several_files_at_once(files: Files) -> None:
         ("--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n", "a.txt is there already"),
         ("--- a/a.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n", "a.txt has more lines than the patch removes"),
         ("--- a/../x\n+++ b/../x\n@@\n-x\n+y\n", "'..'"),
-        ("--- /dev/null\n+++ /etc/new\n@@ -0,0 +1 @@\n+x\n", "outside of the workspace"),
+        ("--- /dev/null\n+++ /etc/new\n@@ -0,0 +1 @@\n+x\n", "outside the workspace"),
         ("diff --git a/x b/x\nGIT binary patch\nliteral 5\n", "only changes of texts"),
         ("diff --git a/x b/x\nnew file mode 100644\n", "an empty file cannot be made"),
         ("--- a/a.bin\n+++ b/a.bin\n@@\n-x\n+y\n", "a.bin is no text"),

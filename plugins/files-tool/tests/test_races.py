@@ -213,9 +213,11 @@ def test_a_file_of_a_gigabyte_takes_little_memory(files: Files) -> None:
     tracemalloc.start()
 
     try:
-        assert "empty.bin is no text but binary data, 1.1 GB" in files.refused("read_file", path="empty.bin")
+        assert "empty.bin is not text but binary data, 1.1 GB" in files.refused("read_file", path="empty.bin")
         page = files.ok("read_file", path="text.txt", end_line=2)
-        assert page == "first line\nfirst line\n[lines 1 to 2 of a file of 1.1 GB; go on with start_line 3]"
+        assert page == (
+            "first line\nfirst line\n[lines 1 to 2 of a file of 1.1 GB; continue with start_line 3]"
+        )
         assert "fewer than 5000 lines" in files.refused("read_file", path="less.txt", start_line=5000)
         assert "only files up to 10.0 MB" in files.refused("write_file", path="text.txt", content="x")
         assert "only files up to 10.0 MB" in files.refused("edit_file", path="text.txt", old="a", new="b")

@@ -141,7 +141,7 @@ def test_no_expression_takes_for_ever(files: Files, pattern: str) -> None:
     assert files.run("search_files", pattern=pattern)["success"]
 
 
-NO_TEXT = "[not searched: 1 file that is no text]"
+NO_TEXT = "[not searched: 1 file that is not text]"
 
 
 def test_the_answer(files: Files) -> None:

@@ -296,7 +296,7 @@ def test_what_changed_is_hidden_until_it_is_approved(
         }
     if "brew" in wait:  # a model that was shown the tool before cannot call it either
         [refused] = approved.stream_tool("tea__brew", {"text": "x"})
-        assert "a person must approve it anew" in refused["error"]
+        assert "a person must approve it again" in refused["error"]
     if wait:
         answer = pinned.act("approve", server="tea")
         assert answer["status"] == "confirm"

@@ -43,7 +43,7 @@ def test_a_call_for_the_background_returns_at_once(shell: Shell) -> None:
         "success": True,
         "id": result["id"],
         "result": f"It runs in the background as {result['id']}: "
-        "shell_output reads what it writes, shell_stop ends it.",
+        "shell_output reads its output, shell_stop ends it.",
     }
 
 

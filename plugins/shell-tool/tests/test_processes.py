@@ -169,7 +169,7 @@ def test_what_is_left_behind_neither_delays_the_call_nor_outlives_it(
 
     pid, note = result["result"].split("\n")
     assert result["success"] is True
-    assert note == "[what it had left running was ended: run such a command with background: true]"
+    assert note == "[processes that it left running were ended: run such a command with background: true]"
     gone(int(pid))
 
 
@@ -326,8 +326,8 @@ def test_a_bash_that_is_not_there_is_told(shell: Shell) -> None:
         ({"command": "ls", "cwd": 5}, "cwd must be a text"),
         ({"command": "ls", "cwd": "a\0b"}, "cwd has a NUL character"),
         ({"command": "ls", "cwd": "nowhere"}, "cwd 'nowhere' is no folder"),
-        ({"command": "ls", "cwd": "/"}, "cwd '/' is outside of the workspace"),
-        ({"command": "ls", "cwd": "../.."}, "is outside of the workspace: name a folder below"),
+        ({"command": "ls", "cwd": "/"}, "cwd '/' is outside the workspace"),
+        ({"command": "ls", "cwd": "../.."}, "is outside the workspace: name a folder below"),
     ],
 )
 def test_what_cannot_be_run_is_refused_in_words(

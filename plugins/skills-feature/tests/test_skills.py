@@ -141,7 +141,7 @@ def test_a_skill_that_was_just_changed_is_read_anew(tmp_path: Path) -> None:
         ("---\nname: tea\n", "must begin with a head"),
         ("---\n- a\n---\n", "must have fields"),
         ("---\nname: tea\n---\n", "needs a text under 'description'"),
-        ("---\nname: 3\ndescription: x\n---\n", "the skill '3' stands in a folder 'tea'"),
+        ("---\nname: 3\ndescription: x\n---\n", "the skill '3' is in a folder 'tea'"),
         ("---\nname:\ndescription: x\n---\n", "needs a text under 'name'"),
         ("---\nname: tea\ndescription: [x]\n---\n", "under 'description' in its head, not a list"),
         ("---\nname: tea\ndescription: x\nlicense: {a: b}\n---\n", "'license' in its head, not a mapping"),
@@ -332,7 +332,7 @@ def test_what_is_no_text_is_named(tmp_path: Path) -> None:
 
     result, _provider = run(tmp_path, ToolCall("read_skill_file", {"name": "tea", "path": "picture"}))
 
-    assert answers(result)[0].startswith("picture is no text: 5 bytes")
+    assert answers(result)[0].startswith("picture is not text: 5 bytes")
 
 
 def test_a_rule_can_be_about_a_skill(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ class LeaseLost(WriteRefused):
         self.session_id = session_id
         self.owner = owner
         super().__init__(
-            f"Session {session_id!r} is not held by {owner} any more: somebody took it over, load it anew"
+            f"Session {session_id!r} is not held by {owner} any more: somebody took it over, load it again"
         )
 
 
@@ -123,7 +123,7 @@ class RevisionConflict(WriteRefused):
         self.expected = expected
         self.found = found
         super().__init__(
-            f"Session {session_id!r} was changed meanwhile (revision {found}, not {expected}): load it anew"
+            f"Session {session_id!r} was changed in between (revision {found}, not {expected}): load it again"
         )
 
 
@@ -133,7 +133,7 @@ class SessionOutdated(WriteRefused):
     def __init__(
         self,
         session_id: str,
-        hint: str = "load it anew, make a branch with fork_session or edit_message, "
+        hint: str = "load it again, make a branch with fork_session or edit_message, "
         "or say replace=True to lose them",
     ) -> None:
         self.session_id = session_id
@@ -148,7 +148,7 @@ class InputWithdrawn(WriteRefused):
         self.seqs = tuple(seqs)
         super().__init__(
             f"Session {session_id!r} was not saved: the waiting messages {list(self.seqs)} were taken back "
-            "before they were delivered; look at what waits, and go on without them"
+            "before they were delivered; look at the waiting messages, and continue without them"
         )
 
 

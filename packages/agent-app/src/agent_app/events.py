@@ -221,7 +221,7 @@ def read_cursor(cursor: object) -> int:
         return 0
     if not isinstance(cursor, str) or not (cursor.isascii() and cursor.isdigit()):
         raise ArgumentError(
-            f"{cursor!r} is no cursor: give the `cursor` of an event, or an empty text for all"
+            f"{cursor!r} is not a cursor: give the `cursor` of an event, or an empty text for all"
         )
     return int(cursor)
 

@@ -120,7 +120,7 @@ def _tables(data: Any, project: Path) -> Iterator[tuple[str, Any]]:
 def _read(name: str, given: Any, source: Path, texts: _Texts) -> FoundServer:
     called = _NAME.sub("_", name).strip("_")[:_LONGEST_NAME].strip("_") or "server"
     if not isinstance(given, dict):
-        return FoundServer(name=called, declared={}, source=source, problem="its declaration is no table")
+        return FoundServer(name=called, declared={}, source=source, problem="its declaration is not a table")
     kind = given.get("type") or given.get("transport") or ""
     try:
         if isinstance(given.get("command"), str) and kind in _LOCAL:

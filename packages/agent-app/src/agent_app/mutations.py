@@ -127,7 +127,7 @@ def own_part(plugin: str, mutations: Mutations, session: Session, readings: Read
     changed = mutations.of(session)
     lost = len(changed.history) < len(session.history)
     if lost or is_older(changed, session) or (own in readings and not begins_with(changed, session)):
-        raise SessionOutdated(own, "change context['session'], which has what is about to be stored")
+        raise SessionOutdated(own, "change context['session'], which is about to be stored")
     return replace(mutations, updated=tuple(one for one in mutations.updated if one.session_id != own))
 
 

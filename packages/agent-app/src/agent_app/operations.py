@@ -231,7 +231,7 @@ def regenerate(services: Services, session_id: str, index: int) -> Flow[Session]
     source = yield from load(services, session_id)
     first = _place(source, index, "index")
     if source.messages[first].role != "assistant":
-        raise ArgumentError(f"message {index} of session {session_id!r} is no answer of the model")
+        raise ArgumentError(f"message {index} of session {session_id!r} is not an answer of the model")
     while first > 0 and source.messages[first - 1].role in ("assistant", "tool"):
         first -= 1
     if first == 0:

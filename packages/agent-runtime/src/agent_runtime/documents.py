@@ -139,7 +139,7 @@ def _flaw(value: object) -> str | None:
     if value is None or isinstance(value, (bool, dict, list)):
         return None
     if isinstance(value, str):
-        return "holds half of a surrogate pair, which is no character" if _SURROGATE.search(value) else None
+        return "has half a surrogate pair, which is not a character" if _SURROGATE.search(value) else None
     if isinstance(value, int):
         return None if -(2**63) <= value < 2**63 else f"is {_TOO_LONG}"
     if isinstance(value, float):

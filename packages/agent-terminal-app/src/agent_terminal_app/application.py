@@ -99,7 +99,7 @@ def open_readable() -> Opened:
         return open_settings()
     except SettingsError as error:
         if COMPLETION_VARIABLE not in os.environ:
-            say(f"agent: {error}; going on without settings")
+            say(f"agent: {error}; continuing without settings")
         return Opened(Paths.of_this_user(), Settings())
 
 

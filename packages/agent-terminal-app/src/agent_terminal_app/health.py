@@ -98,7 +98,7 @@ class Look:
             self._found.append(_unreadable(self._name, error))
         except Exception as error:  # noqa: BLE001 - whatever it is, the report has it
             problem = f"{type(error).__name__}: {error}"
-            remedy = "fix what the message names, then run `agent doctor` again"
+            remedy = "fix the cause in the message, then run `agent doctor` again"
             self._found.append(Finding(self._name, "FAIL", problem, remedy))
 
 
@@ -276,7 +276,7 @@ def check_configuration() -> Iterator[Finding]:
     """See whether the settings can be read."""
     opened = open_quietly()
     file = user_file(opened.paths)
-    yield Finding("", "OK", f"{file} is read" if file.is_file() else f"there is no {file}: defaults hold")
+    yield Finding("", "OK", f"{file} is read" if file.is_file() else f"there is no {file}: defaults apply")
     for warning in opened.settings.warnings:
         remedy = "run `agent config trust`" if opened.settings.untrusted else f"see {file}"
         yield Finding("", "WARN", warning, remedy)

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 DEMO = "A demonstration: no model, nothing is kept. /help lists the commands."
 """What is said before a demonstration."""
-YES, NOT_NOW, NEVER = "Use them, until the file changes", "Go on without them", "Never ask about this folder"
+YES, NOT_NOW = "Use them, until the file changes", "Continue without them"
+NEVER = "Never ask about this folder"
 
 
 def talk(

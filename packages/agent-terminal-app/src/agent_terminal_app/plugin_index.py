@@ -166,7 +166,7 @@ def _listed(place: str, entry: Any, *, registry: bool) -> Listed:
         raise _unusable(place, f"the kind of {texts['name']} must be one of {', '.join(KINDS)}")
     if not _DISTRIBUTION.fullmatch(texts["distribution"]) or not _VERSION.fullmatch(texts["version"]):
         raise _unusable(
-            place, f"{texts['distribution']} {texts['version']} is no distribution with a version"
+            place, f"{texts['distribution']} {texts['version']} is not a distribution with a version"
         )
     if texts["wheel"]:
         if not _DIGEST.fullmatch(texts["sha256"]):

@@ -125,7 +125,7 @@ def test_completion_knows_actions_and_what_may_follow_a_command(desk: Desk, acti
     assert ("set_title", "Set the title: Names the session.") in suggested
     assert not any(name == "set_title" for name, _about in names())
     assert ("titles.set_title", "Set the title: Names the session.") in list(following["actions"])
-    assert ("clock", "nothing speaks against it") in list(following["plugins"])
+    assert ("clock", "nothing rules it out") in list(following["plugins"])
     assert ("ui.theme", '"auto" now') in list(following["config"])
 
 

@@ -299,6 +299,6 @@ def test_plugins_say_why_they_are_on_or_off(desk: Desk) -> None:
 def test_a_plugin_is_explained(desk: Desk) -> None:
     shown = desk.chat("/plugins clock", "/plugins clocks")
 
-    assert shown[0] == "clock (tool) is on: nothing speaks against it"
+    assert shown[0] == "clock (tool) is on: nothing rules it out"
     assert shown[1] == "  tool clock: Tell the time."
     assert shown[2] == "Error: there is no plugin 'clocks': did you mean 'clock'?"

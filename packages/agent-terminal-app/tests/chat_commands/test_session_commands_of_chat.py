@@ -159,7 +159,7 @@ def test_a_title_cannot_write_on_the_screen(desk: Desk) -> None:
 def test_an_export_can_be_imported_again(desk: Desk) -> None:
     shown = desk.chat("hello", "/export kept.zip", "/new", "/import kept.zip", "go on")
 
-    assert "Written to kept.zip; what looks like a secret is left out." in shown
+    assert "Written to kept.zip; text that looks like a secret is left out." in shown
     assert any(line.startswith("Imported; this is ") for line in shown)
     assert len(desk.said(desk.sessions()[0])) == 4
 
@@ -169,7 +169,7 @@ def test_an_export_is_in_this_folder_by_default_and_asks_before_it_replaces(desk
 
     [path] = desk.folder.glob("session-*.zip")
     assert shown.count("Nothing was written.") == 2
-    assert shown.count(f"Written to {path.name}; what looks like a secret is left out.") == 2
+    assert shown.count(f"Written to {path.name}; text that looks like a secret is left out.") == 2
 
 
 @pytest.mark.parametrize("name", ["talk.json", "TALK.JSON"])

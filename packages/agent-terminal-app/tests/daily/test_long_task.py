@@ -1,4 +1,4 @@
-"""A coding task of sixty steps: the model looks, writes, edits, runs checks and keeps a list, and a person watches."""
+"""A coding task of sixty steps: the model looks, writes, edits and runs checks, and a person watches."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ _MANUAL: Dicts = [
     {
         "id": compaction.COMPACT,
         "label": "Compact",
-        "description": "Replace a range of messages by a summary. What is replaced can be put back.",
+        "description": "Replace a range of messages by a summary. The messages can be put back.",
         "inputs": {
             "start": {
                 "type": "integer",

@@ -143,7 +143,7 @@ class _Plan:
         text = decode(data)
         if text is None:
             raise Refused(
-                f"{place.shown} is no text, so it cannot be edited: use a program that understands it"
+                f"{place.shown} is not a text file, so it cannot be edited: use a program that understands it"
             )
         return text
 

@@ -54,7 +54,7 @@ class Expression:
         try:
             self._fits = Draft202012Validator({"pattern": source}, pattern_options=_OPTIONS).is_valid
         except (ValidationError, ValueError) as error:
-            raise ValueError("it is no regular expression, or too large a one") from error
+            raise ValueError("it is not a regular expression, or it is too large") from error
 
     def fits(self, text: str) -> bool:
         """Say whether the pattern matches anywhere in the text, which must be valid Unicode."""
@@ -237,7 +237,7 @@ class _Reading:
                 "of the groups that begin with (? only (?: is understood, and (?i) at the very start"
             )
         if self._depth == _DEEPEST:
-            raise self._error(f"groups can stand in each other {_DEEPEST} deep")
+            raise self._error(f"groups can be nested {_DEEPEST} deep")
         began = self._at
         self._at, self._depth = opening.end(), self._depth + 1
         inside = self._alternatives()
@@ -308,7 +308,7 @@ class _Reading:
             self._at += 2
             return _SETS[code]
         if code and code in "DWSbB":
-            raise self._error(f"\\{code} cannot stand in a class: write it outside, or its characters")
+            raise self._error(f"\\{code} cannot be in a class: write it outside, or write its characters")
         low = self._class_char()
         if self._next() != "-" or self._pattern[self._at + 1 : self._at + 2] in ("]", ""):
             return literal(low)

@@ -136,7 +136,7 @@ class Journal:
         for path in (self.folder, self._path):
             problem = why_not_private(path)
             if problem is not None:
-                raise Refused(f"the journal of changes {path} {problem}, so what it says cannot be believed")
+                raise Refused(f"the journal of changes {path} {problem}, so its content cannot be trusted")
         with suppress(FileNotFoundError):
             return os.open(self._path, flags)
         make_private_folder(self.folder)

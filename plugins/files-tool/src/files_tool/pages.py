@@ -116,7 +116,7 @@ def _page_of_large(
 
 def _no_text(place: Place, head: bytes, size: int) -> Refused:
     return Refused(
-        f"{place.shown} is no text but {describe(head)}, {amount(size)}: use a program that understands it"
+        f"{place.shown} is not text but {describe(head)}, {amount(size)}: use a program that understands it"
     )
 
 
@@ -134,7 +134,7 @@ class _Page:
             for number, line in enumerate(self.lines, wanted.start)
         ]
         if not self.is_end or wanted.start > 1:
-            more = "" if self.is_end else f"; go on with start_line {last + 1}"
+            more = "" if self.is_end else f"; continue with start_line {last + 1}"
             notes = [f"lines {wanted.start} to {last} {total}{more}", *notes]
         return "\n".join([*shown, f"[{'; '.join(notes)}]"] if notes else shown)
 

@@ -108,7 +108,7 @@ class _Reading:
             elif self._is_heading():
                 found.append(self._file())
             elif line.startswith(("@@", "GIT binary patch", "Binary files ")):
-                raise self._error("a file's heading is missing, or the file is no text")
+                raise self._error("a file's heading is missing, or the file is not text")
             else:  # what people write between files is theirs
                 self._at += 1
         return found

@@ -100,9 +100,9 @@ class Store:
             finally:
                 os.close(fd)
         except OSError as error:
-            raise Refused(f"the journal has lost what was there before: {error.strerror}") from error
+            raise Refused(f"the journal has lost the earlier content: {error.strerror}") from error
         if digest_of(data) != digest:
-            raise Refused("the journal's copy of what was there before is damaged")
+            raise Refused("the journal's copy of the earlier content is damaged")
         return data
 
 

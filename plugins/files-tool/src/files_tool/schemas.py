@@ -91,7 +91,7 @@ SCHEMAS: list[dict[str, Any]] = [
     ),
     _tool(
         FIND,
-        "Find files by name. A glob without a slash fits names in every folder; ** stands for any folders.",
+        "Find files by name. A glob without a slash fits names in every folder; ** means any folders.",
         ["glob"],
         glob=_text("Such as *.py, src/**/test_*.py or *.{ts,tsx}."),
         path=_FOLDER,

@@ -59,7 +59,7 @@ class Text:
                 raise Refused("the new text is not valid Unicode: leave out the lone surrogate") from error
             raise Refused(
                 f"{name} is written in {self.encoding}, which has no {char!r}: use another character, or "
-                "write the whole file anew with write_file"
+                "write the whole file again with write_file"
             ) from error
 
 

@@ -44,7 +44,7 @@ class Workspace:
             if not isinstance(root, str) or not root.startswith("/"):
                 raise Refused(f"the workspace root {root!r} must be an absolute path")
             if not Path(root).is_dir():
-                raise Refused(f"the workspace root {root!r} is no folder: create it, or name another")
+                raise Refused(f"the workspace root {root!r} is not a folder: create it, or name another")
         workspace = cls(given, settings)
         for place in workspace.roots:
             if workspace.protects(place):
@@ -60,7 +60,7 @@ class Workspace:
         """Return the place that a name means: from the first root down, or absolute in any root.
 
         Raises:
-            Refused: If it is no name, is outside of the workspace, or is excluded.
+            Refused: If it is no name, is outside the workspace, or is excluded.
         """
         parts = parts_of(name)
         place = self._absolute(name, parts) if name.startswith("/") else self._place(self._given[0][1], parts)
@@ -90,7 +90,7 @@ class Workspace:
             if parts[: len(start)] == start:
                 return self._place(root, parts[len(start) :])
         where = " or ".join(root for _, root in self._given)
-        raise Refused(f"{shown(name)} is outside of the workspace: name something in {shown(where)}")
+        raise Refused(f"{shown(name)} is outside the workspace: name something in {shown(where)}")
 
     def _place(self, root: str, parts: tuple[str, ...] = ()) -> Place:
         return Place(root, parts, root == self._given[0][1], self._protected)

@@ -65,7 +65,7 @@ ACTIONS: Final[list[dict[str, Any]]] = [
         **_ANYWHERE,
         "id": STATUS,
         "label": "MCP servers",
-        "description": "Show the servers, what is wrong with them, and what waits for approval.",
+        "description": "Show the servers, their problems, and what needs approval.",
         "inputs": {},
         "idempotent": True,
     },
@@ -73,14 +73,14 @@ ACTIONS: Final[list[dict[str, Any]]] = [
         **_ANYWHERE,
         "id": APPROVE,
         "label": "Approve MCP server",
-        "description": "Show what a server would run, or what it has changed, and approve it.",
+        "description": "Show the command of a server, or its changes, and approve them.",
         "inputs": {**_SERVER, "confirm": {"type": "string"}},
     },
     {
         **_ANYWHERE,
         "id": REVOKE,
         "label": "Revoke MCP server",
-        "description": "End a server and forget what was approved of it.",
+        "description": "End a server and forget its approval.",
         "inputs": _SERVER,
         "idempotent": True,
     },
@@ -88,7 +88,7 @@ ACTIONS: Final[list[dict[str, Any]]] = [
         **_ANYWHERE,
         "id": RECONNECT,
         "label": "Reconnect MCP server",
-        "description": "Connect to a server anew.",
+        "description": "Connect to a server again.",
         "inputs": _SERVER,
     },
     {
@@ -100,7 +100,7 @@ ACTIONS: Final[list[dict[str, Any]]] = [
     },
     {
         "id": TELL,
-        "description": "Tell a person who begins which servers, and what of them, wait for approval.",
+        "description": "Say which servers need approval when a session is opened.",
         "inputs": {},
         "trigger": "session_open",
         "idempotent": True,
@@ -129,7 +129,7 @@ def run_action(fleet: Fleet, settings: Settings, action_id: str, params: Mapping
 def status(fleet: Fleet, settings: Settings) -> Answer:
     """Return how all servers stand, as data and as a table."""
     reports = fleet.reports(settings)
-    lines = ["| server | state | tools | what is wrong | waits for approval |", "|---|---|---|---|---|"]
+    lines = ["| server | state | tools | problem | needs approval |", "|---|---|---|---|---|"]
     lines += ["| " + " | ".join(map(_cell, _row(report))) + " |" for report in reports]
     damage = fleet.pins(settings).read().problem
     body = "\n".join([*([f"**{_cell(damage)}**", ""] if damage else []), *lines])
@@ -256,7 +256,7 @@ def _ask_offers(report: Report, shown: Sequence[Change], *, outdated: bool) -> A
 def _ask_text(report: Report) -> dict[str, Any]:
     shown = report.judgement.to_show(_ROOM)
     if not shown:
-        return _display(report.server, "It offers what you approved before.", "success")
+        return _display(report.server, "It offers the same as when you approved it.", "success")
     confirm = _offer(report.server, "Approve", digest_of(shown))
     return {**_display(report.server, _differences(report, shown), "warning"), "actions": [confirm]}
 
@@ -270,7 +270,7 @@ def _differences(report: Report, shown: Sequence[Change]) -> str:
 
 
 def _asking(server: Server, body: str, digest: str, *, outdated: bool) -> Answer:
-    said = "What waits is other than what you were shown. " if outdated else ""
+    said = "It has changed since it was shown to you. " if outdated else ""
     confirm = _offer(server, "Approve", digest)
     display = {**_display(server, f"{said}{body}", "warning"), "actions": [confirm]}
     return {"status": "outdated" if outdated else "confirm", "confirm": digest, "display": display}

@@ -60,7 +60,7 @@ class Approval:
     def from_dict(cls, data: Any) -> Approval:
         """Return an approval as it was kept; one that cannot be right raises ValueError."""
         if not isinstance(data, dict) or not isinstance(data.get("launch"), dict) or "tools" not in data:
-            raise ValueError("it has an entry that is no approval")
+            raise ValueError("it has an entry that is not an approval")
         listed = data["tools"]
         tools = (
             None if listed is None else {one.name: one for one in (_checked(Tool, tool) for tool in listed)}

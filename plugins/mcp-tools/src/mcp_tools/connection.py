@@ -203,7 +203,7 @@ class Connection:
     def reconnect(self) -> None:
         """Connect anew, from any thread; as if nothing had failed so far."""
         self._settled.clear()
-        self._background.call(self._lose, "it was asked to connect anew")
+        self._background.call(self._lose, "it was asked to connect again")
 
     def stop(self) -> None:
         """End it for good, from any thread."""
@@ -316,7 +316,7 @@ class Connection:
             if not box.confines(server.sandbox):
                 return None
             if not folder.is_dir():
-                raise Lost(f"it cannot be started: its cwd {folder} is no folder")
+                raise Lost(f"it cannot be started: its cwd {folder} is not a folder")
             # What its command line names was approved with it, wherever it is.
             named = [Path(one) for one in line if one.startswith("/")]
             return box.confine(

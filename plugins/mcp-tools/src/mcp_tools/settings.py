@@ -143,7 +143,7 @@ _SERVER: Final[dict[str, Any]] = {
     "properties": {
         "command": {"type": "string", "minLength": 1, "description": "The program of a local server."},
         "args": {**_TEXTS, "description": "Its arguments."},
-        "env": {**_PAIRS, "description": "Variables besides the usual few; `env:NAME` takes one's own."},
+        "env": {**_PAIRS, "description": "More variables; `env:NAME` takes one of yours."},
         "cwd": {**_TEXT, "description": "The folder it runs in; by default the home folder."},
         "url": {"type": "string", "pattern": "^https?://[^\\s]+$", "description": "A server elsewhere."},
         "headers": {**_PAIRS, "description": "Headers of each request; `env:NAME` takes a variable."},
@@ -167,7 +167,7 @@ SCHEMA: Final[dict[str, Any]] = {
     PINS: {
         "type": "string",
         "minLength": 1,
-        "description": "The file that keeps what was approved; by default agent/mcp-pins.json in the user's "
+        "description": "The file with your approvals; by default agent/mcp-pins.json in the user's "
         "state directory.",
     },
     **SANDBOX_SCHEMA,

@@ -145,10 +145,10 @@ class Tool:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Tool:
-        """Return a tool as it was pinned; what is no tool raises ValueError."""
+        """Return a tool as it was pinned; what is not a tool raises ValueError."""
         name, description, schema = (data.get(key) for key in ("name", "description", "inputSchema"))
         if not (isinstance(name, str) and isinstance(description, str) and isinstance(schema, dict)):
-            raise ValueError(f"{name!r:.80} is no tool")  # noqa: TRY004 - all that cannot be read is one error
+            raise ValueError(f"{name!r:.80} is not a tool")  # noqa: TRY004 - all that cannot be read is one error
         return cls(name, description, schema)
 
 

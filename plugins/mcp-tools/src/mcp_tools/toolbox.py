@@ -351,7 +351,7 @@ def _refusal(report: Report, tool: Tool) -> str | None:
         return f"the server {server!r} is not approved: a person must approve it first"
     if report.snapshot.listing is None or tool in report.judgement.tools:
         return None  # a server that is not there says so itself
-    return f"the server {server!r} has changed {tool.name!r}: a person must approve it anew"
+    return f"the server {server!r} has changed {tool.name!r}: a person must approve it again"
 
 
 def _other_refusal(report: Report, kind: str, name: str) -> str | None:

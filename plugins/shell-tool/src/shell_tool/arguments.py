@@ -222,7 +222,7 @@ def _command(arguments: Any) -> str:
     try:
         size = len(command.encode())
     except UnicodeEncodeError:
-        raise Refused("the command has half a surrogate pair in it, which is no character") from None
+        raise Refused("the command has half a surrogate pair in it, which is not a character") from None
     if size > MAX_COMMAND:
         raise Refused(
             f"the command has {size:,} bytes, and {MAX_COMMAND:,} are allowed: "

@@ -67,9 +67,9 @@ def working_folder(asked: str | None, roots: tuple[Path, ...]) -> Path:
     folder = Path(os.path.realpath(roots[0] / (asked or "")))
     if not any(folder.is_relative_to(root) for root in real_roots):
         names = ", ".join(str(root) for root in roots)
-        raise Refused(f"cwd {asked!r} is outside of the workspace: name a folder below {names}")
+        raise Refused(f"cwd {asked!r} is outside the workspace: name a folder below {names}")
     if not folder.is_dir():
-        raise Refused(f"cwd {asked or str(roots[0])!r} is no folder: make it first, or name another one")
+        raise Refused(f"cwd {asked or str(roots[0])!r} is not a folder: make it first, or name another one")
     return folder
 
 

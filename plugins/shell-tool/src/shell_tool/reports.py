@@ -59,7 +59,7 @@ def outcome(job: Job, settings: Settings) -> dict[str, Any]:
 
 def started(job: Job) -> dict[str, Any]:
     """Return the result of a command that goes on in the background."""
-    text = f"It runs in the background as {job.id}: shell_output reads what it writes, shell_stop ends it."
+    text = f"It runs in the background as {job.id}: shell_output reads its output, shell_stop ends it."
     return {"success": True, "result": text, "id": job.id}
 
 
@@ -134,7 +134,7 @@ def _end_notes(end: End, settings: Settings) -> list[str]:
         )
         notes[0] = f"{notes[0]}: {longer}"
     if end.left_running and end.cause == "exit":
-        notes.append("what it had left running was ended: run such a command with background: true")
+        notes.append("processes that it left running were ended: run such a command with background: true")
     return notes
 
 

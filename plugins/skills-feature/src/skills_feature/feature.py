@@ -31,9 +31,7 @@ _MOST_WARNINGS = 10
 class Settings:
     """What an agent's section says."""
 
-    folders: tuple[str, ...] = setting(
-        (), "Folders that have a folder for each skill, besides the usual ones.", shown_default=None
-    )
+    folders: tuple[str, ...] = setting((), "More folders with a folder for each skill.", shown_default=None)
     project: bool = setting(default=True, description="Whether the skills that come with a project count.")
 
 

@@ -183,7 +183,7 @@ def read_skill(folder: Path, within: Path | None = None) -> Skill:
 def _check_name(folder: Path, name: str) -> None:
     if not _NAME.fullmatch(name):
         raise SkillError(
-            f"{name!r} is no name for a skill: use lower-case letters, digits and single hyphens"
+            f"{name!r} is not a name for a skill: use lower-case letters, digits and single hyphens"
         )
     if name != folder.name:
-        raise SkillError(f"the skill {name!r} stands in a folder {folder.name!r}: give both the same name")
+        raise SkillError(f"the skill {name!r} is in a folder {folder.name!r}: give both the same name")

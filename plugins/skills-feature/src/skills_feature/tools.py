@@ -89,7 +89,7 @@ def _loaded(skill: Skill) -> str:
 def _file(skill: Skill, arguments: Mapping[str, Any]) -> str:
     data = read_file(skill.folder, arguments["path"], limit=_MOST_BYTES, within=skill.within)
     if b"\0" in data:
-        return f"{arguments['path']} is no text: {len(data)} bytes in {skill.folder / arguments['path']}"
+        return f"{arguments['path']} is not text: {len(data)} bytes in {skill.folder / arguments['path']}"
     return data.decode()
 
 

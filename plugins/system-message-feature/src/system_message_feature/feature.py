@@ -36,7 +36,7 @@ _FRAME = (
 class Settings:
     """What an agent's section says."""
 
-    text: str = setting("", "What is said to the model in every request.", empty=True, shown_default=None)
+    text: str = setting("", "A text that the model reads in every request.", empty=True, shown_default=None)
     files: tuple[str, ...] = setting(
         ("AGENTS.md", "CLAUDE.md"),
         "Names of instruction files; an empty list reads none.",

@@ -56,7 +56,7 @@ class Plan:
             raise PlanError("the plan must be a list of items, each with text and state")
         if len(data) > MOST_ITEMS:
             raise PlanError(
-                f"{len(data)} items are too many: keep at most {MOST_ITEMS}, and leave out what is done"
+                f"{len(data)} items are too many: keep at most {MOST_ITEMS}, and leave out finished items"
             )
         plan = cls(tuple(_read_item(place, item) for place, item in enumerate(data, 1)))
         if plan.counts["in_progress"] > 1:

@@ -23,9 +23,9 @@ _SCHEMAS: Final[list[dict[str, Any]]] = [
         "function": {
             "name": WRITE,
             "description": (
-                "Write your plan, all of it: what you leave out is gone. Use it for work of several steps."
-                " Set an item to in_progress before you begin with it, and to done as soon as it is done."
-                " The person sees the plan."
+                "Write your whole plan: items that you leave out are removed. Use it for work of several "
+                "steps. Set an item to in_progress before you begin with it, and to done as soon as it is "
+                "done. The person sees the plan."
             ),
             "parameters": {
                 "type": "object",
@@ -41,7 +41,7 @@ _SCHEMAS: Final[list[dict[str, Any]]] = [
                                     "type": "string",
                                     "minLength": 1,
                                     "maxLength": LONGEST_TEXT,
-                                    "description": "What is to be done, in one line.",
+                                    "description": "The task, in one line.",
                                 },
                                 "state": {
                                     "type": "string",

@@ -43,7 +43,7 @@ def proxy_for(url: Url) -> str | None:
     """Return the proxy for *url*, or None to go there directly.
 
     Raises:
-        FetchError: If the environment names one that is no HTTP proxy.
+        FetchError: If the environment names one that is not an HTTP proxy.
     """
     proxies: dict[str, str] = _urllib.getproxies_environment()
     chosen = proxies.get(url.scheme) or proxies.get("all")
@@ -51,7 +51,7 @@ def proxy_for(url: Url) -> str | None:
         return None
     proxy = chosen if "://" in chosen else f"http://{chosen}"
     if not proxy.startswith(("http://", "https://")):
-        raise FetchError("the proxy of the environment is no HTTP proxy: name one in HTTPS_PROXY")
+        raise FetchError("the proxy of the environment is not an HTTP proxy: name one in HTTPS_PROXY")
     return proxy
 
 
@@ -270,7 +270,7 @@ def _plain(error: Exception) -> str:
     if isinstance(cause, aiohttp.ServerDisconnectedError):
         return "it closed the connection without an answer"
     if isinstance(cause, aiohttp.ClientResponseError):
-        return "what it answers is no HTTP"
+        return "its answer is not HTTP"
     code: Any = getattr(cause, "errno", None)
     said = os.strerror(code) if code in errno.errorcode else str(cause) or type(cause).__name__
     return " ".join(said.split())[:_LONGEST]

@@ -106,7 +106,7 @@ class Settings:
     )
     content_types: tuple[str, ...] = setting(
         (*_TEXT_TYPES, *IMAGE_TYPES),
-        "What is read. Of anything else the model reads type and size.",
+        "The media types that are read. Of others the model reads only type and size.",
         key="web_content_types",
         convert=_lower,
     )

@@ -94,7 +94,7 @@ def read_url(text: str) -> Url:
     _check_characters(text)
     parts = _URL.fullmatch(text)
     if parts is None:
-        raise UrlRefusedError(f"{_shown(text)} is no web address: it must begin with http:// or https://")
+        raise UrlRefusedError(f"{_shown(text)} is not a web address: it must begin with http:// or https://")
     scheme = parts["scheme"].lower()
     host, port = _read_netloc(parts["netloc"], scheme)
     url = Url(scheme=scheme, host=host, port=port, target=_read_target(parts["path"], parts["query"]))
@@ -113,7 +113,7 @@ def join_url(base: Url, reference: str) -> Url:
     try:
         return read_url(urljoin(str(base), reference))
     except ValueError:
-        raise UrlRefusedError(f"{_shown(reference)} is no web address") from None
+        raise UrlRefusedError(f"{_shown(reference)} is not a web address") from None
 
 
 def _check_characters(text: str) -> None:
@@ -126,10 +126,10 @@ def _check_characters(text: str) -> None:
 
 def _read_netloc(netloc: str, scheme: str) -> tuple[str, int]:
     if "@" in netloc:
-        raise UrlRefusedError("a user name in a URL is not allowed: leave out what is before the @")
+        raise UrlRefusedError("a user name in a URL is not allowed: leave out the part before the @")
     parts = _NETLOC.fullmatch(netloc)
     if parts is None:
-        raise UrlRefusedError(f"{_shown(netloc)} is no host")
+        raise UrlRefusedError(f"{_shown(netloc)} is not a host")
     host = _read_ipv6(parts["ipv6"]) if parts["ipv6"] else _read_name(parts["name"])
     port = int(parts["port"] or _PORTS[scheme])
     if not 0 < port <= _MAX_PORT:
@@ -141,13 +141,13 @@ def _read_ipv6(text: str) -> str:
     try:
         return str(IPv6Address(text))
     except ValueError:
-        raise UrlRefusedError(f"[{text}] is no IPv6 address") from None
+        raise UrlRefusedError(f"[{text}] is not an IPv6 address") from None
 
 
 def _read_name(text: str) -> str:
     name = _ascii_name(text).lower().removesuffix(".")
     if len(name) > _MAX_HOST or _NAME.fullmatch(name) is None:
-        raise UrlRefusedError(f"{_shown(text)} is no host name")
+        raise UrlRefusedError(f"{_shown(text)} is not a host name")
     if _NUMBER.fullmatch(name.rpartition(".")[2]) is None:
         return name
     try:
@@ -165,7 +165,7 @@ def _ascii_name(text: str) -> str:
     try:
         return idna.encode(text[: _MAX_HOST + 1], uts46=True).decode()
     except UnicodeError as error:
-        raise UrlRefusedError(f"{_shown(text)} is no host name: {error}") from None
+        raise UrlRefusedError(f"{_shown(text)} is not a host name: {error}") from None
 
 
 def _read_target(path: str, query: str | None) -> str:

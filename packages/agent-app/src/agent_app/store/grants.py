@@ -25,7 +25,7 @@ def check(grant: Grant) -> None:
         ArgumentError: With what is wrong about it.
     """
     if not is_name(grant.id):
-        raise ArgumentError(f"{grant.id!r:.80} is no id of a grant: 1 to 500 readable characters are")
+        raise ArgumentError(f"{grant.id!r:.80} is not an id of a grant: 1 to 500 readable characters are")
     for what, value, known in (("effect", grant.effect, GrantEffect), ("scope", grant.scope, GrantScope)):
         if value not in get_args(known):
             raise ArgumentError(f"{value!r:.80} is no {what} of a grant: {', '.join(get_args(known))} are")

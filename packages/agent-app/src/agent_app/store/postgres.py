@@ -447,7 +447,7 @@ def _meaning(error: psycopg.Error, place: str) -> StoreError:
         return StoreUnavailable(f"{place} was in use by another process for too long: try again")
     if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)):
         return StoreUnavailable(
-            f"{place} cannot be used now ({text}): this change was not written, and what was acknowledged "
-            "before is safe; try again"
+            f"{place} cannot be used now ({text}): this change was not written; earlier changes "
+            "are safe; try again"
         )
     return StoreError(f"{place}: {text}")

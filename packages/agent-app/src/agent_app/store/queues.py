@@ -73,8 +73,8 @@ def _use_approval(transaction: Transaction, session_id: str, approval_id: str) -
     )  # fmt: skip
     if not used:
         raise DecisionNotAccepted(
-            f"session {session_id!r} cannot go on with approval {approval_id!r}: it has no decision of that "
-            "id, or has used it already; nothing was saved"
+            f"session {session_id!r} cannot continue with approval {approval_id!r}: it has no decision of "
+            "that id, or has used it already; nothing was saved"
         )
 
 
@@ -91,7 +91,7 @@ def _settle_approval(
 
 def _add_approval(transaction: Transaction, session_id: str, approval: Approval) -> None:
     if not is_name(approval.id):
-        raise ArgumentError(f"{approval.id!r} is no id of an approval: 1 to 500 readable characters are")
+        raise ArgumentError(f"{approval.id!r} is not an id of an approval: 1 to 500 readable characters are")
     transaction.run(
         "INSERT INTO approvals (id, session, body, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
         approval.id, session_id, encode(approval.suspension), approval.created,
@@ -277,7 +277,7 @@ def decide(transaction: Transaction, approval_id: str, decision: Mapping[str, An
         DecisionNotAccepted: If there is no such approval, or it is decided already.
     """
     if not is_name(approval_id):
-        raise DecisionNotAccepted(f"{approval_id!r} is no id of an approval")
+        raise DecisionNotAccepted(f"{approval_id!r} is not an id of an approval")
     own, tenant = ("1 = 1", []) if transaction.tenant is None else (_OWN, [transaction.tenant])
     changed = transaction.run(
         f"UPDATE approvals SET decision = ? WHERE id = ? AND decision IS NULL AND {own}",

@@ -116,7 +116,7 @@ def _plain(value: Any) -> Any:
     """Return as a list what only looks like one: the encoder reads frozen dicts and lists by itself."""
     plain = thaw(value)
     if plain is value:
-        raise TypeError(f"{type(value).__name__} is no plain data")
+        raise TypeError(f"{type(value).__name__} is not plain data")
     return plain
 
 

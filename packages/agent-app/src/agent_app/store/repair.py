@@ -73,7 +73,7 @@ def repair_store(source: str | PathLike[str], target: str | PathLike[str]) -> Re
     if not source.is_file():
         raise ArgumentError(f"there is no file {source}: name the file of the store")
     if target.exists():
-        raise ArgumentError(f"{target} already exists: choose another file for what is saved")
+        raise ArgumentError(f"{target} already exists: choose another file to save to")
     try:
         log = Path(f"{source}-wal")
         remains = salvage.read_remains(source.read_bytes(), log.read_bytes() if log.exists() else None)

@@ -210,7 +210,7 @@ class _Page:
         while rest > 0:
             page = self._pages.get(following)
             if page is None:
-                raise ValueError(f"a row goes on on page {following}, which is not there")
+                raise ValueError(f"a row continues on page {following}, which is not there")
             found.append(self._cut(page, 4, min(rest, usable - 4)))
             following = int.from_bytes(page[:4], "big")
             rest -= usable - 4

@@ -465,12 +465,12 @@ def _check_agent(agent_id: str | None) -> None:
 
 def _check_title(title: str) -> None:
     if not isinstance(title, str) or not sessions.is_text(title):
-        raise ArgumentError(f"{title!r:.80} is no title: it must be text, without NUL and half pairs")
+        raise ArgumentError(f"{title!r:.80} is not a title: it must be text, without NUL and half pairs")
 
 
 def _check_mode(mode: str) -> None:
     if mode not in _MODES:
-        raise ArgumentError(f"{mode!r} is no mode of delivery: {', '.join(_MODES)} are")
+        raise ArgumentError(f"{mode!r} is not a mode of delivery: {', '.join(_MODES)} are")
 
 
 def _check_limit(limit: int) -> None:

@@ -453,14 +453,14 @@ def _meaning(error: sqlite3.Error, path: str) -> StoreError:
         return StoreUnavailable(f"{path} was in use by another process for too long: try again")
     if leaves_doubt(error):
         return StoreUnavailable(
-            f"{path} cannot be used now ({text}): what was being written may be there or not, so read it "
+            f"{path} cannot be used now ({text}): the last change may be stored or not, so read it "
             "before you try again; check the disk"
         )
     if _sign(error) == "SQLITE_ERROR":  # a mistake of ours, not of the disk
         return StoreError(f"{path}: {text}")
     if isinstance(error, sqlite3.OperationalError):
         return StoreUnavailable(
-            f"{path} cannot be used now ({text}): this change was not written, and what was acknowledged "
-            "before is safe; check disk space and rights"
+            f"{path} cannot be used now ({text}): this change was not written; earlier changes "
+            "are safe; check disk space and rights"
         )
     return StoreError(f"{path}: {text}")

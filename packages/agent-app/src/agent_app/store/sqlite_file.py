@@ -188,7 +188,7 @@ def has_log(path: str) -> bool:
 def log_missing(path: str, missed: float) -> str:
     when = f" since {time.strftime('%Y-%m-%d %H:%M', time.localtime(missed))}" if missed else ""
     return (
-        f"the log {path}-wal is missing{when}: what was said last before that is lost, unless you find the "
+        f"the log {path}-wal is missing{when}: the last messages before that are lost, unless you find the "
         "log and put it back next to an untouched copy of the file"
     )
 

@@ -152,7 +152,7 @@ def _judge_tags(plugin: PluginWrapper, tags: set[str], number: int) -> Decision:
     forbidden = [tag for tag in plugin.forbidden_tags() if tag in tags]
     if forbidden:
         return _off(plugin, "forbidden_tags", f"it does not go with {_listed(forbidden)}", number)
-    return _on(plugin, "default", "nothing speaks against it", number)
+    return _on(plugin, "default", "nothing rules it out", number)
 
 
 def _expelled_by_leavers(

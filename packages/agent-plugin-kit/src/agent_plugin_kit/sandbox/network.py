@@ -51,7 +51,7 @@ class Host(NamedTuple):
         """
         rest, port = text.strip().lower(), None
         if "://" in rest or "/" in rest or not rest:
-            raise ValueError(f"{text!r:.80} is no host: write a name such as api.example.com, without a path")
+            raise ValueError(f"{text!r:.80} is not a host: write a name such as api.example.com, without a path")
         head, colon, tail = rest.rpartition(":")
         if colon and tail.isdecimal() and ("]" not in tail and (":" not in head or head.endswith("]"))):
             rest, port = head, int(tail)
@@ -217,7 +217,7 @@ def _name_and_port(text: str, port: int) -> tuple[str, int]:
     except ValueError as error:
         raise Refused(str(error)) from None
     if not host.is_plain:
-        raise Refused(f"{text!r} is no host")
+        raise Refused(f"{text!r} is not a host")
     return host.pattern.rstrip("."), port if host.port is None else host.port
 
 

@@ -58,7 +58,7 @@ _SCHEMA: dict[str, Any] = {
         "default": {
             "enum": list(EFFECTS),
             "default": "ask",
-            "description": "What becomes of a call that no rule is about.",
+            "description": "What happens to a call that no rule covers.",
         },
         "allow": {**_PATTERNS, "description": "Calls that run."},
         "ask": {**_PATTERNS, "description": "Calls that wait for somebody's decision."},
@@ -67,7 +67,7 @@ _SCHEMA: dict[str, Any] = {
         "on_ask": {
             "enum": ["suspend", "deny"],
             "default": "suspend",
-            "description": "What asking means: the run waits, or, where nobody watches, the call is refused.",
+            "description": "What to do when a call needs approval: wait, or refuse it if nobody watches.",
         },
     },
 }

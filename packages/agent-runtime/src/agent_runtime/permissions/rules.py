@@ -64,7 +64,7 @@ LISTS = (*EFFECTS, FLOOR)
 SANDBOXED = "sandboxed"
 """What a rule names in place of a tool to be about every call that stays inside a sandbox."""
 _FIELDS = (*LISTS, "default", "on_ask")
-_COULD = "what it is about is only known when it runs, and it could fall under the rule {!r}"
+_COULD = "its target is only known when it runs, and it could fall under the rule {!r}"
 _STRICTNESS = {effect: place for place, effect in enumerate(EFFECTS)}
 
 
@@ -87,7 +87,7 @@ class Rule:
     def __post_init__(self) -> None:
         _check_effect("effect", self.effect)
         if self.effect == "ask" and self.granted:
-            raise SpecError("what is granted allows or denies; it cannot ask", field="effect")
+            raise SpecError("a grant allows or denies; it cannot ask", field="effect")
         if self.effect != "ask" and self.floor:
             raise SpecError("only what asks can be a floor", field="floor")
         if not isinstance(self.pattern, CallPattern):

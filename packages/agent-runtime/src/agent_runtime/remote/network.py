@@ -44,7 +44,7 @@ def origin(url: str | httpx.URL) -> tuple[str, str, int]:
     """
     parsed = httpx.URL(url)
     if parsed.scheme not in _PORTS or not parsed.host:
-        raise httpx.InvalidURL(f"{parsed.scheme!r} is not http or https, or there is no host")
+        raise httpx.InvalidURL(f"{parsed.scheme!r} is not http or https, or there is not a host")
     return parsed.scheme, parsed.host, parsed.port or _PORTS[parsed.scheme]
 
 

@@ -1,4 +1,4 @@
-"""`agent doctor`: look for what is wrong, and say what to do about it; no line ever has a key in it."""
+"""`agent doctor`: check the program and its settings, and say how to fix problems; it never prints a key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_terminal_app.output import print_json, print_lines
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, as_json: bool) -> int:
-    """Look for what is wrong, and say what to do about it; nothing is changed."""
+    """Check the program and its settings, and say how to fix problems; nothing is changed."""
     findings = look_at_all(checks())
     if as_json:
         print_json([asdict(finding) for finding in findings])

@@ -138,7 +138,7 @@ def test(name: str | None) -> int:
 @command.command("remove")
 @click.argument("name")
 def remove(name: str) -> None:
-    """Take a server out of your settings, and forget what you approved of it."""
+    """Take a server out of your settings, and forget your approval."""
     opened = open_settings()
     name = _found(opened, name)
     with _servers(opened) as act:
@@ -158,7 +158,7 @@ def remove(name: str) -> None:
 def import_(names: Sequence[str], source: str | None, *, yes: bool) -> int:
     """Import servers from the settings of Claude Code, VS Code and Cursor: all, or those with a NAME.
 
-    What is here already stays as it is. Nothing is started before you approve it.
+    Servers that you have already stay as they are. Nothing is started before you approve it.
     """
     opened = open_settings()
     found = [one for one in _foreign(source) if not names or one.name in names]

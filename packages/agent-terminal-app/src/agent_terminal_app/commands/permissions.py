@@ -72,7 +72,7 @@ def _giving(function: Callable[..., Any]) -> Callable[..., Any]:
 def allow_command(pattern: str, session: str | None, *, project: bool, always: bool) -> None:
     """Let the calls that match PATTERN run without approval.
 
-    What the configuration denies or always asks for stays that way.
+    Calls that the configuration denies or always asks about stay that way.
     """
     _give("allow", pattern, session, project=project, always=always)
 

@@ -161,7 +161,7 @@ def search_plugins(words: tuple[str, ...], indexes: tuple[str, ...], *, as_json:
 def add_plugin(name: str, indexes: tuple[str, ...], wheels: Path | None, *, yes: bool) -> int:
     """Give your agents the plugin NAME; if it is not installed, install it first.
 
-    What is not installed must be in an index, or be the path of a folder or a wheel. A package is a program
+    A plugin to install is a name in an index, or the path of a folder or a wheel. A package is a program
     that runs with your rights, so you are asked before it is installed. Agents with plugin_ids of their own
     keep them.
     """

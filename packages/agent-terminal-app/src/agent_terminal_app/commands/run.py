@@ -129,7 +129,7 @@ def command(
 ) -> int:
     """Ask an agent once and print its answer.
 
-    The prompt is the argument, the file, and what is piped in, in this order.
+    The prompt is the argument, the file, and standard input, in this order.
     """
     if session and last:
         raise click.UsageError("--session names a session, --continue takes the last one: leave one out.")

@@ -37,7 +37,7 @@ def command() -> None:
 @command.command("send")
 @click.argument("text")
 @database_option
-@click.option("--session", help="The id of a session to go on with; by default a new one.")
+@click.option("--session", help="The id of a session to continue; by default a new one.")
 @click.option("--agent", help="Another agent than the default one, for a new session.")
 @click.option(
     "--model", help="Another model for agents that name none; the same that the workers were given."
@@ -201,7 +201,7 @@ def show_command(run_id: str, database: str, *, as_json: bool) -> None:
 @database_option
 @click.option("--question", help="Only this one of the questions that it waits for.")
 def approve_command(run_id: str, database: str, question: str | None) -> None:
-    """Let a run do what it asks for; print the id of the run that goes on."""
+    """Approve the question of a run; print the id of the run that continues."""
     _decide(run_id, database, question, {"approved": True})
 
 
@@ -211,7 +211,7 @@ def approve_command(run_id: str, database: str, question: str | None) -> None:
 @click.option("--question", help="Only this one of the questions that it waits for.")
 @click.option("--reason", default="", help="Why, for the model to read.")
 def deny_command(run_id: str, database: str, question: str | None, reason: str) -> None:
-    """Do not let a run do what it asks for; print the id of the run that goes on without."""
+    """Refuse the question of a run; print the id of the run that continues without."""
     _decide(run_id, database, question, {"approved": False, "reason": reason})
 
 
@@ -231,7 +231,7 @@ def _decide(run_id: str, database: str, question: str | None, decision: dict[str
 @click.argument("run_id")
 @database_option
 def cancel_command(run_id: str, database: str) -> None:
-    """Stop a run, wherever it is; what it has produced is kept."""
+    """Stop a run, wherever it is; its results so far are kept."""
     with shared_database(database) as shared:
         run = _found(shared.runs, run_id)
         if not shared.runs.cancel(run_id):

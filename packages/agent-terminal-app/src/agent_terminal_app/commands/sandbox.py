@@ -29,7 +29,7 @@ def command() -> None:
 
 @command.command("show")
 def show_command() -> None:
-    """Show what confines programs in this folder."""
+    """Show the sandbox of programs in this folder."""
     settings = _settings(open_settings(), None, ())
     print_lines([describe(settings), *_lines(settings)])
 

@@ -106,7 +106,7 @@ def search_command(query: str, limit: int, *, as_json: bool) -> None:
 @_json
 @click.option("--raw", is_flag=True, help="In a pipe, print control characters as they are.")
 def show_command(session: str, *, as_json: bool, raw: bool) -> None:
-    """Print what was said in SESSION."""
+    """Print the messages of SESSION."""
     with open_readable().sessions() as application:
         info = find_session(application, session)
         messages = application.load_session(info.id).messages
@@ -124,8 +124,8 @@ def show_command(session: str, *, as_json: bool, raw: bool) -> None:
 def export_command(session: str, target: Path | None, *, no_redact: bool, events: bool) -> None:
     """Write SESSION to the file TARGET, or to stdout.
 
-    A file whose name ends in .md, .html or .json is for reading; any other can be imported whole. What looks
-    like a secret is taken out unless you say --no-redact.
+    A file whose name ends in .md, .html or .json is for reading; any other can be imported whole. Text that
+    looks like a secret is taken out unless you say --no-redact.
     """
     _look_at(target)
     with open_readable().sessions() as application:
@@ -218,7 +218,7 @@ def delete_command(sessions: tuple[str, ...], *, yes: bool) -> None:
 @click.option("--quick", is_flag=True, help="Do not compare every row with its checksum.")
 @_json
 def check_command(*, quick: bool, as_json: bool) -> None:
-    """Look for damage to what is stored: every session, message and event is read and compared."""
+    """Look for damage in the database: every session, message and event is read and compared."""
     with closing(open_store(f"sqlite:///{_existing(None)}")) as store:
         report = store.check(deep=not quick)
     if as_json:
@@ -233,7 +233,7 @@ def check_command(*, quick: bool, as_json: bool) -> None:
 
 @command.command("clean")
 def clean_command() -> None:
-    """Remove what no session refers to any more, such as attachments of deleted sessions.
+    """Remove data that no session needs any more, such as attachments of deleted sessions.
 
     What was deleted or edited away leaves the sessions at once; this removes what is left of former versions,
     and what crashes have left behind.
@@ -251,7 +251,7 @@ def clean_command() -> None:
 @click.option("--replace", is_flag=True, help="Put the new file in place and keep the old one aside.")
 @_json
 def repair_command(file: Path | None, target: Path | None, *, replace: bool, as_json: bool) -> None:
-    """Save what can be read of the damaged database FILE into a new one.
+    """Save the readable part of the damaged database FILE into a new one.
 
     Without FILE, it is the one that has your sessions. It is only read; the new file is made next to it.
     Close everything that uses it first.
@@ -386,7 +386,7 @@ def repair_lines(report: Repaired, kept: Path | None) -> Iterator[str]:
     if kept is not None:
         yield f"{report.source} is the new file; the damaged one is {kept}"
         return
-    yield f"{report.target} has what was saved; {report.source} is as it was"
+    yield f"{report.target} has the saved part; {report.source} is as it was"
     yield "look at it, close everything that uses the old one, then put it in place:"
     for ending in _FILES:
         if Path(f"{report.source}{ending}").exists():

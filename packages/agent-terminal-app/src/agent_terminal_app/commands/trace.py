@@ -28,7 +28,7 @@ _PAGE = 1000
 @click.option("--all", "every", is_flag=True, help="Show every run, not only the last one.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(session: str, *, every: bool, as_json: bool) -> None:
-    """Draw what the last run of SESSION did, and how long each part took."""
+    """Draw the steps of the last run of SESSION, and how long each took."""
     with open_readable().sessions() as application:
         info = find_session(application, session)
         runs = traced_runs(_events(application, info.id))

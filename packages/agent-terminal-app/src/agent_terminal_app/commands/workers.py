@@ -228,7 +228,7 @@ def _read_limit(text: str) -> tuple[str, tuple[int, float] | None]:
 @database_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def workers_command(database: str, *, as_json: bool) -> None:
-    """List the workers of a database, and what each can run."""
+    """List the workers of a database, and the agents that each can run."""
     with shared_database(database) as shared:
         workers = shared.workers.all()
         limits, bounds = shared.engine.limits(), shared.engine.bounds()

@@ -162,7 +162,7 @@ def _note(paths: Paths, file: Path, word: str) -> None:
     path = trust_list(paths)
     problem = why_not_private(path.parent)
     if problem is not None:
-        raise CommandError(f"{path.parent} {problem}: what is in it cannot be believed")
+        raise CommandError(f"{path.parent} {problem}: its content cannot be trusted")
     noted = {**_notes(paths), str(file.resolve()): word}
     try:
         replace_file(path, json.dumps(noted, indent=2) + "\n", mode=0o600, folder_mode=0o700)
@@ -172,13 +172,13 @@ def _note(paths: Paths, file: Path, word: str) -> None:
 
 Judge = Callable[[Any], str]
 
-UNKNOWN = "may change what runs, what is read or what is sent"
+UNKNOWN = "may change which programs run, which files are read and which data is sent"
 """The mark of a setting that this table does not know."""
 _ALLOWS, _ALLOWS_ALL = "lets these run without asking you", "lets everything run without asking you"
-_SENDS = "sends what you say, and keys, to this address"
-_ANSWERS = "sends what you say to this model"
+_SENDS = "sends your messages and keys to this address"
+_ANSWERS = "sends your messages to this model"
 _TOOLS = "gives models these tools"
-_SPEAKS = "tells the model what to do, in your name"
+_SPEAKS = "gives the model instructions in your name"
 
 
 def danger(way: Way, value: Any) -> str:
@@ -277,7 +277,7 @@ _OF_SANDBOX: dict[tuple[str, ...], Judge] = {
     **{(name,): _harmless for name in ("memory", "processes", "open_files", "file_size")},
 }
 _OF_MODELS: dict[str, Judge] = {
-    "provider": _always("sends what you say to this provider"),
+    "provider": _always("sends your messages to this provider"),
     "model": _always(_ANSWERS),
     "context_window": _harmless,
     "max_output_tokens": _harmless,

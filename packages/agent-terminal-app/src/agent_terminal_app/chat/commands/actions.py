@@ -142,16 +142,16 @@ def _choices(conversation: Conversation, _typed: str) -> list[tuple[str, str]]:
 
 @command(
     "actions",
-    "list what plugins can do, or do it",
+    "list the actions of plugins, or run one",
     group=_GROUP,
     takes="[NAME [INPUT=VALUE …]]",
     choices=_choices,
 )
 async def actions(talk: Talk, rest: str) -> None:
-    """List what plugins can do with this session and with the program, or do one of these things.
+    """List the actions of plugins for this session and for the program, or run one.
 
-    Each is a command of its own as well: /PLUGIN.ACTION, or /ACTION where that means only one. What it
-    needs to know is asked for, unless it stands behind the name as INPUT=VALUE.
+    Each is a command of its own as well: /PLUGIN.ACTION, or /ACTION where that means only one. The chat asks
+    for its inputs, unless you write them after the name as INPUT=VALUE.
     """
     if rest:
         name, _, inline = rest.partition(" ")

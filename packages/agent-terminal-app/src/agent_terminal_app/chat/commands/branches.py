@@ -31,7 +31,7 @@ class Said:
     text: str
 
 
-@command("edit", "say one of your messages in another way", group=_GROUP, takes="[NUMBER | list]", idle=True)
+@command("edit", "rewrite one of your messages", group=_GROUP, takes="[NUMBER | list]", idle=True)
 async def edit(talk: Talk, rest: str) -> None:
     """Rewrite one of your messages and have it answered, in a branch; the session stays as it is.
 

@@ -56,9 +56,9 @@ _GROUP = "This conversation"
 
 @command("show", "open a tool call or a thought that was shown as one line", group=_GROUP, takes="[NUMBER]")
 def show(talk: Talk, rest: str) -> None:
-    """Show everything of a tool call: arguments, output, result; or of what the model thought.
+    """Show all of a tool call (arguments, output, result), or of the model's thinking.
 
-    The number stands behind its line. Without one it is the last; Ctrl+O does the same, for a while.
+    The number is at the end of its line. Without one it is the last; Ctrl+O does the same, for a while.
     """
     if rest and not rest.isdecimal():
         raise AgentError(f"{rest!r} is not a number: use the one at the end of the line, as in /show 3")

@@ -324,9 +324,9 @@ def _prompt(agent: ResolvedAgent, session: Session) -> Prompt:
     return prompt
 
 
-@command("cost", "say what was used", group=_GROUP)
+@command("cost", "show tokens and cost", group=_GROUP)
 async def cost(talk: Talk, _rest: str) -> None:
-    """Say what the last request sent, and what this session has used in all, by model.
+    """Show the size of the last request, and the use of this session by model.
 
     Tokens are as the providers counted them. Money is known only for models that are declared with prices.
     """
@@ -344,9 +344,9 @@ async def cost(talk: Talk, _rest: str) -> None:
     talk.line(f"this session: {total:,} tokens" + (f" · {money:.4f} spent" if money else ""))
 
 
-@command("context", "say what the next request would send", group=_GROUP, takes="[prompt]")
+@command("context", "show the parts of the next request", group=_GROUP, takes="[prompt]")
 async def context(talk: Talk, rest: str) -> None:
-    """Say what the next request would send, with the tokens of each part, and what is left of the window.
+    """Show the parts of the next request with their tokens, and the rest of the window.
 
     The counts are estimates; /cost has what the provider counted. `/context prompt` shows the system prompt.
     """

@@ -30,10 +30,10 @@ _GROUP = "Plugins"
 
 @command("tools", "list the tools, and which rule applies to each", group=_GROUP)
 async def tools(talk: Talk, _rest: str) -> None:
-    """List the tools that there are: on or off, and why; what becomes of its calls by which rule.
+    """List the tools: on or off, why, and which rule applies to their calls.
 
     A rule of `[permissions]` or a grant says whether a call runs, waits for you or is refused. Where other
-    rules count for some arguments, that is said as well; /permissions lists them.
+    rules apply to some arguments, the list says so; /permissions lists them.
     """
     who = await who_answers(talk.conversation)
     offered = {tool.name for tool in who.agent.descriptors}
@@ -85,7 +85,7 @@ async def plugins(talk: Talk, rest: str) -> None:
 
 @command("mcp", "show the MCP servers, and what waits for approval", group=_GROUP)
 async def mcp(talk: Talk, _rest: str) -> None:
-    """Show the MCP servers: their tools, what is wrong with them, and what waits for your approval."""
+    """Show the MCP servers: their tools, their problems, and what needs your approval."""
     shown = await find_command(talk, "mcp_tools.status")
     if shown is None:
         talk.note("No MCP server is set up. In a shell, `agent mcp add NAME -- COMMAND` adds one, and")

@@ -154,8 +154,8 @@ _CHOICE = "Number or name (Enter: 1; Esc leaves it)"
 async def setup(talk: Talk, _rest: str) -> None:
     """Connect a model: a provider, a server of your own, or the embedded one.
 
-    What is there already is found: keys in the environment, stored keys, servers on this machine. It counts
-    for every later start, and for this session from your next message on.
+    The chat finds keys in the environment, stored keys, and servers on this machine. Your choice applies to
+    every later start, and to this session from your next message on.
     """
     opened = await asyncio.to_thread(open_quietly)
     outcome = await set_up(ChatAsk(talk), opened)
@@ -242,9 +242,9 @@ async def commands(talk: Talk, _rest: str) -> None:
         await run_command(talk, f"/{chosen}")
 
 
-@command("doctor", "look for what is wrong", group=_GROUP)
+@command("doctor", "check the program and its settings", group=_GROUP)
 async def doctor(talk: Talk, _rest: str) -> None:
-    """Look for what is wrong with the program and its settings, and say what to do about it."""
+    """Check the program and its settings, and say how to fix problems."""
     terminal = partial(check_terminal, of_chat=True, color=talk.screen.color)
     async with still_working(talk.note, "looking"):
         findings = await asyncio.to_thread(look_at_all, checks(terminal))

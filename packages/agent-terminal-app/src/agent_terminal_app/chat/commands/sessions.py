@@ -50,9 +50,9 @@ async def sessions(talk: Talk, rest: str) -> None:
     await _list(talk, rest)
 
 
-@command("resume", "go on with a session", group=_GROUP, takes="[NUMBER | ID | TITLE]", idle=True)
+@command("resume", "continue a session", group=_GROUP, takes="[NUMBER | ID | TITLE]", idle=True)
 async def resume(talk: Talk, rest: str) -> None:
-    """Go on with a session: by its number in the last list, the beginning of its id, or its title.
+    """Continue a session: by its number in the last list, the beginning of its id, or its title.
 
     Without any of these you choose from a list.
     """
@@ -199,9 +199,9 @@ _WHOLE = ".zip"
 
 @command("export", "write this session to a file", group=_GROUP, takes="[FILE]")
 async def export(talk: Talk, rest: str) -> None:
-    """Write this session to a file. What looks like a secret is left out of it.
+    """Write this session to a file. Text that looks like a secret is left out.
 
-    The end of the name says what becomes of it: `.zip` has everything and can be imported again, `.md`,
+    The end of the name decides the format: `.zip` has everything and can be imported again, `.md`,
     `.html` and `.json` are for reading. Without a name it is session-ID.zip in this folder.
     """
     session_id = talk.need_session()
@@ -213,12 +213,12 @@ async def export(talk: Talk, rest: str) -> None:
         await talk.app.export_session_async(session_id, path)
     else:
         await asyncio.to_thread(write_transcript, talk.app, session_id, path)
-    talk.note(f"Written to {one_line(path)}; what looks like a secret is left out.")
+    talk.note(f"Written to {one_line(path)}; text that looks like a secret is left out.")
 
 
-@command("import", "read a session from a file, and go on with it", group=_GROUP, takes="[FILE]", idle=True)
+@command("import", "read a session from a file, and continue it", group=_GROUP, takes="[FILE]", idle=True)
 async def import_(talk: Talk, rest: str) -> None:
-    """Read a session from a file that /export wrote (`.zip` or `.json`), and go on with it.
+    """Read a session from a file that /export wrote (`.zip` or `.json`), and continue it.
 
     A system message in it, which the model would take for instructions of yours, is shown to you first.
     """

@@ -96,7 +96,7 @@ class EditMode:
             self._app.revoke(grant.id)
         self.allowed = self.auto = False
         left = self._left(session_id)
-        but = f", except for what was granted otherwise: {', '.join(left)} (/permissions)" if left else ""
+        but = f", except for other grants: {', '.join(left)} (/permissions)" if left else ""
         return f"The agent asks before it edits again{but}."
 
     def _given(self, session_id: str | None) -> list[Grant]:

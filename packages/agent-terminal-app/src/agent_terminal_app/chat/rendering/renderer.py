@@ -292,7 +292,7 @@ class Renderer:
         self.ended_well = code in ("natural_end", "length")
         self.limit = code if is_limit(code) else ""
         if code == "cancelled":
-            self._note("interrupted; what was said is kept")
+            self._note("interrupted; the answer so far is kept")
         elif code not in ("natural_end", "suspended"):
             self._note(f"stopped: {clean(event['reason']['detail'] or code)}")
         if self.limit:

@@ -1,0 +1,59 @@
+"""What people and models read is plain English: the phrases that strangers stumbled over stay away."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[3]
+READ_BY_PEOPLE = [
+    *(ROOT / "packages" / name / "src" for name in ("agent-terminal-app", "agent-app", "agent-plugin-kit")),
+    *sorted((ROOT / "plugins").glob("*-tool/src")),
+    *(ROOT / "plugins" / name / "src" for name in ("mcp-tools", "skills-feature", "system-message-feature")),
+]
+STUMBLED = re.compile(
+    r"\b(?:shall|meanwhile|anew)\b|\b(?:in|out)side of\b|\bgo(?:es)? on with\b|\bis told\b|\btold of\b"
+    r"|\bthe usual (?:few|ones)\b|speaks? against|for once:|that is no choice|does not know who asks"
+    r"|(?<!there )\bis no (?:folder|text|key|cursor|title|host|tool|name|table)\b|\bcannot be believed\b"
+    r"|you are asked because|no rule is about|\bstands? (?:behind|in|between)\b|, else (?:stops|clears)",
+    re.IGNORECASE,
+)
+
+
+def read_texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the texts of a module that are not comments: literals, and the help of commands."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    comments = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in comments:
+            yield node.lineno, node.value
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.decorator_list:
+            decorators = " ".join(ast.unparse(one) for one in node.decorator_list)
+            if "command" in decorators:
+                yield node.lineno, ast.get_docstring(node) or ""
+
+
+@pytest.mark.parametrize("folder", READ_BY_PEOPLE, ids=lambda one: one.parent.name)
+def test_no_text_has_a_phrase_that_strangers_stumbled_over(folder: Path) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path in folder.rglob("*.py")
+        for line, text in read_texts(path)
+        if STUMBLED.search(text)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("text", ["What shall answer you?", "You are asked because no rule is about it"])
+def test_the_phrases_are_noticed(tmp_path: Path, text: str) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(f"# shall\nX = {text!r}\n")
+
+    assert [one for _line, one in read_texts(module) if STUMBLED.search(one)] == [text]
