@@ -32,7 +32,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat serve page page-types test test-all test-faults cov lint format types arrows bench bench-peers bench-scale postgres screens walk wheels test-wheels version lock clean
+.PHONY: help setup chat serve page client page-types test test-all test-faults cov lint format types arrows bench bench-peers bench-scale postgres screens walk wheels test-wheels version lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -48,6 +48,10 @@ serve: $(CHAT) $(PAGE) ## serve sessions and agents over HTTP on this machine; w
 	@.venv/bin/agent serve $(ARGS)
 
 page: $(PAGE) ## build the page that `make serve` shows in a browser
+
+client: $(READY) ## write the TypeScript client anew from the description of the API
+	@.venv/bin/python -m agent_server.openapi docs/reference/openapi.json
+	@.venv/bin/python tools/typescript_client.py
 
 page-types: $(PAGE) ## check the types of the page's source (needs Node)
 	@$(RUN) python tools/page.py --types

@@ -18,6 +18,7 @@ from agent_server.event_stream import Streams
 from agent_server.feed import Feeds, Gone
 from agent_server.host import NoHost
 from agent_server.limits import Bounded, Compressed, Limits
+from agent_server.metrics import Counted
 from agent_server.people.audit import Audited
 from agent_server.problem import REQUEST_ID, Problem, problem_of
 from agent_server.routes import (
@@ -89,6 +90,8 @@ class Server:
         team: Team | None = None,
     ) -> None:
         feeds, program = Feeds(app), host or NoHost()
+        self.api = describe_api()
+        counted = Counted(self.api)
         self.services = Services(
             app=app,
             access=access,
@@ -98,11 +101,11 @@ class Server:
             streams=Streams(heartbeat=heartbeat, patience=patience),
             runs=LocalRuns(app, feeds) if workers is None else WorkerRuns(app, workers),
             team=team,
+            metrics=counted,
         )
-        self.api = describe_api()
         self.api.state.services = self.services
         self._grace = grace
-        inner = Bounded(Compressed(self.api), limits or Limits())
+        inner = Bounded(Compressed(counted), limits or Limits())
         entrance: ASGIApp = Gate(inner, access, hosts)
         if team is not None:
             entrance = Audited(entrance, team.accounts)

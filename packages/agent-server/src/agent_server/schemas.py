@@ -131,6 +131,9 @@ class RunRequest(Input):
     attachments: list[dict[str, Any]] = Field(default_factory=list, description="Content parts.")
     overrides: dict[str, Any] = Field(default_factory=dict, description="Settings for this run.")
     limits: Limits | None = None
+    output_schema: dict[str, Any] | None = Field(
+        default=None, description="A JSON Schema that the answer must fit; `output` of the result has it."
+    )
     take_over: bool = Field(default=False, description="Take the session from another process.")
     attached: bool = Field(default=False, description="Whether the run ends with this connection.")
 
@@ -152,6 +155,7 @@ class RunResult(BaseModel):
     usage: dict[str, Any]
     approvals: list[str] = Field(description="The approvals that it waits for.")
     messages: list[dict[str, Any]]
+    output: Any = Field(default=None, description="The answer as a value, if a schema was given.")
 
 
 class Stopped(BaseModel):

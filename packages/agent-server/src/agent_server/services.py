@@ -15,6 +15,7 @@ from agent_server.event_stream import Streams
 from agent_server.feed import Feeds
 from agent_server.host import Host
 from agent_server.idempotency import Repeats
+from agent_server.metrics import Counted
 from agent_server.people.team import Team
 from agent_server.principal import PRINCIPAL, ROLES, Principal, needed
 from agent_server.problem import Problem
@@ -43,6 +44,7 @@ class Services:
     feeds: Feeds
     streams: Streams
     runs: Runs
+    metrics: Counted
     team: Team | None = None
     tenant: str | None = None
     repeats: Repeats = field(default_factory=Repeats)

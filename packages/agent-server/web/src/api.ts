@@ -1,61 +1,19 @@
-// Requests to the server that this page comes from.
+// Requests to the server that this page comes from, by the client that is made from its description.
 
+import { Client } from "../../../../clients/typescript/src";
 import type { Json } from "./wire";
 
-/** An answer that says what is wrong, in words for people. */
-export class Problem extends Error {
-  constructor(
-    readonly status: number,
-    readonly type: string,
-    message: string,
-  ) {
-    super(message);
-  }
+export { Problem } from "../../../../clients/typescript/src";
+
+export const client = new Client();
+
+/** Return an answer as the page reads it: the description leaves open what plugins and events may have. */
+export async function as<T>(answer: Promise<unknown>): Promise<T> {
+  return (await answer) as T;
 }
 
-async function request(method: string, path: string, body?: BodyInit, type?: string): Promise<Response> {
-  const headers: Record<string, string> = { accept: "application/json" };
-  if (method !== "GET") headers["x-keelwork"] = "1"; // no page of another site can send it
-  if (type !== undefined) headers["content-type"] = type;
-  let answer: Response;
-  try {
-    answer = await fetch(path, { method, headers, body: body ?? null });
-  } catch {
-    throw new Problem(0, "unreachable", "The server cannot be reached. Is `agent serve` running?");
-  }
-  if (!answer.ok) throw await problemOf(answer);
-  return answer;
-}
-
-async function problemOf(answer: Response): Promise<Problem> {
-  try {
-    const told = (await answer.json()) as { title?: string; detail?: string; type?: string };
-    const words = [told.title, told.detail].filter(Boolean).join(": ");
-    return new Problem(answer.status, told.type ?? "", words || `The server answered ${answer.status}.`);
-  } catch {
-    return new Problem(answer.status, "", `The server answered ${answer.status}.`);
-  }
-}
-
-export async function read<T>(path: string): Promise<T> {
-  return (await (await request("GET", path)).json()) as T;
-}
-
-export async function list<T>(path: string): Promise<T[]> {
-  return (await read<{ items: T[] }>(path)).items;
-}
-
-export async function send<T>(method: "POST" | "PUT" | "PATCH", path: string, body: unknown = {}): Promise<T> {
-  return (await (await request(method, path, JSON.stringify(body), "application/json")).json()) as T;
-}
-
-export async function remove(path: string): Promise<void> {
-  await request("DELETE", path);
-}
-
-export async function upload<T>(path: string, file: File): Promise<T> {
-  const type = file.type || "application/octet-stream";
-  return (await (await request("POST", path, file, type)).json()) as T;
+export async function list<T>(answer: Promise<{ items: unknown[] }>): Promise<T[]> {
+  return (await answer).items as T[];
 }
 
 /** Return the address of something in a session. */

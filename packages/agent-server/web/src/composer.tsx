@@ -1,7 +1,7 @@
 // Where a person writes: a text, files, and how to send it while the agent works.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { inSession, upload } from "./api";
+import { client } from "./api";
 import type { Conversation } from "./conversation";
 import { Clip, Cross } from "./icons";
 import type { InputMode, JsonObject } from "./wire";
@@ -17,8 +17,7 @@ export class Attachment {
   }
 
   async attach(session: string): Promise<JsonObject> {
-    const path = `${inSession(session, "assets")}?name=${encodeURIComponent(this.name)}`;
-    const stored = await upload<{ id: string }>(path, this.file);
+    const stored = await client.addAsset(session, this.file, { name: this.name });
     return { type: "asset", asset_id: stored.id };
   }
 }

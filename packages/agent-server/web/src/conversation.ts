@@ -3,7 +3,7 @@
 // Stored messages and events overlap: while a run goes on, its finished steps are messages already. So the page
 // reads the messages, leaves out those of the step that goes on, and plays the events from that step's beginning.
 
-import { inSession, list, Problem, read, remove, send, wordsOf } from "./api";
+import { as, client, inSession, Problem, wordsOf } from "./api";
 import { type Entry, entriesOf, type Note } from "./entries";
 import { Feed } from "./feed";
 import { LiveRun } from "./live_run";
@@ -82,10 +82,10 @@ export class Conversation extends Store {
 
   /** Read state, messages and the step that goes on; false if a step began or ended meanwhile. */
   private async readAll(): Promise<boolean> {
-    const state = await read<SessionState>(inSession(this.id, "state"));
+    const state = await as<SessionState>(client.readState(this.id));
     const from = Math.max(0, state.last_event - LOOKED_THROUGH);
     const events = await this.logged(from);
-    const page = await read<MessagePage>(`${inSession(this.id, "messages")}?limit=${PAGE}`);
+    const page = await as<MessagePage>(client.readMessages(this.id, { limit: PAGE }));
     const seen = events.at(-1)?.seq ?? from;
     if ((await this.logged(seen)).some((event) => BOUNDARIES.includes(event.type))) return false;
     if (this.closed) return true;
@@ -114,7 +114,7 @@ export class Conversation extends Store {
   }
 
   private logged(after: number): Promise<Event[]> {
-    return list<Event>(`${inSession(this.id, "events")}?after=${after}&limit=${LOOKED_THROUGH}`);
+    return client.loggedEvents(this.id, after, LOOKED_THROUGH);
   }
 
   private take(page: MessagePage): void {
@@ -138,8 +138,8 @@ export class Conversation extends Store {
     const changes = this.changes;
     try {
       const [state, page] = await Promise.all([
-        read<SessionState>(inSession(this.id, "state")),
-        read<MessagePage>(`${inSession(this.id, "messages")}?limit=${PAGE}`),
+        as<SessionState>(client.readState(this.id)),
+        as<MessagePage>(client.readMessages(this.id, { limit: PAGE })),
       ]);
       if (this.closed || (changes !== this.changes && this.running)) return;
       const isOver = state.running === null || !this.running;
@@ -157,7 +157,7 @@ export class Conversation extends Store {
 
   async readOlder(): Promise<void> {
     if (this.before === null) return;
-    const page = await read<MessagePage>(`${inSession(this.id, "messages")}?limit=${PAGE}&before=${this.before}`);
+    const page = await as<MessagePage>(client.readMessages(this.id, { limit: PAGE, before: this.before }));
     this.messages = [...page.items, ...this.messages];
     this.before = page.before;
     const shown = this.stored.length;
@@ -168,7 +168,7 @@ export class Conversation extends Store {
 
   private async readUsage(): Promise<void> {
     try {
-      this.usage = await read<Usage>(inSession(this.id, "usage"));
+      this.usage = await as<Usage>(client.readUsage(this.id));
       this.changed();
     } catch {
       // It is shown in a corner: nobody needs to hear that it is missing.
@@ -272,7 +272,7 @@ export class Conversation extends Store {
   /** Say something: to an agent that waits, or to one that works. */
   async say(text: string, attachments: JsonObject[], shown: Part[], mode: InputMode): Promise<void> {
     if (this.running) {
-      await send("POST", inSession(this.id, "inputs"), { text, attachments, mode });
+      await client.addInput(this.id, { text, attachments, mode });
       return;
     }
     this.notes = [];
@@ -287,7 +287,7 @@ export class Conversation extends Store {
     this.notes = [];
     this.changed();
     try {
-      await send("POST", inSession(this.id, "runs"), request);
+      await client.startRun(this.id, request);
     } catch (error) {
       this.asked = false;
       this.running = false;
@@ -298,25 +298,25 @@ export class Conversation extends Store {
   }
 
   async stop(): Promise<void> {
-    await this.attempt(send("POST", inSession(this.id, "cancel")));
+    await this.attempt(client.cancelRun(this.id));
   }
 
   /** Decide what the run waits for; it goes on by itself. */
   async decide(approval: Approval, decision: JsonObject): Promise<void> {
     this.asked = true;
     await this.attempt(
-      send("POST", `/v1/approvals/${encodeURIComponent(approval.id)}?session_id=${encodeURIComponent(this.id)}`, decision),
+      client.decide(approval.id, decision, { sessionId: this.id }),
     );
     this.approvals = this.approvals.filter((one) => one.id !== approval.id);
     this.changed();
   }
 
   async withdraw(seq: number): Promise<void> {
-    await this.attempt(remove(inSession(this.id, "inputs", seq)));
+    await this.attempt(client.withdrawInput(this.id, seq));
   }
 
   async change(change: JsonObject): Promise<void> {
-    await this.attempt(send("PATCH", inSession(this.id), change));
+    await this.attempt(client.changeSession(this.id, change));
     await this.settle();
     this.listChanged();
   }

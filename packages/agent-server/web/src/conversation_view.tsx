@@ -1,7 +1,7 @@
 // The open session, or the place where a new one begins.
 
 import { useEffect, useState } from "preact/hooks";
-import { inSession, list, send, wordsOf } from "./api";
+import { client, wordsOf } from "./api";
 import { ApprovalCard } from "./approval_card";
 import { Composer, type Draft } from "./composer";
 import { Conversation } from "./conversation";
@@ -40,7 +40,7 @@ export function ConversationView({ conversation, choices, create, open, showMenu
     const words = firstWords.get(conversation.id);
     firstWords.delete(conversation.id);
     if (words) void begin(conversation, words).catch(() => undefined);
-    list<SessionInfo>(inSession(conversation.id, "branches")).then(setBranches, () => undefined);
+    client.listBranches(conversation.id).then((page) => setBranches(page.items), () => undefined);
   }, [conversation, conversation?.loaded]);
 
   const submit = async (draft: Draft): Promise<void> => {
@@ -59,11 +59,12 @@ export function ConversationView({ conversation, choices, create, open, showMenu
   /** Make a branch, and have the agent answer its last message. */
   const branch = async (index: number, how: "edit" | "regenerate", content?: string): Promise<void> => {
     if (conversation === undefined) return;
-    const path = inSession(conversation.id, "messages", index, how);
+    const id = conversation.id;
+    const made = how === "edit" ? client.editMessage(id, index, { content: content ?? "" }) : client.regenerate(id, index);
     await conversation.attempt(
-      send<SessionInfo>("POST", path, content === undefined ? {} : { content }).then((made) => {
-        firstWords.set(made.id, { text: "", files: [], mode: "steer" });
-        open(made.id);
+      made.then((branch) => {
+        firstWords.set(branch.id, { text: "", files: [], mode: "steer" });
+        open(branch.id);
       }),
     );
   };

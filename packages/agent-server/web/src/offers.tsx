@@ -1,7 +1,7 @@
 // What plugins offer in a session: buttons, forms for their inputs, and the cards that they answer with.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { inSession, list, send, wordsOf } from "./api";
+import { as, client, list, wordsOf } from "./api";
 import type { Conversation } from "./conversation";
 import { safeAddress } from "./markdown";
 import { CopyButton, MarkdownView } from "./transcript";
@@ -24,8 +24,8 @@ const SHOWN = ["session_action", "message_action"];
 
 async function readOffers(session: string): Promise<Offer[]> {
   const [actions, elements] = await Promise.all([
-    list<Action>(inSession(session, "actions")),
-    list<UiElement>(`/v1/ui?session_id=${encodeURIComponent(session)}`),
+    list<Action>(client.listSessionActions(session)),
+    list<UiElement>(client.listElements({ sessionId: session })),
   ]);
   const ordered = elements.filter((one) => SHOWN.includes(one.ui_type)).sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
   return actions
@@ -75,8 +75,8 @@ export function Offers({ conversation, open }: { conversation: Conversation; ope
     } else if (typeof result.message === "string" && result.message) conversation.note("info", result.message);
   };
   const run = async (plugin: string, action: string, params: JsonObject): Promise<void> => {
-    const path = inSession(conversation.id, "actions", plugin, action);
-    show(plugin, (await send<{ result: ActionResult }>("POST", path, { params })).result);
+    const answer = client.runSessionAction(conversation.id, plugin, action, { params });
+    show(plugin, (await as<{ result: ActionResult }>(answer)).result);
   };
 
   if (!offers.length) return null;

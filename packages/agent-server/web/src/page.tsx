@@ -1,7 +1,7 @@
 // The whole page: the list of sessions on one side, the open one on the other.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { list, wordsOf } from "./api";
+import { client, list, wordsOf } from "./api";
 import { Conversation } from "./conversation";
 import { ConversationView } from "./conversation_view";
 import { Sessions } from "./sessions";
@@ -99,7 +99,7 @@ export function Page() {
 }
 
 async function readChoices(): Promise<Choices> {
-  const [agents, models] = await Promise.all([list<JsonObject>("/v1/agents"), list<JsonObject>("/v1/models")]);
+  const [agents, models] = await Promise.all([list<JsonObject>(client.listAgents()), list<JsonObject>(client.listModels())]);
   const ids = (found: JsonObject[]): string[] => found.map((one) => String(one["id"] ?? one["name"] ?? "")).filter(Boolean);
   return { agents: ids(agents), models: ids(models) };
 }

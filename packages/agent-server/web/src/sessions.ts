@@ -1,6 +1,6 @@
 // The list of sessions, with a search over their titles and texts.
 
-import { inSession, read, remove, send } from "./api";
+import { client } from "./api";
 import { Store } from "./store";
 import type { SessionInfo } from "./wire";
 
@@ -41,23 +41,20 @@ export class Sessions extends Store {
   }
 
   private page(cursor: string | null): Promise<SessionPage> {
-    const query = new URLSearchParams({ limit: "40" });
-    if (this.query.trim()) query.set("query", this.query.trim());
-    if (cursor !== null) query.set("cursor", cursor);
-    return read<SessionPage>(`/v1/sessions?${query}`);
+    return client.listSessions({ limit: 40, query: this.query.trim() || null, cursor });
   }
 
   create(agent?: string): Promise<SessionInfo> {
-    return send<SessionInfo>("POST", "/v1/sessions", agent ? { agent_id: agent } : {});
+    return client.createSession(agent ? { agent_id: agent } : {});
   }
 
   async rename(id: string, title: string): Promise<void> {
-    await send("PATCH", inSession(id), { title });
+    await client.changeSession(id, { title });
     await this.refresh();
   }
 
   async remove(id: string): Promise<void> {
-    await remove(inSession(id));
+    await client.deleteSession(id);
     await this.refresh();
   }
 }

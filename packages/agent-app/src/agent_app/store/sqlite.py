@@ -207,8 +207,8 @@ class SQLiteDatabase:
         numbers = sorted(seq for (seq,) in transaction.rows(insert, *values))
         transaction.run(
             "INSERT INTO feed (position, session, seq, tenant) "
-            f"SELECT {self.next_position} + seq - ?, session, seq, (SELECT tenant FROM sessions WHERE id = ?) "
-            "FROM events WHERE session = ? AND seq >= ?",
+            f"SELECT {self.next_position} + seq - ?, session, seq, "
+            "(SELECT tenant FROM sessions WHERE id = ?) FROM events WHERE session = ? AND seq >= ?",
             numbers[0], session_id, session_id, numbers[0],
         )  # fmt: skip
         return numbers

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
 from agent_core import AgentError
+from agent_server.metrics import MEDIA_TYPE, gauges
 from agent_server.problem import Problem
 from agent_server.services import Served
 
@@ -32,3 +33,12 @@ async def readyz(services: Served) -> dict[str, str]:
             503, "not-ready", "The database does not answer", headers={"retry-after": "1"}
         ) from error
     return {"status": "ok"}
+
+
+@router.get("/metrics", responses={200: {"content": {"text/plain": {}}}}, response_class=Response)
+async def read_metrics(services: Served) -> Response:
+    """Return what the server counts, for Prometheus; it needs the token of the server."""
+    values = {"streams": len(services.streams), "feeds": len(services.feeds)}
+    values |= await services.runs.count()
+    lines = [*services.metrics.lines(), *gauges(values)]
+    return Response("\n".join([*lines, ""]), 200, {"cache-control": "no-store"}, MEDIA_TYPE)

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from agent_server.answers import items, json_answer, run_result
 from agent_server.event_stream import EventStreamResponse
 from agent_server.idempotency import IdempotencyKey, named_id
+from agent_server.output import check_schema, read_output
 from agent_server.principal import Level, Principal
 from agent_server.problem import Problem
 from agent_server.runs import Run
@@ -45,13 +46,15 @@ async def start_run(
     `wait` when the run is over. The run goes on if the connection breaks, unless it is `attached` to it.
     """
     run_id = named_id(f"run {session_id}", who.id, idempotency_key)
+    if asked.output_schema is not None:
+        check_schema(asked.output_schema)
 
     async def begin() -> Run:
         return await services.runs.start(
             session_id,
             asked.text,
             attachments=asked.attachments,
-            overrides=await _settings(services, who, session_id, asked.overrides),
+            overrides=await _settings(services, who, session_id, asked),
             limits={} if asked.limits is None else asked.limits.model_dump(exclude_unset=True),
             take_over=asked.take_over,
             run_id=run_id,
@@ -64,17 +67,18 @@ async def start_run(
     run = await services.repeats.once(
         who.id, f"run {session_id}", idempotency_key, asked.model_dump(mode="json"), start
     )
-    return await _answer(request, services, run, wait=wait, attached=asked.attached)
+    return await _answer(request, services, run, asked, wait=wait)
 
 
-async def _settings(
-    services: Services, who: Principal, session_id: str, overrides: dict[str, Any]
-) -> dict[str, Any]:
+async def _settings(services: Services, who: Principal, session_id: str, asked: RunRequest) -> dict[str, Any]:
     """Return the settings of a run, with the person's own key if there is one; it is kept nowhere."""
-    team = services.team
+    team, overrides = services.team, dict(asked.overrides)
+    if team is not None:
+        team.check_request(who, overrides, FREE_SETTINGS)
+    if asked.output_schema is not None:
+        overrides["output_schema"] = asked.output_schema
     if team is None or who.level >= Level.OPERATE:
         return overrides
-    team.check_request(who, overrides, FREE_SETTINGS)
     if not services.runs.are_local:
         return overrides
     provider = await asyncio.to_thread(services.catalogue.provider_of, session_id)
@@ -82,11 +86,13 @@ async def _settings(
     return overrides if key is None else {**overrides, "api_key": key, "api_key_origin": f"key of {who.id}"}
 
 
-async def _answer(request: Request, services: Services, run: Run, *, wait: bool, attached: bool) -> Response:
+async def _answer(
+    request: Request, services: Services, run: Run, asked: RunRequest, *, wait: bool
+) -> Response:
     session_id = run.session_id
 
     async def left() -> None:
-        if attached:
+        if asked.attached:
             await services.runs.cancel(session_id)
 
     if EVENT_STREAM in request.headers.get("accept", ""):
@@ -98,7 +104,10 @@ async def _answer(request: Request, services: Services, run: Run, *, wait: bool,
         if final.get("type") != "final":
             message = str(final.get("error", {}).get("message", ""))
             raise Problem(502, "run-failed", "The run failed", message)
-        return json_answer(run_result(session_id, final))
+        result = run_result(session_id, final)
+        if asked.output_schema is not None and not result["approvals"]:
+            result["output"] = read_output(result["text"], asked.output_schema)
+        return json_answer(result)
     follow = f"/v1/sessions/{session_id}/events?after={run.after}"
     started = {"session_id": session_id, "after": str(run.after), "events": follow}
     return json_answer(started, 202, {"location": follow})

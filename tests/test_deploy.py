@@ -1,0 +1,143 @@
+"""The files in deploy/: what they start exists, with the options that they give it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from agent_server.application import describe_api
+from agent_terminal_app.commands.group import agent
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "deploy"
+
+
+def check_arguments(arguments: list[str]) -> None:
+    """Read arguments as the program does; nothing is run."""
+    command: Any = agent
+    context = click.Context(command)
+    name, *rest = arguments
+    found = command.get_command(context, name)
+    assert found is not None, f"there is no `agent {name}`"
+    found.make_context(name, rest, parent=context, resilient_parsing=False)
+
+
+@pytest.fixture(autouse=True)
+def database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_DATABASE", "postgresql://database/keelwork")
+
+
+def compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    return found
+
+
+def manifests() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
+
+
+def deployments() -> list[dict[str, Any]]:
+    return [one for one in manifests() if one["kind"] == "Deployment"]
+
+
+def paths() -> set[str]:
+    return set(describe_api().openapi()["paths"])
+
+
+def test_the_services_of_compose_run_commands_that_there_are() -> None:
+    services = compose()["services"]
+
+    assert set(services) == {"database", "server", "worker"}
+    for name in ("server", "worker"):
+        check_arguments([str(one) for one in services[name]["command"]])
+        assert (DEPLOY / services[name]["build"]["context"] / services[name]["build"]["dockerfile"]).is_file()
+        volumes = [one.partition(":")[0] for one in services[name]["volumes"]]
+        assert set(volumes) <= set(compose()["volumes"])
+    assert services["server"]["ports"] == ["127.0.0.1:8421:8421"]
+
+
+def test_every_variable_of_compose_is_in_the_example() -> None:
+    used = set(re.findall(r"\$\{(\w+)", (DEPLOY / "compose.yaml").read_text()))
+    known = set(re.findall(r"^(\w+)=", (DEPLOY / "env.example").read_text(), re.MULTILINE))
+
+    assert used == known
+    assert re.findall(r"^\w+=.+", (DEPLOY / "env.example").read_text(), re.MULTILINE) == []  # no secrets
+
+
+def test_the_image_starts_a_command_that_there_is() -> None:
+    text = (DEPLOY / "Containerfile").read_text()
+    entry, command = (
+        yaml.safe_load(re.search(rf"^{word} (\[.*\])$", text, re.MULTILINE)[1])  # type: ignore[index]
+        for word in ("ENTRYPOINT", "CMD")
+    )
+    copied = re.findall(r"^COPY (?!--from)(\S+) ", text, re.MULTILINE)
+
+    assert entry == ["agent"]
+    check_arguments(command)
+    assert all((ROOT / one).exists() for one in copied)
+    assert (ROOT / "tools" / "page.py").is_file()
+    assert "/readyz" in paths()
+
+
+def test_kubernetes_runs_commands_that_there_are_and_asks_paths_that_are_answered() -> None:
+    kinds = [one["kind"] for one in manifests()]
+    assert sorted(kinds) == ["ConfigMap", "Deployment", "Deployment", "Ingress", "Secret", "Service"]
+    for deployment in deployments():
+        pod = deployment["spec"]["template"]
+        assert deployment["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+        (container,) = pod["spec"]["containers"]
+        check_arguments(container["args"])
+        probes = [container[name] for name in container if name.endswith("Probe")]
+        assert {probe["httpGet"]["path"] for probe in probes} <= paths()
+        assert {mount["name"] for mount in container["volumeMounts"]} == {
+            volume["name"] for volume in pod["spec"]["volumes"]
+        }
+        assert pod["spec"]["securityContext"]["runAsNonRoot"]
+    server = deployments()[0]["spec"]["template"]["spec"]["containers"][0]
+    assert {name for name in server if name.endswith("Probe")} == {
+        "startupProbe", "livenessProbe", "readinessProbe",
+    }  # fmt: skip
+
+
+def test_the_unit_of_systemd_runs_a_command_that_there_is() -> None:
+    text = (DEPLOY / "keelwork.service").read_text()
+    start = re.search(r"^ExecStart=(.*)$", text, re.MULTILINE)
+    assert start is not None
+    program, *arguments = shlex.split(start[1])
+
+    assert program.endswith("/bin/agent")
+    check_arguments(arguments)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")
+def test_systemd_reads_the_unit(tmp_path: Path) -> None:
+    text = (DEPLOY / "keelwork.service").read_text()
+    unit = tmp_path / "keelwork.service"
+    unit.write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.MULTILINE))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False
+    )
+
+    assert "keelwork.service:" not in done.stderr, done.stderr  # what it says of other units is not ours
+
+
+def test_the_script_of_the_database_can_be_read() -> None:
+    subprocess.run(["sh", "-n", str(DEPLOY / "role.sh")], check=True)
+    assert (DEPLOY / "role.sh").stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize("name", ["Caddyfile", "nginx.conf"])
+def test_proxies_lead_to_the_usual_port_and_hold_nothing_back(name: str) -> None:
+    text = (DEPLOY / name).read_text()
+
+    assert "127.0.0.1:8421" in text
+    assert "flush_interval -1" in text or "proxy_buffering off;" in text
+    assert text.count("{") == text.count("}")
