@@ -32,7 +32,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat serve page client page-types test test-all test-faults cov lint format types arrows bench bench-peers bench-scale postgres screens walk wheels test-wheels version lock clean
+.PHONY: help setup chat serve page client page-types test test-all test-faults cov lint format types arrows bench bench-peers bench-scale docs postgres screens walk wheels test-wheels version lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -100,6 +100,9 @@ bench-peers: $(READY) ## run the peers' benchmark on us (needs its harness besid
 bench-scale: $(READY) ## measure durable runs with 1 to 4 workers beside plain ones (minutes; Linux)
 	@$(RUN) python -m benchmarks.bench_scale $(ARGS)
 
+docs: $(READY) ## build the site with search and API reference into site/, strictly
+	@$(RUN) python tools/site.py
+
 postgres: $(READY) ## run a PostgreSQL server in .postgres until Ctrl+C, and print its address (Linux)
 	@$(RUN) python -m agent_app.testing.postgres .postgres
 
@@ -138,7 +141,7 @@ version: $(READY) ## show the version of all distributions; `make version TO=0.2
 	@$(RUN) python tools/version.py $(TO)
 
 clean: ## remove .venv, caches and build leftovers
-	@rm -rf .venv .uv .node $(WEB)/node_modules $(dir $(PAGE)) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov
+	@rm -rf .venv .uv .node $(WEB)/node_modules $(dir $(PAGE)) .site site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov
 	@rm -rf $(addsuffix /dist,. $(MEMBERS)) $(addsuffix /build,. $(MEMBERS))
 	@find conftest.py tests benchmarks packages plugins -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 

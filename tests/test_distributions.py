@@ -248,6 +248,7 @@ def test_no_package_of_ours_is_imported_that_does_not_come_along(name: str) -> N
 # Imported only together with what the user brings: objects of theirs, or a type checker.
 _OF_USERS = {
     ("keelwork-core", "msgspec"): "reads structs of the user",
+    ("keelwork-core", "pydantic_core"): "asked for by the pydantic of the user",
     ("keelwork-runtime", "pydantic"): "reads models of the user",
 }
 

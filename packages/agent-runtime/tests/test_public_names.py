@@ -118,6 +118,7 @@ NAMES = [
     "load_specs",
     "spec_schema",
     "tool",
+    "to_json",
     "waiting",
     "watch_runs",
     "without_tools",

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from agent_runtime.guardrails import GuardrailTripped
     from agent_runtime.handoffs import without_tools
     from agent_runtime.health import HealthRegistry
+    from agent_runtime.json_form import to_json
     from agent_runtime.limits import UsageLimits
     from agent_runtime.options import RunOptions
     from agent_runtime.permissions import PermissionsPlugin
@@ -181,6 +182,7 @@ __all__ = [
     "dynamic",
     "load_specs",
     "spec_schema",
+    "to_json",
     "tool",
     "waiting",
     "watch_runs",
@@ -245,6 +247,7 @@ _HOMES = {
     ),
     "agent_runtime.registries": ("DuplicateId", "RegistrySet"),
     "agent_runtime.remote": ("RemoteAgentError",),
+    "agent_runtime.json_form": ("to_json",),
     "agent_runtime.results": ("LimitReached", "OutputNotProduced", "Reason", "RunResult", "Usage"),
     "agent_runtime.retry": ("RetryingExecutor",),
     "agent_runtime.runs": ("Checkpoint", "RunInfo", "RunRequest", "RunScope"),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
 from agent_core import AgentError
+from agent_core.pydantic_form import ByDictForm, json_schema, pydantic_schema
+from agent_runtime.errors import describe
 from agent_runtime.habits import missing
+from agent_runtime.json_form import to_data
 from agent_runtime.prices import list_price
 
 if TYPE_CHECKING:
@@ -220,6 +224,28 @@ class RunResult(Generic[OutputT_co]):
             return False
         return True
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON data; `output` is there if the run has one."""
+        produced = {"output": to_data(self.output)} if self.has_output else {}
+        failed = {} if self.error is None else {"error": describe(self.error)}
+        return {
+            **produced,
+            "text": self.text,
+            "reason": {"code": self.reason.code, "detail": self.reason.detail},
+            "agent": self.agent,
+            "run_id": self.run_id,
+            "rounds": self.rounds,
+            "usage": self.usage.to_dict(),
+            "suspended": [one.to_dict() for one in self.suspended],
+            **failed,
+            "messages": self.messages,
+            "session": self.session.to_dict(),
+        }
+
+    __pydantic_serializer__ = ByDictForm()
+    __get_pydantic_core_schema__ = classmethod(pydantic_schema)
+    __get_pydantic_json_schema__ = classmethod(json_schema)
+
     if not TYPE_CHECKING:  # a type checker finds out by itself
 
         def __getattr__(self, name: str) -> object:
@@ -234,6 +260,15 @@ class RunResult(Generic[OutputT_co]):
     def __repr__(self) -> str:
         about = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
         return f"RunResult({about})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the answer, and below it how the run went."""
+        answer = self.output if self.has_output else self.reason.detail or self.reason.code
+        shown = answer if isinstance(answer, str) else repr(answer)
+        about = {name: value for name, value in self.__rich_repr__() if name != "output"}
+        cells = "".join(f"<td><b>{escape(str(k))}</b> {escape(str(v))}</td>" for k, v in about.items())
+        answer = f"<pre style='white-space: pre-wrap'>{escape(shown)}</pre>"
+        return f"<div>{answer}<table><tr>{cells}</tr></table></div>"
 
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
         """Yield what a person wants to see of it, for `repr` and for rich."""

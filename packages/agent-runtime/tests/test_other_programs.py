@@ -1,0 +1,152 @@
+"""Results and events in other people's programs: web routes, notebooks, files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from IPython.core.interactiveshell import InteractiveShell
+from pydantic import BaseModel
+
+from agent_core import Session
+from agent_core.testing import Reply, ScriptedProvider, ToolCall
+from agent_runtime import Agent, RunResult, to_json
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def adder(**more: Any) -> Agent[Any, Any]:
+    model = ScriptedProvider([Reply(tool_calls=[ToolCall("add", {"a": 1, "b": 2})]), "It is 3."])
+    return Agent(model, tools=[add], **more)
+
+
+app = FastAPI()
+
+
+@app.get("/result")
+def result() -> RunResult:
+    return adder().run("How much is 1 and 2?")
+
+
+@app.get("/events")
+def events() -> list[dict[str, Any]]:
+    return [dict(event) for event in adder().stream("How much is 1 and 2?")]
+
+
+def test_a_route_returns_a_result() -> None:
+    body = TestClient(app).get("/result").json()
+
+    assert (body["output"], body["reason"]["code"], body["usage"]["tool_calls"]) == (
+        "It is 3.",
+        "natural_end",
+        1,
+    )
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "tool", "assistant"]
+    assert Session.from_dict(body["session"]).messages[-1].content == "It is 3."
+
+
+def test_a_route_returns_every_event() -> None:
+    received = TestClient(app).get("/events").json()
+
+    types = [event["type"] for event in received]
+    assert (types[0], types[-1]) == ("run_start", "run_end")
+    assert {"tool_call_start", "tool_call_result", "text", "usage", "step_end"} <= set(types)
+    assert Session.from_dict(received[-1]["session"]).messages[-1].content == "It is 3."
+
+
+def test_the_description_of_such_an_api_can_be_made() -> None:
+    schema = app.openapi()
+
+    assert schema["paths"]["/result"]["get"]["responses"]["200"]
+
+
+def test_every_event_is_json_text_that_reads_back() -> None:
+    for event in adder().stream("How much is 1 and 2?"):
+        read = json.loads(to_json(event))
+        assert read["type"] == event["type"]
+        assert set(read) == set(event)
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class Pair(NamedTuple):
+    left: int
+
+
+class Model(BaseModel):
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Point(1), {"x": 1}),
+        (Pair(2), {"left": 2}),
+        (Model(name="tea"), {"name": "tea"}),
+        ({"kinds": {"green"}}, {"kinds": ["green"]}),
+        (ValueError("no"), {"type": "ValueError", "message": "no"}),
+    ],
+)
+def test_outputs_of_every_kind_are_json(value: object, expected: object) -> None:
+    assert json.loads(to_json(value)) == expected
+
+
+def test_what_has_no_json_is_named() -> None:
+    with pytest.raises(TypeError, match="object"):
+        to_json({"it": object()})
+
+
+def test_a_result_without_an_output_is_json_too() -> None:
+    waiting = adder(sections={"permissions": {"default": "allow", "ask": ["add"]}}).run("Go.")
+
+    read = waiting.to_dict()
+
+    assert "output" not in read
+    assert (read["reason"]["code"], len(read["suspended"])) == ("suspended", 1)
+
+
+def test_a_notebook_shows_a_result_and_nothing_of_it_is_html() -> None:
+    shown = Agent(ScriptedProvider(["<b>bold</b>"])).run("Hello")._repr_html_()
+
+    assert "&lt;b&gt;bold&lt;/b&gt;" in shown
+    assert "natural_end" in shown and "tokens" in shown
+
+
+@pytest.fixture
+def shell() -> Any:
+    shell: Any = InteractiveShell()  # type: ignore[no-untyped-call]
+    shell.extension_manager.load_extension("agent_runtime.notebook")
+    return shell
+
+
+def test_a_cell_is_said_to_an_agent_and_cells_are_one_conversation(
+    shell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.user_ns["helper"] = Agent(ScriptedProvider(["Hello, Ada.", "Ada.", "Who?"]))
+
+    first = shell.run_cell_magic("agent", "helper", "I am Ada.\n")
+    second = shell.run_cell_magic("agent", "", "Who am I?\n")
+    shell.run_line_magic("agent_new", "")
+    third = shell.run_cell_magic("agent", "helper", "Who am I?\n")
+
+    assert capsys.readouterr().out == "Hello, Ada.\nAda.\nWho?\n"
+    assert first.text == "Hello, Ada."
+    assert [len(one.session.messages) for one in (first, second, third)] == [2, 4, 2]
+
+
+def test_a_cell_shows_the_calls_of_tools(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.user_ns["helper"] = adder()
+
+    shell.run_cell_magic("agent", "helper", "How much is 1 and 2?\n")
+
+    assert capsys.readouterr().out == "[add(a=1, b=2)]\nIt is 3.\n"
