@@ -40,7 +40,7 @@ def deprecated(instead: str, *, goes_in: str) -> Callable[[C], C]:
                 warnings.warn(text, DeprecationWarning, stacklevel=2)
                 made(self, *given, **named)
 
-            thing.__init__ = init  # type: ignore[misc]  # the class itself stays, for isinstance
+            thing.__init__ = init  # type: ignore[method-assign]  # the class itself stays, for isinstance
             return thing
 
         @functools.wraps(thing)
