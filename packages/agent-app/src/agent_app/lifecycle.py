@@ -16,8 +16,6 @@ from agent_app.mutations import Mutations, carry_out, own_part, public_result
 from agent_app.services import effective_config, noting_readings, read_whole
 from agent_core import AgentError, Session, build_context
 from agent_core.actions import check_inputs
-from agent_core.context import LIFECYCLE_FACTS, RESERVED_KEYS, without_reserved
-from agent_core.core.plugins import check_context
 from agent_core.log import get_logger
 from agent_core.pipeline.action_run import run_action, token_for
 from agent_runtime.errors import describe
@@ -45,10 +43,6 @@ REQUEST_ENDS: Final = {
     ),
 }
 """The lifecycles of requests that ended before their work was done, by the code of the reason."""
-APPLICATION_KEYS: Final = frozenset({"app", "application", "base_config", "session_asset_store"})
-"""The keys of the context that the application sets."""
-REQUEST_FACTS: Final = frozenset({"reason", "title", "delete_reason"})
-"""What the application says about lifecycles; the caller of a request cannot."""
 _log = get_logger("app")
 
 
@@ -142,31 +136,6 @@ def end_lifecycle(reason: Reason) -> str:
 def somebody_acts(services: Services, name: str) -> bool:
     """Say whether a plugin may have an action that waits for the lifecycle *name*."""
     return services.agents_act or bool(services.plugins.triggered(name))
-
-
-def caller_context(
-    services: Services, context: object, *, lifecycle: str | None = None, is_request: bool = False
-) -> Mapping[str, Any]:
-    """Return what a caller adds for plugins without the platform's own keys; one warning names those.
-
-    This is done once, where the context comes in, however many lifecycles and requests it is for.
-
-    Args:
-        lifecycle: The lifecycle that the caller runs, and of which it may say what it is about.
-        is_request: Whether it is the caller of a request, which has lifecycles that the application runs.
-
-    Raises:
-        ArgumentTypeError: If it is no mapping.
-    """
-    extra = check_context(context) or {}
-    known = {"app": services.app, "application": services.app, "trigger_source": "application"}
-    reserved = RESERVED_KEYS | APPLICATION_KEYS
-    if is_request:
-        reserved |= REQUEST_FACTS
-    if lifecycle is not None:
-        reserved -= LIFECYCLE_FACTS
-        known["lifecycle"] = lifecycle
-    return without_reserved(extra, reserved, known)
 
 
 def application_context(

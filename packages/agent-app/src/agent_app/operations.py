@@ -23,7 +23,6 @@ from agent_app.errors import (
 from agent_app.events import read_cursor
 from agent_app.lifecycle import (
     application_context,
-    caller_context,
     execute,
     lifecycle,
     list_summary,
@@ -32,7 +31,7 @@ from agent_app.lifecycle import (
 )
 from agent_app.mutations import Mutations, begins_with, public_result, remove_assets
 from agent_app.run import save_prepared
-from agent_app.services import AGENT, core_of, effective_config, read_whole
+from agent_app.services import AGENT, caller_context, core_of, effective_config, read_whole
 from agent_app.session_writer import TITLE, TITLE_BY, SessionWriter, new_title, with_writer
 from agent_app.store.base import Changes, InputMode, Page, Waiting
 from agent_core import (
@@ -287,9 +286,19 @@ def rename(services: Services, session_id: str, title: str) -> Flow[SessionInfo]
         raise ArgumentError(f"title must be a string, not {type(title).__name__}")
     with suppress(SessionBusy, SessionHeld):
         yield from with_writer(services, session_id, partial(_look_at_renamed, services, title))
-    work = partial(services.store.rename, session_id, title)
-    tell = partial(journal.record, services, session_id, work, _renamed)
-    return (yield from run_blocking(tell))
+    return (yield from run_blocking(partial(_rename, services, session_id, title)))
+
+
+def _rename(services: Services, session_id: str, title: str) -> SessionInfo:
+    def change() -> tuple[str, SessionInfo]:
+        before = services.store.info(session_id).title  # the save just now may have changed and told it
+        return before, services.store.rename(session_id, title)
+
+    def tell(changed: tuple[str, SessionInfo]) -> ChangeEvent | None:
+        before, info = changed
+        return {"type": "session_renamed", "title": info.title} if before != info.title else None
+
+    return journal.record(services, session_id, change, tell)[1]
 
 
 def _look_at_renamed(services: Services, title: str, writer: SessionWriter, _active: ActiveRun) -> Flow[None]:
@@ -298,10 +307,6 @@ def _look_at_renamed(services: Services, title: str, writer: SessionWriter, _act
     outcome = yield from lifecycle(services, "session_save_prepare", renamed, facts={"title": title})
     writer.keep(outcome.session)
     yield from run_blocking(writer.commit)
-
-
-def _renamed(info: SessionInfo) -> ChangeEvent:
-    return {"type": "session_renamed", "title": info.title}
 
 
 def find_sessions(services: Services, given: str, limit: int) -> Flow[Sequence[SessionInfo]]:

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agent_app.agents import build_agent_config, choose_agent, resolve_request_config
 from agent_app.detached import DetachedRuns
 from agent_app.store.pages import is_long
 from agent_app.store.records import native_items, read_all
 from agent_core import AgentError, Cancellation, ConfigError
+from agent_core.context import LIFECYCLE_FACTS, RESERVED_KEYS, without_reserved
+from agent_core.core.plugins import check_context
 from agent_core.frozen import FrozenDict, freeze
 from agent_core.log import get_logger
 from agent_core.native import PROVENANCE
@@ -39,6 +41,10 @@ OVERRIDES = "overrides"
 Readings = dict[str, dict[int, "Session"]]
 """The sessions that an action was given, by id and revision."""
 _readings: ContextVar[Readings | None] = ContextVar("readings", default=None)
+APPLICATION_KEYS: Final = frozenset({"app", "application", "base_config", "session_asset_store"})
+"""The keys of the context that the application sets."""
+REQUEST_FACTS: Final = frozenset({"reason", "title", "delete_reason"})
+"""What the application says about lifecycles; the caller of a request cannot."""
 _log = get_logger("app")
 
 
@@ -331,6 +337,31 @@ def noting_readings() -> Iterator[Readings]:
         yield readings
     finally:
         _readings.reset(token)
+
+
+def caller_context(
+    services: Services, context: object, *, lifecycle: str | None = None, is_request: bool = False
+) -> Mapping[str, Any]:
+    """Return what a caller adds for plugins without the platform's own keys; one warning names those.
+
+    This is done once, where the context comes in, however many lifecycles and requests it is for.
+
+    Args:
+        lifecycle: The lifecycle that the caller runs, and of which it may say what it is about.
+        is_request: Whether it is the caller of a request, which has lifecycles that the application runs.
+
+    Raises:
+        ArgumentTypeError: If it is no mapping.
+    """
+    extra = check_context(context) or {}
+    known = {"app": services.app, "application": services.app, "trigger_source": "application"}
+    reserved = RESERVED_KEYS | APPLICATION_KEYS
+    if is_request:
+        reserved |= REQUEST_FACTS
+    if lifecycle is not None:
+        reserved -= LIFECYCLE_FACTS
+        known["lifecycle"] = lifecycle
+    return without_reserved(extra, reserved, known)
 
 
 def core_of(services: Services, session: Session) -> tuple[AgentCore, dict[str, Any]]:
