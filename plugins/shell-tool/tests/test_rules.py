@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +12,9 @@ from agent_runtime.permissions import CallPattern, Permissions
 from agent_runtime.phases import CallView
 from shell_tool import ShellTool
 from shell_tool.syntax import suggest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def effect(line: str, tool: str = "shell", **rules: Any) -> str:
@@ -408,13 +411,16 @@ def test_of_what_can_run_or_write_anything_only_the_exact_use_is_offered(line: s
     assert not [glob for glob in offered if glob.endswith(" *")]
 
 
-def test_a_person_is_offered_what_would_let_the_call_run() -> None:
+def test_a_person_is_offered_what_would_let_the_call_run(tmp_path: Path) -> None:
     call = ToolCall("shell", {"command": "wc -l notes.txt"})
     model = ScriptedProvider([Reply(tool_calls=[call])])
     agent = Agent(
         model,
         plugins={"shell_tool": ShellTool()},
-        sections={"permissions": {"allow": ["shell(git status*)"]}},
+        sections={
+            "permissions": {"allow": ["shell(git status*)"]},
+            "shell_tool": {"roots": [str(tmp_path)]},  # nobody is asked about a call that cannot run
+        },
     )
 
     result = agent.run("Where are we?")
