@@ -51,7 +51,9 @@ class Host(NamedTuple):
         """
         rest, port = text.strip().lower(), None
         if "://" in rest or "/" in rest or not rest:
-            raise ValueError(f"{text!r:.80} is not a host: write a name such as api.example.com, without a path")
+            raise ValueError(
+                f"{text!r:.80} is not a host: write a name such as api.example.com, without a path"
+            )
         head, colon, tail = rest.rpartition(":")
         if colon and tail.isdecimal() and ("]" not in tail and (":" not in head or head.endswith("]"))):
             rest, port = head, int(tail)
