@@ -621,3 +621,15 @@ def test_a_stream_shows_how_far_it_is() -> None:
     list(steps)
     assert repr(stream).startswith("<RunStream: RunResult(output='Hi.'")
     assert repr(steps).startswith("<RunSteps: RunResult(output='Hi.'")
+
+
+def test_a_run_without_what_the_tools_were_promised_is_refused_at_once() -> None:
+    provider = ScriptedProvider(["Hi."] * 3)
+    agent = Agent(provider, deps_type=Shop)
+
+    with pytest.raises(ArgumentError, match="the agent 'agent' works with a Shop: run it with deps="):
+        agent.run("Hello.")  # type: ignore[call-arg]
+    assert provider.requests == []
+    with agent.override(deps=Shop([])):
+        agent.run("Hello.")  # type: ignore[call-arg]
+    agent.run("Hello.", deps=Shop([]))

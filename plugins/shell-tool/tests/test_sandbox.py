@@ -138,7 +138,7 @@ def test_a_call_that_may_not_ask_is_refused(confined: Shell) -> None:
 
     assert "do not let a call ask" in confined("true", outside_sandbox=True)["error"]
     assert "do not let a call ask" in confined("true", hosts=["a.example"])["error"]
-    assert "is no host" in confined("true", hosts=["https://a.example/x"])["error"]
+    assert "is not a host" in confined("true", hosts=["https://a.example/x"])["error"]
 
 
 def test_a_strict_sandbox_that_is_missing_runs_nothing(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Unpack, cast, overload
 
 from agent_core import ArgumentError, ArgumentTypeError, FunctionTool, tool as make_tool
@@ -180,6 +181,7 @@ class Agent(Generic[DepsT, OutputT]):
         self.handoffs: list[Agent[Any, Any] | Handoff] = _agents(
             "handoffs", settings.pop("handoffs", ()), (Agent, Handoff)
         )
+        self._deps_type = deps_type
         self._on_limit = settings.pop("on_limit", "raise")
         self._limits = settings.pop("limits", None)
         self._parts = Parts(
@@ -479,8 +481,15 @@ class Agent(Generic[DepsT, OutputT]):
         options.setdefault("limits", self._limits)
         options["context"] = {**(options.get("context") or {}), KEY: run}
         options["deps"] = deps if override.deps is MISSING else override.deps
+        self._check_deps(options["deps"])
         request = RunRequest(self.name, messages, options.pop("session", None), stream=stream, **options)
         return _Work(self, request, run, model, on_limit)
+
+    def _check_deps(self, deps: object) -> None:
+        """Refuse a run without what the tools of the agent were promised; it would surprise them later."""
+        if deps is None and isinstance(self._deps_type, type) and self._deps_type not in (object, NoneType):
+            kind = self._deps_type.__name__
+            raise ArgumentError(f"the agent {self.name!r} works with a {kind}: run it with deps=...")
 
     def _reachable(self) -> dict[str, Agent[Any, Any]]:
         """Return every agent that a run may be handed to, by name, this one included."""

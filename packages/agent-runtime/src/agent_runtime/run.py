@@ -214,7 +214,8 @@ class Run:
         failures[call.name] = count = failures.get(call.name, 0) + 1
         retries = getattr(call.tool, "retries", None)
         if isinstance(retries, int) and count > retries:
-            detail = f"the tool {call.name!r} failed {count} times in a row, and has {retries} retries"
+            allowed = "1 retry" if retries == 1 else f"{retries} retries"
+            detail = f"the tool {call.name!r} failed {count} times in a row, and has {allowed}"
             self.engine.state = self.state.updated(STOP.name, {"code": "tool_retries", "detail": detail})
 
     def check(self) -> None:

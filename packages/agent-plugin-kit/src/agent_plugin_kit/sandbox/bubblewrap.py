@@ -69,7 +69,8 @@ until "$@" {errors}>&2 2>"$marks/errors" {begun}>"$marks/begun"; do
   {without_gone}
 done
 """
-_BEGUN: Final = "echo >&{begun}; exec 2>&{errors} {errors}>&- {begun}>&-; "
+# Without that word it would be started again, so a command that cannot say it does not begin.
+_BEGUN: Final = "echo >&{begun} || exit 125; exec 2>&{errors} {errors}>&- {begun}>&-; "
 
 
 @dataclass(frozen=True, slots=True)
