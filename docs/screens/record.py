@@ -60,6 +60,10 @@ class Recorder:
         """Type a line."""
         self._child.send(f"{text}\r")
 
+    def press(self, key: str) -> None:
+        """Press a key."""
+        self._child.send(key)
+
     def wait(self, words: str) -> None:
         """Wait until some words are on the screen, and nothing moves any more."""
         self._until(lambda: words in "\n".join(self._screen.display))
@@ -127,8 +131,8 @@ def record_first_start() -> None:
             chat.close()
 
 
-def record_edit() -> None:
-    """An edit that is shown before it is made."""
+def record_edit_and_undo() -> None:
+    """An edit that is shown before it is made, and taken back afterwards."""
     with tempfile.TemporaryDirectory() as folder, ScriptedServer() as server:
         home = Path(folder)
         (home / ".config" / "agent").mkdir(parents=True)
@@ -139,13 +143,19 @@ def record_edit() -> None:
         server.play(
             chat_reply("I look at it first.", tool_calls=[ToolCall("read_file", {"path": "greet.py"}, "c1")]),
             chat_reply("An f-string reads better:", tool_calls=[ToolCall("edit_file", change, "c2")]),
+            chat_reply("`greet.py` uses an f-string now."),
         )
         chat = Recorder(home, SCRIPTED_KEY="secret")
         try:
             chat.wait("»")
             chat.type("Make greet.py nicer.")
-            chat.wait("[1]")
+            chat.wait("your answer?")
             chat.save("edit", "agent chat: an edit, asked for")
+            chat.press("y")
+            chat.wait("uses an f-string now.")
+            chat.type("/undo files")
+            chat.wait("Enter takes back change 1")
+            chat.save("undo", "agent chat: an edit, taken back")
         finally:
             chat.close()
 
@@ -181,5 +191,5 @@ def record_plan() -> None:
 
 if __name__ == "__main__":
     record_first_start()
-    record_edit()
+    record_edit_and_undo()
     record_plan()

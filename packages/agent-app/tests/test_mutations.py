@@ -116,7 +116,7 @@ def test_a_session_that_went_on_since_the_action_saw_it_is_not_overwritten(make:
     other = app
     app.create_session(session_id="s")
 
-    with pytest.raises(RevisionConflict, match="was changed meanwhile"):
+    with pytest.raises(RevisionConflict, match="was changed in between"):
         do(app)
 
     assert texts(app, "s") == ["meanwhile", "an answer"]
@@ -129,7 +129,7 @@ def test_a_session_from_before_is_not_stored_over_messages_that_it_lacks(make: M
     kept.append(app.create_session(session_id="s"))
     list(app.chat("s", "hello"))
 
-    with pytest.raises(RevisionConflict, match="was changed meanwhile"):
+    with pytest.raises(RevisionConflict, match="was changed in between"):
         do(app)
     kept[:] = [Session("s", [Message("user", "other")])]  # of which nobody knows what it was made of
     with pytest.raises(SessionOutdated, match=r"run the action again; nothing was changed"):

@@ -1652,7 +1652,7 @@ def test_approvals_belong_to_their_session(store: SqlStore) -> None:
 def test_a_save_that_uses_what_was_not_decided_is_refused(store: SqlStore, approval_id: str) -> None:
     stored = store.save(said("x"), store.create(said()), changes=Changes(approvals=[approval(1)]))
 
-    with pytest.raises(DecisionNotAccepted, match="cannot go on"):
+    with pytest.raises(DecisionNotAccepted, match="cannot continue"):
         store.save(said("x", "y"), stored, changes=Changes(use_approvals=[approval_id]))
 
     assert is_kept(store, stored)

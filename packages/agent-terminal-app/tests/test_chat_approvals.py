@@ -550,3 +550,16 @@ def test_the_question_of_another_gate_shows_the_call_and_offers_yes_and_no(sit: 
         "  [n] no, or type what to do instead",
     ]
     assert sitting.answer("1") and ran == ["brew"]
+
+
+def test_the_text_of_an_edit_that_the_diff_shows_is_not_shown_again() -> None:
+    diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\n-    two = 2\n+    two = 3\n"
+    asked = {
+        "display": {"type": "diff", "title": "x", "content": diff},
+        "arguments": {"path": "x", "old": "one\n    two = 2", "new": "two = 3", "mode": "two"},
+    }
+    assert list(call_lines(asked, color=False))[-1] == "  mode: two"
+    assert not any("old" in line for line in call_lines(asked, color=False))
+
+    hidden = {**asked, "arguments": {"path": "x", "old": "two = 2", "new": "two = 3; rm -rf /"}}
+    assert "  new: two = 3; rm -rf /" in list(call_lines(hidden, color=False))

@@ -102,8 +102,8 @@ def test_a_wheel_with_another_checksum_is_not_kept(tmp_path: Path, served: str) 
         ('{"format": 1, "plugins": [3]}', "an entry must be a dict of texts"),
         (json.dumps({"format": 1, "plugins": [{**ENTRY, "author": ""}]}), "an entry has no author"),
         (json.dumps({"format": 1, "plugins": [{**ENTRY, "kind": "toy"}]}), "must be one of provider"),
-        (json.dumps({"format": 1, "plugins": [{**ENTRY, "distribution": "-r x"}]}), "is no distribution"),
-        (json.dumps({"format": 1, "plugins": [{**ENTRY, "version": "1 --pre"}]}), "is no distribution"),
+        (json.dumps({"format": 1, "plugins": [{**ENTRY, "distribution": "-r x"}]}), "is not a distribution"),
+        (json.dumps({"format": 1, "plugins": [{**ENTRY, "version": "1 --pre"}]}), "is not a distribution"),
         (json.dumps({"format": 1, "plugins": [{**ENTRY, "wheel": "x.whl"}]}), "has no sha256"),
     ],
 )

@@ -166,4 +166,4 @@ def test_a_wrong_host_is_an_error_of_usage(capfd: pytest.CaptureFixture[str]) ->
     code, _, err = run(capfd, "run", "--mode", "workspace", "--host", "https://x/", "--", "true")
 
     assert code == 2 or isinstance(find_way(), str)
-    assert "no host" in err or isinstance(find_way(), str)
+    assert "not a host" in err or isinstance(find_way(), str)

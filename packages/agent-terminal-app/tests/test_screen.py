@@ -315,6 +315,7 @@ def test_a_question_is_left_by_esc_and_answered_by_a_line(terminal: Terminal) ->
     terminal.expect("the call is not run")
     terminal.type("write\r")
     terminal.wait(lambda: terminal.text.count("? write_note()") == 2)
+    terminal.expect_line("your answer")
     terminal.type("y\r")
     terminal.expect("The tool says: written")
 

@@ -107,7 +107,7 @@ def test_a_file_that_is_not_there_or_no_text(files: Files) -> None:
     assert files.refused("edit_file", path="new.txt", old="a", new="b") == (
         "there is no new.txt: make it with write_file, or find its name with find_files"
     )
-    assert "is no text" in files.refused("edit_file", path="a.bin", old="a", new="b")
+    assert "is not a text file" in files.refused("edit_file", path="a.bin", old="a", new="b")
 
 
 @pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])

@@ -175,7 +175,7 @@ def test_a_lost_content_is_told(files: Files) -> None:
     kept.write_text("damaged")
     assert "is damaged" in files.act("undo")["error"]["message"]
     kept.unlink()
-    assert "has lost what was there" in files.act("undo", confirm=True)["error"]["message"]
+    assert "has lost the earlier content" in files.act("undo", confirm=True)["error"]["message"]
     assert files.text("a.txt") == "two\n"
 
 

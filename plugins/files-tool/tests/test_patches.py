@@ -192,7 +192,7 @@ def test_several_files_at_once(files: Files) -> None:
         ("--- /dev/null\n+++ /etc/new\n@@ -0,0 +1 @@\n+x\n", "outside the workspace"),
         ("diff --git a/x b/x\nGIT binary patch\nliteral 5\n", "only changes of texts"),
         ("diff --git a/x b/x\nnew file mode 100644\n", "an empty file cannot be made"),
-        ("--- a/a.bin\n+++ b/a.bin\n@@\n-x\n+y\n", "a.bin is no text"),
+        ("--- a/a.bin\n+++ b/a.bin\n@@\n-x\n+y\n", "a.bin is not a text file"),
     ],
 )
 def test_a_patch_that_does_not_fit_changes_nothing(files: Files, patch: str, problem: str) -> None:

@@ -229,7 +229,7 @@ def test_the_session_names_its_roots(files: Files, tmp_path: Path) -> None:
     [
         ([], "this session has no workspace"),
         (["relative"], "must be an absolute path"),
-        (["/nowhere/at/all"], "is no folder"),
+        (["/nowhere/at/all"], "is not a folder"),
     ],
 )
 def test_without_a_workspace_nothing_works(files: Files, roots: list[str], problem: str) -> None:

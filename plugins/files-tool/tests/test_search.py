@@ -119,7 +119,7 @@ def test_expressions_by_example(pattern: str, text: str, lines: list[int]) -> No
         ("\\pL", "\\p is not understood"),
         ("a\\", "a backslash needs a character"),
         ("[z-a]", "the range z-a runs backwards"),
-        ("[\\W]", "\\W cannot stand in a class"),
+        ("[\\W]", "\\W cannot be in a class"),
         ("[[:nope:]]", "there is no class [:nope:]"),
         ("a{5000}", "more than 1000 times"),
         (f"a{{{'9' * 5000}}}", "more than 1000 times"),

@@ -296,7 +296,7 @@ def test_links_are_followed_before_a_folder_is_judged(tmp_path: Path) -> None:
     for asked in ("out", "out/..", str(outside), "../outside", "../root2", str(tmp_path)):
         with pytest.raises(Refused, match="outside the workspace"):
             working_folder(asked, (root,))
-    with pytest.raises(Refused, match="is no folder"):
+    with pytest.raises(Refused, match="is not a folder"):
         working_folder("loop", (root,))
 
 
@@ -309,7 +309,7 @@ def test_a_neighbour_with_a_similar_name_is_outside(tmp_path: Path) -> None:
 
 
 def test_a_root_that_is_gone_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="is no folder: make it first"):
+    with pytest.raises(Refused, match="is not a folder: make it first"):
         working_folder(None, (tmp_path / "gone",))
 
 

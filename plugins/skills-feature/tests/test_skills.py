@@ -147,7 +147,7 @@ def test_a_skill_that_was_just_changed_is_read_anew(tmp_path: Path) -> None:
         ("---\nname: tea\ndescription: x\nlicense: {a: b}\n---\n", "'license' in its head, not a mapping"),
         ("---\nname: tea\ndescription: x\nallowed-tools: [{a: b}]\n---\n", "a text or a list of texts"),
         ("---\nname: tea\ndescription: x\nmetadata: x\n---\n", "'metadata' in its head, not a text"),
-        ("---\nname: Tea\ndescription: x\n---\n", "no name for a skill"),
+        ("---\nname: Tea\ndescription: x\n---\n", "not a name for a skill"),
         ("---\nname: cake\ndescription: x\n---\n", "give both the same name"),
         (f"---\nname: tea\ndescription: {'x' * 1025}\n---\n", "more than 1024 characters"),
         ("---\nname: [\n---\n", "cannot be read"),

@@ -504,7 +504,7 @@ def test_a_page_that_is_too_large_is_cut(serve: Sites, read: Reading) -> None:
     result = read(site.url, web_max_bytes=1000)
 
     assert text_of(result) == "x" * 1000
-    assert "is too large to be read to its end; what is above is all that was read" in result["result"]
+    assert "is too large to be read to its end; only the part above was read" in result["result"]
 
 
 # Packed pages

@@ -71,4 +71,4 @@ def test_hosts_without_a_proxy_are_reached_directly(
 def test_a_proxy_that_is_none_is_told(read: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "socks5://127.0.0.1:1080")
 
-    assert "no HTTP proxy" in read("http://a.example/", web_use_proxy=True)["error"]
+    assert "not an HTTP proxy" in read("http://a.example/", web_use_proxy=True)["error"]

@@ -176,7 +176,7 @@ def test_nobody_is_asked_about_a_call_that_is_known_to_fail(home: Home, server: 
         for name, problem in (
             ("edit_file", "does not have that text"),
             ("write_file", "outside"),
-            ("shell", "is no folder"),
+            ("shell", "is not a folder"),
             ("fetch_url", "http"),
         ):
             chat.type("do it\r")

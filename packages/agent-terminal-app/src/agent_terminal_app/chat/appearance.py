@@ -34,7 +34,7 @@ class Appearance:
 
     Attributes:
         parts: The parts of the status line, in order.
-        notify: When the desktop is told that the agent is done, or asks something.
+        notify: When the desktop shows that the agent is done, or asks something.
         has_focus: Whether the user looks at the terminal; None while it has not said.
     """
 

@@ -58,7 +58,7 @@ SANDBOX: dict[str, dict[str, Any]] = {
 UI = ("plain", "theme", "status_line", "notify")
 """The keys of [ui]."""
 NOTIFY = ("unfocused", "always", "never")
-"""When the desktop is told that the agent is done, or asks something."""
+"""When the desktop shows that the agent is done, or asks something."""
 STATUS_PARTS = ("mode", "state", "model", "context", "session", "cost", "folder", "branch")
 """What the status line can show."""
 _TABLES = ("agents", "models", "plugins", "permissions", "ui")
@@ -329,7 +329,7 @@ def _section_schema(name: str) -> dict[str, Any]:
                 "notify": {
                     "enum": list(NOTIFY),
                     "default": "unfocused",
-                    "description": "When the desktop is told that the agent is done, or asks something.",
+                    "description": "When the desktop shows that the agent is done, or asks something.",
                 },
             },
             "additionalProperties": False,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from agent_core import Session
 
 _INDENT = "  "
+_SIDES = {"old": "-", "new": "+"}
+"""The arguments of an edit, and the sign of the lines of a diff that have them."""
 _MOST_NAMED = 10
 
 
@@ -49,7 +51,7 @@ def call_lines(asked: Mapping[str, Any], *, color: bool, above: str = "") -> Ite
         if not _repeats(str(display["content"]), above):
             yield from _indented(_shown(display, color=color, above=above))
         if isinstance(arguments, Mapping):
-            arguments_left = {key: one for key, one in arguments.items() if not _is_shown(one, display)}
+            arguments_left = {key: one for key, one in arguments.items() if not _is_shown(key, one, display)}
             yield from _indented(_argument_lines(arguments_left))
     elif arguments not in (None, {}):
         yield from _indented(_argument_lines(arguments))
@@ -62,10 +64,15 @@ def call_lines(asked: Mapping[str, Any], *, color: bool, above: str = "") -> Ite
         yield _INDENT + styled(words, "yellow", color=color)
 
 
-def _is_shown(value: Any, display: Mapping[str, Any]) -> bool:
+def _is_shown(name: str, value: Any, display: Mapping[str, Any]) -> bool:
     """Say whether what a tool shows has all of an argument in it."""
     if not isinstance(value, str):
         return False
+    if display.get("type") == "diff" and name in _SIDES:  # the text of an edit, in the lines around it
+        sign = _SIDES[name]
+        side = [line[1:] for line in str(display["content"]).split("\n") if line[:1] in (sign, " ")]
+        if value in "\n".join(side):
+            return True
     # A diff has a sign before each line, and a title names files.
     lines = str(display["content"]).split("\n")
     shown = {*lines, *(line[1:] for line in lines), *str(display.get("title") or "").split(", ")}

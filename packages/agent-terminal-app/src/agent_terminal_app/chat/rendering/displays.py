@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agent_terminal_app.chat.rendering.markdown import LineMarkdown, table_lines
-from agent_terminal_app.chat.rendering.text import one_line, printed, styled
+from agent_terminal_app.chat.rendering.text import count, one_line, printed, styled
 
 _DIFF_STYLES = (
     ("+++", "bold"),
@@ -57,7 +57,7 @@ def _changed(diff: str) -> str:
     lines = diff.splitlines()
     added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
     removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
-    return f"{added} lines added, {removed} removed"
+    return f"{count(added, 'line')} added, {removed:,} removed"
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
