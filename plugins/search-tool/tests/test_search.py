@@ -124,7 +124,8 @@ def test_a_provider_that_searches_itself_gets_the_request_and_our_tool_goes() ->
         assert made.config[name] == [{"kept": 1}, tool] and [one.name for one in made.tools] == ["fetch_url"]
         assert _by_the_provider(made, view).config == made.config
     stranger: Any = SimpleNamespace(run=SimpleNamespace(model=SimpleNamespace(provider="scripted")))
-    assert _by_the_provider(prompt, stranger) is prompt
+    nothing = Prompt(messages=[], tools=(), config={})
+    assert _by_the_provider(nothing, stranger) is nothing
 
 
 def test_the_settings_say_which_engines_there_are() -> None:
