@@ -180,6 +180,7 @@ DANGERS = [
     (("agents", "a", "max_rounds"), 3, ""),
     (("plugin_ids",), ["shell_tool"], "these tools"),
     (("more_plugins",), [], ""),
+    (("plugins", "hooks", "on_stop"), [{"command": "rm -rf /"}], "runs a program"),
     (("default_agent",), "x", "chooses the agent"),
     (("model",), "evil:x", "to this model"),
     (("model",), "local", ""),

@@ -98,7 +98,7 @@ def test_a_command_that_fails_or_takes_too_long_is_a_warning(
 
     [warning] = [one["message"] for one in events if one["type"] == "warning"]
     assert warning.endswith(told)
-    assert events[-1]["text"] == "Hi."
+    assert events[-1]["type"] == "run_end" and events[-1]["text"] == "Hi."
 
 
 @needs_sandbox

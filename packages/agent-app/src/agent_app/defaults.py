@@ -22,7 +22,7 @@ DEFAULT_MODEL = "local"
 SHORT_NAMES = {"local": "local_llama", "openai": "openai_responses"}
 """What users may write in place of a provider's id."""
 
-TOOLS = ("files_tool", "files_undo", "shell_tool", "web_tool", "todo_tool", "skills")
+TOOLS = ("files_tool", "files_undo", "shell_tool", "web_tool", "search_tool", "todo_tool", "skills")
 """The plugins of an agent unless the setting `plugin_ids` says otherwise, as far as they are installed."""
 MCP_TOOLS = "mcp_tools"
 """The plugin whose setting `servers` names MCP servers; an agent has it as soon as one is named."""

@@ -11,6 +11,7 @@ import re
 import sys
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -30,7 +31,7 @@ from agent_terminal_app.output import is_terminal
 from agent_terminal_app.views.sessions import broken_off_calls, in_chat, opening_notices
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from agent_app import AgentApplication, SessionHeld
     from agent_terminal_app.chat.conversation import Conversation
@@ -102,8 +103,7 @@ class Chat:
         """Have a plan approved; tell the desktop of a user who looks elsewhere that the agent is done."""
         conversation = self._conversation
         if conversation is not None and conversation.plan_mode and conversation.plan and self._can_ask:
-            self._others.add(task := asyncio.create_task(self._ask_about_plan(conversation)))
-            task.add_done_callback(self._others.discard)
+            self._in_background(self._ask_about_plan(conversation))
         if self.appearance.wants_notice():
             self.notify("The agent asks you something." if self.asking else "The agent is done.")
 
@@ -112,6 +112,16 @@ class Chat:
         """Whether somebody is there who can be asked, and is not being asked something else."""
         has_user = self.screen.is_live or is_terminal(sys.stdin)
         return has_user and not self._work.last and not self.asking and not self._dialogue.running
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        self._others.add(task := asyncio.create_task(work))
+        task.add_done_callback(self._others.discard)
+
+    async def _learn_model(self, conversation: Conversation) -> None:
+        """Find out which model answers, for the status line."""
+        with suppress(AgentError):
+            await conversation.reader()
+            self.changed()
 
     async def _ask_about_plan(self, conversation: Conversation) -> None:
         from agent_terminal_app.chat.commands.plan import ask_about_plan  # loaded with the other commands
@@ -241,6 +251,8 @@ class Chat:
             await self._resume(conversation, self._session_id)
         self._conversation = conversation
         self._notices = asyncio.create_task(self._show_notices(conversation))
+        if "model" in self.appearance.parts:
+            self._in_background(self._learn_model(conversation))
         self.changed()
         return conversation
 
