@@ -127,6 +127,13 @@ export interface KeyChange {
   test?: boolean;
 }
 
+/** How a session is put in order. */
+export interface Labels {
+  archived: boolean;
+  folder: string | null;
+  tags: string[];
+}
+
 /** What a run may take. */
 export interface Limits {
   cost_budget?: number | null;
@@ -274,8 +281,14 @@ export interface RunStarted {
 export interface SessionChange {
   /** The agent that answers from now on. */
   agent_id?: string | null;
+  /** Whether it is in the archive. */
+  archived?: boolean | null;
+  /** Its folder; empty for none. */
+  folder?: string | null;
   /** The model that answers: a declared one or PROVIDER:MODEL; empty for the agent's own. */
   model?: string | null;
+  /** All its tags. */
+  tags?: string[] | null;
   title?: string | null;
 }
 
@@ -539,9 +552,9 @@ export class Operations extends Transport {
     return this.json("GET", `/v1/providers/${this.step(provider)}/models`);
   }
 
-  /** List sessions, the last changed first. */
-  async listSessions(options: { query?: string | null; cursor?: string | null; limit?: number } = {}): Promise<SessionPage> {
-    return this.json("GET", `/v1/sessions`, { query: { "query": options.query, "cursor": options.cursor, "limit": options.limit } });
+  /** List sessions, the last changed first; those in the archive only if they are asked for. */
+  async listSessions(options: { query?: string | null; cursor?: string | null; limit?: number; folder?: string | null; tag?: string | null; archived?: boolean } = {}): Promise<SessionPage> {
+    return this.json("GET", `/v1/sessions`, { query: { "query": options.query, "cursor": options.cursor, "limit": options.limit, "folder": options.folder, "tag": options.tag, "archived": options.archived } });
   }
 
   /** Make a session. */
@@ -564,7 +577,7 @@ export class Operations extends Transport {
     return this.json("GET", `/v1/sessions/${this.step(sessionId)}`);
   }
 
-  /** Give a session another title, agent or model. */
+  /** Give a session another title, agent, model, folder or tags, or put it into the archive. */
   async changeSession(sessionId: string, body: SessionChange, options: { ifMatch?: string | null } = {}): Promise<SessionInfo> {
     return this.json("PATCH", `/v1/sessions/${this.step(sessionId)}`, { body, headers: { "if-match": options.ifMatch } });
   }
@@ -652,6 +665,11 @@ export class Operations extends Transport {
   /** Have a run answer now what was queued for it. */
   async interruptRun(sessionId: string): Promise<Stopped> {
     return this.json("POST", `/v1/sessions/${this.step(sessionId)}/interrupt`);
+  }
+
+  /** Return the folder and the tags of a session, and whether it is in the archive. */
+  async readSessionLabels(sessionId: string): Promise<Labels> {
+    return this.json("GET", `/v1/sessions/${this.step(sessionId)}/labels`);
   }
 
   /** Make a link by which anybody can read a session, until it is revoked; its secret is shown once. */

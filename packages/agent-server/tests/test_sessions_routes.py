@@ -187,3 +187,28 @@ def test_what_is_wrong_is_said_as_a_problem_with_the_fields(serve_it: Serving) -
         assert answer.json()["request_id"] == answer.headers["x-request-id"]
     assert unknown.json()["type"] == "urn:keelwork:session-not-found"
     assert [one["field"] for one in invalid.json()["errors"]] == ["body.titel"]
+
+
+def test_sessions_are_put_in_order_by_folders_tags_and_the_archive(serve_it: Serving) -> None:
+    served = serve_it()
+    work, home, old = (served.new_session(title=title) for title in ("work", "home", "old"))
+    served.client.patch(f"/v1/sessions/{work}", json={"folder": "jobs", "tags": ["urgent", "tax"]})
+    served.client.patch(f"/v1/sessions/{home}", json={"tags": ["tax"]})
+    served.client.patch(f"/v1/sessions/{old}", json={"folder": "jobs", "archived": True})
+
+    def listed(**query: str) -> list[str]:
+        answer = served.client.get("/v1/sessions", params=query).raise_for_status()
+        return sorted(one["title"] for one in answer.json()["items"])
+
+    assert listed() == ["home", "work"]
+    assert listed(tag="tax") == ["home", "work"]
+    assert listed(tag="urgent") == listed(folder="jobs") == ["work"]
+    assert listed(archived="true") == listed(archived="true", folder="jobs") == ["old"]
+    assert listed(folder="jobs", query="work") == ["work"]
+    served.client.patch(f"/v1/sessions/{work}", json={"folder": "", "tags": ["tax"]})
+    served.client.patch(f"/v1/sessions/{old}", json={"archived": False})
+    assert listed(folder="jobs") == ["old"]
+    labels = served.client.get(f"/v1/sessions/{work}/labels").json()
+    assert labels == {"folder": None, "tags": ["tax"], "archived": False}
+    too_long = served.client.patch(f"/v1/sessions/{work}", json={"tags": ["x" * 201]})
+    assert too_long.status_code == 422

@@ -21,6 +21,7 @@ from agent_app.errors import (
     StoreError,
 )
 from agent_app.events import read_cursor
+from agent_app.labels import labelled, read_labels
 from agent_app.lifecycle import (
     application_context,
     execute,
@@ -265,9 +266,17 @@ def update_agent(
     return agent.core, build_agent_config(agent.config, agent.spec.id), session.with_metadata(own)
 
 
-def list_sessions(services: Services, query: str | None, cursor: str | None, limit: int) -> Flow[Page]:
+def list_sessions(
+    services: Services,
+    query: str | None,
+    cursor: str | None,
+    limit: int,
+    has: Sequence[str] = (),
+    lacks: Sequence[str] = (),
+) -> Flow[Page]:
     """Return stored sessions by pages, the last changed first, with what plugins add to each."""
-    page = yield from run_blocking(partial(services.store.list, query=query, cursor=cursor, limit=limit))
+    listing = partial(services.store.list, query=query, cursor=cursor, limit=limit, has=has, lacks=lacks)
+    page = yield from run_blocking(listing)
     if not services.plugins.triggered("session_list"):
         return page
     summaries = []
@@ -275,6 +284,21 @@ def list_sessions(services: Services, query: str | None, cursor: str | None, lim
         extra = yield from run_blocking(partial(list_summary, services, info))
         summaries.append(replace(info, extra=extra))
     return Page(tuple(summaries), page.cursor)
+
+
+def label(
+    services: Services,
+    session_id: str,
+    folder: str | None,
+    tags: Sequence[str] | None,
+    archived: bool | None,  # noqa: FBT001 - one of several that are passed on
+) -> Flow[dict[str, Any]]:
+    """Put a session into a folder or the archive, and give it tags; return what it has now."""
+    session = yield from load(services, session_id)
+    changed = labelled(session, folder=folder, tags=tags, archived=archived)
+    if changed.metadata != session.metadata:
+        changed = yield from save(services, changed, replace=False)
+    return read_labels(changed)
 
 
 def rename(services: Services, session_id: str, title: str) -> Flow[SessionInfo]:

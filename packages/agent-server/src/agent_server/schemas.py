@@ -36,6 +36,17 @@ class SessionChange(Input):
         default=None,
         description="The model that answers: a declared one or PROVIDER:MODEL; empty for the agent's own.",
     )
+    folder: str | None = Field(default=None, max_length=200, description="Its folder; empty for none.")
+    tags: list[str] | None = Field(default=None, max_length=50, description="All its tags.")
+    archived: bool | None = Field(default=None, description="Whether it is in the archive.")
+
+
+class Labels(BaseModel):
+    """How a session is put in order."""
+
+    folder: str | None
+    tags: list[str]
+    archived: bool
 
 
 class SessionInfo(BaseModel):

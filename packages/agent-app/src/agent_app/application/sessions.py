@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_app import operations
 from agent_app.application.base import ApplicationBase
+from agent_app.labels import wanted_keys
 from agent_core.drivers import call, call_async
 
 if TYPE_CHECKING:
@@ -92,15 +93,68 @@ class Sessions(ApplicationBase):
         """Do what `read_messages` does, on the running event loop."""
         return await call_async(operations.read_messages(self._services, session_id, before, limit))
 
-    def list_sessions(self, query: str | None = None, cursor: str | None = None, limit: int = 50) -> Page:
-        """Return stored sessions by pages, the last changed first; with a query those that have its words."""
-        return call(operations.list_sessions(self._services, query, cursor, limit))
+    def list_sessions(
+        self,
+        query: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+        *,
+        folder: str | None = None,
+        tag: str | None = None,
+        archived: bool | None = None,
+    ) -> Page:
+        """Return stored sessions by pages, the last changed first; with a query those that have its words.
+
+        Args:
+            folder: Only those in a folder.
+            tag: Only those with a tag.
+            archived: Only those in the archive, or only those that are not.
+        """
+        keys = wanted_keys(folder, tag, archived)
+        return call(operations.list_sessions(self._services, query, cursor, limit, *keys))
 
     async def list_sessions_async(
-        self, query: str | None = None, cursor: str | None = None, limit: int = 50
+        self,
+        query: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+        *,
+        folder: str | None = None,
+        tag: str | None = None,
+        archived: bool | None = None,
     ) -> Page:
         """Do what `list_sessions` does, on the running event loop."""
-        return await call_async(operations.list_sessions(self._services, query, cursor, limit))
+        keys = wanted_keys(folder, tag, archived)
+        return await call_async(operations.list_sessions(self._services, query, cursor, limit, *keys))
+
+    def label_session(
+        self,
+        session_id: str,
+        *,
+        folder: str | None = None,
+        tags: Sequence[str] | None = None,
+        archived: bool | None = None,
+    ) -> dict[str, Any]:
+        """Put a session into a folder or the archive, and give it tags; what is None stays.
+
+        Returns:
+            `folder`, `tags` and `archived` as they are now.
+
+        Raises:
+            SessionBusy, SessionHeld: If the session is in use.
+        """
+        return call(operations.label(self._services, session_id, folder, tags, archived))
+
+    async def label_session_async(
+        self,
+        session_id: str,
+        *,
+        folder: str | None = None,
+        tags: Sequence[str] | None = None,
+        archived: bool | None = None,
+    ) -> dict[str, Any]:
+        """Do what `label_session` does, on the running event loop."""
+        return await call_async(operations.label(self._services, session_id, folder, tags, archived))
 
     def find_sessions(self, given: str, limit: int = 50) -> Sequence[SessionInfo]:
         """Return the sessions whose id begins with a text, then those whose title it is.

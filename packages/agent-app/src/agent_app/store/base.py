@@ -372,7 +372,15 @@ class SessionStore(Protocol):
         The oldest comes first.
         """
 
-    def list(self, *, query: str | None = None, cursor: str | None = None, limit: int = 50) -> Page:
+    def list(
+        self,
+        *,
+        query: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+        has: Sequence[str] = (),
+        lacks: Sequence[str] = (),
+    ) -> Page:
         """Return sessions, the last changed first; with a query those whose title or text has its words."""
 
     def acquire(self, session_id: str, owner: str, *, seconds: float, take_over: bool = False) -> Lease:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_app.store import lists, records
 from agent_app.store.base import Page
-from agent_app.store.sessions import INFO, is_name, is_text, read_info
+from agent_app.store.sessions import INFO, is_name, is_text, key_hash, read_info
 from agent_app.store.tenants import condition
 from agent_core import ArgumentError
 
@@ -77,15 +77,24 @@ _BY_TITLE = (
     "ORDER BY s.updated DESC, s.id LIMIT ?"
 )
 _ALL = Condition("1 = 1", ())
+_KEYED = " (SELECT 1 FROM metadata k WHERE k.session = s.id AND k.key_hash = ?)"
 
 
 def listed(
-    database: Database, transaction: Transaction, query: str | None, cursor: str | None, limit: int
+    database: Database,
+    transaction: Transaction,
+    query: str | None,
+    cursor: str | None,
+    limit: int,
+    has: Sequence[str] = (),
+    lacks: Sequence[str] = (),
 ) -> Page:
     """Return sessions, the last changed first, by pages; with a query those that have its words."""
     own, tenant = condition(transaction, "s.tenant")
     behind = _ALL if cursor is None else _behind(cursor)
-    after = Condition(f"({behind.sql} AND {own})", [*behind.values, *tenant])
+    keyed = ["EXISTS" + _KEYED] * len(has) + ["NOT EXISTS" + _KEYED] * len(lacks)
+    keys = [key_hash(key) for key in (*has, *lacks)]
+    after = Condition(f"({' AND '.join([behind.sql, own, *keyed])})", [*behind.values, *tenant, *keys])
     asked = query if query is not None and query.strip() else None
     search = Search(None, _ALL) if asked is None else _read_query(database, transaction, asked)
     rows = _find(transaction, search, after, limit)

@@ -197,12 +197,12 @@ def write(
             *(
                 value
                 for key, row in changed.items()
-                for value in (session.session_id, _key_hash(key), numbers[row.hash])
+                for value in (session.session_id, key_hash(key), numbers[row.hash])
             ),
         )
     for key in gone:
         transaction.run(
-            "DELETE FROM metadata WHERE session = ? AND key_hash = ?", session.session_id, _key_hash(key)
+            "DELETE FROM metadata WHERE session = ? AND key_hash = ?", session.session_id, key_hash(key)
         )
     return former
 
@@ -210,7 +210,7 @@ def write(
 def _former(transaction: Transaction, session_id: str, keys: Sequence[str]) -> list[int]:
     """Return the contents that some keys have now, but for hashes and numbers, which every turn changes."""
     sql = "SELECT content FROM metadata WHERE session = ? AND key_hash = ?"
-    rows = (transaction.rows(sql, session_id, _key_hash(key)) for key in keys if key not in _NO_WORDS)
+    rows = (transaction.rows(sql, session_id, key_hash(key)) for key in keys if key not in _NO_WORDS)
     return [found[0][0] for found in rows if found]
 
 
@@ -240,7 +240,7 @@ def _changed_row(key: str, value: Any, before: Any) -> records.Row | None:
     return records.content_row({key: value})
 
 
-def _key_hash(key: str) -> bytes:
+def key_hash(key: str) -> bytes:
     """Return what a value is found by: keys have any length, and any characters."""
     return sha256(key.encode("utf-8", "surrogatepass")).digest()
 

@@ -187,11 +187,24 @@ class SqlStore:
         with self._database.reading() as transaction:
             return sessions.family(transaction, session_id)
 
-    def list(self, *, query: str | None = None, cursor: str | None = None, limit: int = 50) -> Page:
-        """Return sessions, the last changed first; with a query those whose title or text has its words."""
+    def list(
+        self,
+        *,
+        query: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+        has: Sequence[str] = (),
+        lacks: Sequence[str] = (),
+    ) -> Page:
+        """Return sessions, the last changed first; with a query those whose title or text has its words.
+
+        Args:
+            has: Keys of metadata that each of them has.
+            lacks: Keys that none of them has.
+        """
         _check_limit(limit)
         with self._database.reading() as transaction:
-            return search.listed(self._database, transaction, query, cursor, limit)
+            return search.listed(self._database, transaction, query, cursor, limit, has, lacks)
 
     def acquire(self, session_id: str, owner: str, *, seconds: float, take_over: bool = False) -> Lease:
         """Take the right to write a session."""

@@ -12,12 +12,14 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
 from agent_app.errors import SessionExists
+from agent_app.labels import read_labels
 from agent_app.services import OVERRIDES, own_overrides
 from agent_server.answers import check_match, info_answer, json_answer
 from agent_server.idempotency import IdempotencyKey, named_id
 from agent_server.schemas import (
     Edit,
     Fork,
+    Labels,
     MessagePage,
     NewSession,
     SessionChange,
@@ -80,9 +82,14 @@ async def list_sessions(
     query: Annotated[str | None, Query(max_length=1000, description="Words of its title or text.")] = None,
     cursor: Annotated[str | None, Query(max_length=1000)] = None,
     limit: Limit = 50,
+    folder: Annotated[str | None, Query(max_length=200, description="Only those in a folder.")] = None,
+    tag: Annotated[str | None, Query(max_length=200, description="Only those with a tag.")] = None,
+    archived: Annotated[bool, Query(description="Those in the archive, and no others.")] = False,  # noqa: FBT002
 ) -> Response:
-    """List sessions, the last changed first."""
-    page = await services.app.list_sessions_async(query, cursor, limit)
+    """List sessions, the last changed first; those in the archive only if they are asked for."""
+    page = await services.app.list_sessions_async(
+        query, cursor, limit, folder=folder, tag=tag, archived=archived
+    )
     items = [info.to_dict() for info in page.sessions]
     return json_answer({"items": items, "next_cursor": page.cursor})
 
@@ -103,7 +110,7 @@ async def read_state(services: Served, session_id: str) -> Response:
 async def change_session(
     services: Served, session_id: str, change: SessionChange, if_match: IfMatch = None
 ) -> Response:
-    """Give a session another title, agent or model."""
+    """Give a session another title, agent, model, folder or tags, or put it into the archive."""
     app = services.app
     check_match(await app.session_info_async(session_id), if_match)
     if change.agent_id is not None:
@@ -114,9 +121,19 @@ async def change_session(
         if change.model:
             own["model"] = await _declared(services, change.model)
         await app.save_session_async(session.with_metadata({OVERRIDES: own}))
+    if (change.folder, change.tags, change.archived) != (None, None, None):
+        await app.label_session_async(
+            session_id, folder=change.folder, tags=change.tags, archived=change.archived
+        )
     if change.title is not None:
         await app.rename_session_async(session_id, change.title)
     return info_answer(await app.session_info_async(session_id))
+
+
+@router.get("/{session_id}/labels", response_model=Labels)
+async def read_session_labels(services: Served, session_id: str) -> Response:
+    """Return the folder and the tags of a session, and whether it is in the archive."""
+    return json_answer(read_labels(await services.app.load_session_async(session_id)))
 
 
 @router.delete("/{session_id}", status_code=204)
