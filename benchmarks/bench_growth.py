@@ -42,7 +42,7 @@ DRIVERS = {
 }
 VENVS = Path(tempfile.gettempdir()) / "bench" / "venvs"
 PICTURE = Path(__file__).parent.parent / "docs" / "explanation" / "growth.svg"
-LONGEST, REPEAT = 8.0, 3
+LONGEST, REPEAT = 3.0, 3
 """How many seconds of CPU a place may take, as the one before it lets expect; and how often it is tried."""
 CLIENTS: list[Any] = []
 SLOW = "slow"
@@ -255,6 +255,7 @@ def measured(driver: str, url: str, *, quick: bool) -> Costs | None:
     if not Path(python).exists():
         return None
     command = [python, __file__, "--measure", driver, "--url", url, *(["--quick"] if quick else [])]
+    print(f"measuring {DRIVERS[driver][0]} ...", file=sys.stderr, flush=True)
     environment = {**os.environ, "OPENAI_API_KEY": "k", "AGNO_TELEMETRY": "false", "NO_PROXY": "127.0.0.1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900, check=False)
     if done.returncode:
