@@ -3,7 +3,7 @@
 It writes docs/explanation/growth.svg. What is measured is the CPU time of one request through `Agent`, with a
 system prompt, against a server in a process of its own that answers at once. The floor is the same request
 written by hand with aiohttp and orjson. Other frameworks are measured where `make bench-peers` has installed
-them; each driver runs in a process of its own, and stops on a line when a request takes it too long.
+them; each driver runs in a process of its own, and leaves out what would take it too long.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ DRIVERS = {
 }
 VENVS = Path(tempfile.gettempdir()) / "bench" / "venvs"
 PICTURE = Path(__file__).parent.parent / "docs" / "explanation" / "growth.svg"
-TOO_LONG, REPEAT = 3.0, 5
+LONGEST, REPEAT = 3.0, 3
+"""How many seconds of CPU a place may take, as the one before it lets expect; and how often it is tried."""
+CLIENTS: list[Any] = []
 SLOW = "slow"
 """A model that takes a moment to answer, so that requests at once really are."""
 Ask = Callable[[str], Awaitable[Any]]
@@ -126,15 +128,14 @@ def floor(url: str, messages: int, tools: int) -> Ask:
         }
         for one in functions(tools)
     ]
-    clients: list[Any] = []
 
     async def ask(model: str) -> str:
-        if not clients:
-            clients.append(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
+        if not CLIENTS:
+            CLIENTS.append(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
         asked: dict[str, Any] = {"model": model, "messages": [*history, {"role": "user", "content": USER}]}
         if schemas:
             asked["tools"] = schemas
-        async with clients[0].post(f"{url}/chat/completions", data=orjson.dumps(asked)) as response:
+        async with CLIENTS[0].post(f"{url}/chat/completions", data=orjson.dumps(asked)) as response:
             answer: str = orjson.loads(await response.read())["choices"][0]["message"]["content"]
             return answer
 
@@ -216,14 +217,20 @@ async def measure(driver: str, url: str, *, quick: bool) -> Costs:
     costs: Costs = {}
     for axis, places in AXES.items():
         line = costs[axis] = {}
-        for place in places[:-1] if quick else places:
+        for before, place in zip((None, *places), places[:-1] if quick else places, strict=False):
+            if before is not None and expected(line[str(before)], axis, before, place) > LONGEST:
+                break
             messages, tools = place if axis == "messages" else 2, place if axis == "tools" else 0
             ask = MAKE[driver](url, messages, tools)
-            spent = await one_cost(ask, place if axis == "at once" else 1)
-            line[str(place)] = spent
-            if spent * (place if axis == "at once" else 1) > TOO_LONG:
-                break
+            line[str(place)] = await one_cost(ask, place if axis == "at once" else 1)
+    for client in CLIENTS:
+        await client.close()
     return costs
+
+
+def expected(spent: float, axis: str, before: int, place: int) -> float:
+    """Return how many seconds a try will take at most, if a request costs *spent* at the place before."""
+    return spent * place if axis == "at once" else spent * place / before
 
 
 async def one_cost(ask: Ask, at_once: int) -> float:
@@ -236,7 +243,7 @@ async def one_cost(ask: Ask, at_once: int) -> float:
         start = time.process_time()
         await asyncio.gather(*(ask(model) for _ in range(at_once)))
         best = min(best, (time.process_time() - start) / at_once)
-        if time.perf_counter() - began > 2 * TOO_LONG:
+        if time.perf_counter() - began > LONGEST:
             break
     return best
 
@@ -248,6 +255,7 @@ def measured(driver: str, url: str, *, quick: bool) -> Costs | None:
     if not Path(python).exists():
         return None
     command = [python, __file__, "--measure", driver, "--url", url, *(["--quick"] if quick else [])]
+    print(f"measuring {DRIVERS[driver][0]} ...", file=sys.stderr, flush=True)
     environment = {**os.environ, "OPENAI_API_KEY": "k", "AGNO_TELEMETRY": "false", "NO_PROXY": "127.0.0.1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900, check=False)
     if done.returncode:
