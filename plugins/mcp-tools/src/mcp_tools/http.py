@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
+from agent_plugin_kit.credentials import is_reference, look_up
 from mcp_tools.transports import LARGEST_MESSAGE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
 _CONNECT: Final = 30.0
 _SILENCE: Final = 300.0
@@ -23,11 +25,19 @@ async def http_transport(url: str, headers: Mapping[str, str], patience: float) 
     limits = httpx2.Timeout(_CONNECT, read=max(_SILENCE, patience))
     # Unpacked, a small answer can be a large one; so none is packed.
     asked = {**headers, "Accept-Encoding": "identity"}
+    hooks: dict[str, list[Callable[..., Any]]] = {"request": [_with_tokens], "response": [_bound]}
     async with (
-        httpx2.AsyncClient(headers=asked, timeout=limits, event_hooks={"response": [_bound]}) as client,
+        httpx2.AsyncClient(headers=asked, timeout=limits, event_hooks=hooks) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=LARGEST_MESSAGE) as streams,
     ):
         yield streams
+
+
+async def _with_tokens(request: httpx2.Request) -> None:
+    """Put the token of a login where a header refers to one; it changes, so it is asked for each time."""
+    for name, value in list(request.headers.items()):
+        if is_reference(value):
+            request.headers[name] = f"Bearer {await asyncio.to_thread(look_up, value)}"
 
 
 async def _bound(response: httpx2.Response) -> None:

@@ -20,6 +20,7 @@ from typing import Any, Final
 from agent_core import ConfigError
 from agent_core.encoding import canonical
 from agent_core.frozen import thaw
+from agent_plugin_kit.credentials import is_reference
 from agent_plugin_kit.sandbox import SANDBOX_SCHEMA, SandboxSettings
 from agent_plugin_kit.secrets import begins_like_key
 
@@ -60,7 +61,7 @@ def filled_in(own: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, str
 def _approved(name: str, value: Any, *, hidden: bool) -> Any:
     if isinstance(value, Mapping):
         return value["reference"]
-    if value.startswith(FROM_ENVIRONMENT) or not (hidden or _is_secret(name, value)):
+    if value.startswith(FROM_ENVIRONMENT) or is_reference(value) or not (hidden or _is_secret(name, value)):
         return value
     # No text can pass for this: a value that is shown is never a table.
     return {"hidden": f"{len(value)} characters", "sha256": sha256(canonical([name, value])).hexdigest()}
@@ -146,7 +147,10 @@ _SERVER: Final[dict[str, Any]] = {
         "env": {**_PAIRS, "description": "More variables; `env:NAME` takes one of yours."},
         "cwd": {**_TEXT, "description": "The folder it runs in; by default the home folder."},
         "url": {"type": "string", "pattern": "^https?://[^\\s]+$", "description": "A server elsewhere."},
-        "headers": {**_PAIRS, "description": "Headers of each request; `env:NAME` takes a variable."},
+        "headers": {
+            **_PAIRS,
+            "description": "Headers of each request; `env:NAME` takes a variable, `oauth:NAME` a login.",
+        },
         "enabled": {"type": "boolean", "default": True},
         "timeout": {**_SECONDS, "default": TIMEOUT, "description": "Seconds that a call has."},
         "start_timeout": {**_SECONDS, "default": START_TIMEOUT, "description": "Seconds to get ready in."},

@@ -7,6 +7,7 @@ A configuration file is shown, copied and shared, so secrets are kept elsewhere.
 | `stored:NAME` | stored under this name by `agent keys set NAME`           |
 | `env:NAME`    | a variable of the environment                             |
 | `file:PATH`   | a file that has nothing else in it                        |
+| `oauth:NAME`  | the token of a login, looked up at every request          |
 | an empty text | nowhere: none is sent, also if the environment has one    |
 """
 
@@ -17,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from agent_plugin_kit import mask_secrets
+from agent_plugin_kit.credentials import is_reference as is_login
 from agent_terminal_app.settings.keypaths import Way, every_way
 
 _SECRET = re.compile(r"(?:^|_)(?:api_?key|token|secret|password|authorization)$")
@@ -91,7 +93,7 @@ def owner(values: Mapping[str, Any], way: Way) -> str:
 
 
 def _is_secret(value: object) -> bool:
-    if isinstance(value, (bool, Mapping)) or value == "":
+    if isinstance(value, (bool, Mapping)) or value == "" or is_login(value):
         return False
     return read_reference(value) is None
 
