@@ -364,7 +364,7 @@ def test_places_that_are_none_are_refused(make: Make) -> None:
     for operation in operations:
         with pytest.raises(MessageIndexError):
             operation()
-    with pytest.raises(ArgumentError, match="no answer"):
+    with pytest.raises(ArgumentError, match="not an answer"):
         app.regenerate(source, 0)
     with pytest.raises(ArgumentError, match="index"):
         app.fork_session(source, upto_index=True)
