@@ -220,6 +220,27 @@ def test_a_run_that_broke_off_around_a_handoff_goes_on_with_the_right_agent(last
     assert [message["role"] for message in done.messages] == ["user", "assistant", "tool", "assistant"]
 
 
+@pytest.mark.parametrize(
+    ("permissions", "end"),
+    [
+        ({"default": "ask"}, "natural_end"),
+        ({"default": "ask", "ask": ["transfer_*"]}, "suspended"),
+        ({"default": "deny", "on_ask": "deny"}, "error"),
+        ({"default": "allow", "deny": ["transfer_to_refunds"]}, "error"),
+    ],
+)
+def test_handing_over_needs_no_approval_unless_a_rule_says_so(permissions: dict[str, Any], end: str) -> None:
+    desk = Desk(
+        {"desk": [to("refunds")], "refunds": [DONE]},
+        desk={"handoffs": ["refunds"], "sections": {"permissions": permissions}},
+    )
+
+    result = desk.build().run_to_completion(RunRequest("desk", "Money back."))
+
+    assert result.reason.code == end  # a refused handoff is read by the desk, whose script is at its end
+    assert len(desk.models["refunds"].requests) == (end == "natural_end")
+
+
 # What cannot be
 
 

@@ -22,6 +22,7 @@ from agent_core.log import get_logger
 from agent_core.steps import run_blocking
 from agent_runtime.errors import InvalidPluginConfig, SpecError
 from agent_runtime.gates import Block, Suspend
+from agent_runtime.handoffs import HandoffTool
 from agent_runtime.permissions.patterns import CallPattern
 from agent_runtime.permissions.rules import (
     EFFECTS,
@@ -160,7 +161,9 @@ def _judge(permissions: Permissions, call: CallView, *, waits: bool) -> Answer:
     if not call.name:
         return Block("it names no tool, so no rule can be applied; name one of the tools that there are")
     ruling = permissions.decide(call)
-    if ruling.effect == "allow":
+    # Handing over does nothing by itself: the calls of the agent that takes over are judged on their own.
+    only_hands_over = ruling.rule is None and isinstance(call.tool, HandoffTool)
+    if ruling.effect == "allow" or (ruling.effect == "ask" and only_hands_over):
         return None
     if ruling.effect == "deny":
         return _refusal(ruling.reason) if ruling.certain else Block(f"{ruling.reason}. {_WRITE_OUT}")
