@@ -21,6 +21,7 @@ def run(home: Home, server: ScriptedServer, chat: Terminal, command: str) -> lis
     server.play(
         chat_reply(tool_calls=[ToolCall("shell", {"command": command}, "c1")]), chat_reply("That was it.")
     )
+    chat.expect("your rights.")  # the note that there is no sandbox comes when it comes
     chat.type("run it\r")
     chat.expect("That was it.")
     chat.expect_line("ready")
@@ -83,8 +84,7 @@ def test_a_message_of_several_lines_is_one_message_after_resuming(home: Home, se
 def test_what_a_command_shows_waits_for_the_end_of_the_paragraph(home: Home, server: ScriptedServer) -> None:
     words = [f"word{number} " for number in range(60)]
     reply = chat_reply(chunks=[*words, "\n\n", "Second paragraph."], usage=None)
-    first = reply.stream.index(b"word40 ")
-    server.play(reply.stall(first))
+    server.play(reply.stall((reply.stream or b"").index(b"word40 ")))
 
     with home.chat(columns=60) as chat:
         chat.type("talk\r")

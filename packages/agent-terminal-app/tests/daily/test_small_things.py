@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_terminal_app.testing.home import Home
+    from agent_terminal_app.testing.terminal import Terminal
     from agent_testing import ReceivedRequest, ScriptedServer
+
+
+def has_requests(server: ScriptedServer, count: int) -> bool:
+    return len(server.requests) >= count
+
+
+def has_shown(chat: Terminal, line: str, text: str) -> bool:
+    """Say whether a text was shown after a line."""
+    return text in chat.text.rpartition(f"» {line}\n")[2]
 
 
 def test_cost_adds_up_with_every_request_that_was_answered(home: Home, server: ScriptedServer) -> None:
@@ -39,7 +50,7 @@ def test_cost_adds_up_with_every_request_that_was_answered(home: Home, server: S
         for number in range(5):
             chat.paste(f"Question {number} " + "about green tea " * 150)
             chat.type("\r")
-            chat.wait(lambda count=number: len(server.requests) > count, "a request")
+            chat.wait(partial(has_requests, server, number + 1), "a request")
             chat.expect_line("ready")
         chat.expect("sent as a summary")
         chat.type("/cost\r")
@@ -66,7 +77,7 @@ def test_a_fork_says_in_its_title_that_it_is_one_and_a_name_stays(home: Home, se
             ("/make_title", "a person chose the title"),
         ):
             chat.type(f"{line}\r")
-            chat.wait(lambda said=line, text=seen: text in chat.text.rpartition(f"» {said}\n")[2], seen)
+            chat.wait(partial(has_shown, chat, line, seen), seen)
             chat.expect_line("ready")
     listed = json.loads(home.run("sessions", "list", "--json").stdout)
     assert sorted(one["title"] for one in listed) == ["Leaves", "Leaves (fork 2)", "Leaves (fork)"]
@@ -97,7 +108,7 @@ def test_doctor_says_to_make_room_on_a_disk_that_is_full(
     [finding] = health.check_store(database)
     assert "restore it from a backup" in finding.remedy
 
-    monkeypatch.setattr(health.shutil, "disk_usage", lambda _path: usage._replace(free=0))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=0))
     [finding] = health.check_store(database)
     assert finding.remedy.startswith(f"make room on the disk of {tmp_path}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,8 +12,14 @@ from agent_core.testing import ToolCall
 from agent_testing import chat_reply
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agent_terminal_app.testing.home import Home
     from agent_testing import ScriptedServer
+
+
+def says(file: Path, text: str) -> bool:
+    return file.read_text() == text
 
 
 @pytest.mark.parametrize("columns", [40, 100, 200])
@@ -23,12 +30,9 @@ def test_edits_are_taken_back_one_by_one_and_made_again(
     poem.write_text("roses are red\n")
     home.set('[permissions]\nallow = ["edit_file"]\n')
     colours = ["red", "blue", "green"]
-    edits = [
-        ToolCall("edit_file", {"path": "poem.txt", "old": old, "new": new}, "c1")
-        for old, new in itertools.pairwise(colours)
-    ]
-    for edit in edits:
-        server.play(chat_reply(tool_calls=[edit]), chat_reply(f"Now {edit.arguments['new']}."))
+    for old, new in itertools.pairwise(colours):
+        edit = ToolCall("edit_file", {"path": "poem.txt", "old": old, "new": new}, "c1")
+        server.play(chat_reply(tool_calls=[edit]), chat_reply(f"Now {new}."))
 
     with home.chat(columns=columns) as chat:
         for colour in colours[1:]:
@@ -43,7 +47,7 @@ def test_edits_are_taken_back_one_by_one_and_made_again(
             chat.expect(f"+roses are {before}")
             chat.expect_line("type your answer")
             chat.type("\r")
-            chat.wait(lambda text=before: poem.read_text() == f"roses are {text}\n", f"{before} roses")
+            chat.wait(partial(says, poem, f"roses are {before}\n"), f"{before} roses")
             chat.expect_line("ready")
             if before == "blue":
                 chat.type("/undo\r")
