@@ -39,7 +39,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     file.write_text(SETTINGS)
     command = [sys.executable, "-m", "agent_terminal_app", "chat"]
     environment = {**kept, **places, **own}
-    with Terminal(command, environment=environment, folder=tmp_path, columns=WIDE, rows=90) as terminal:
+    with Terminal(command, environment=environment, folder=tmp_path, columns=WIDE, rows=120) as terminal:
         terminal.expect_line("ready")
         yield terminal
 
@@ -89,7 +89,6 @@ COMMANDS = {
     "/actions": "runs one.",
     "/doctor": "disk space",
     "/config": "ui.plain",
-    "/model": "lists what one offers",
     "/model no-such-provider:model": "lists the models",
     "/rename": "resume a session",
 }
