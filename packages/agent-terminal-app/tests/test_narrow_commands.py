@@ -97,7 +97,7 @@ COMMANDS = {
 
 def test_no_word_is_cut_and_every_row_fits(terminal: Terminal) -> None:
     wide = {command: words(shown(terminal, command, last)) for command, last in COMMANDS.items()}
-    terminal.resize(NARROW, 90)
+    terminal.resize(NARROW, 120)
     narrow = {command: words(shown(terminal, command, last)) for command, last in COMMANDS.items()}
 
     cut = {command: cut_words(wide[command], narrow[command]) for command in COMMANDS}
