@@ -54,7 +54,7 @@ def sequences() -> list[str]:
 
 EVIL = sequences()
 _OURS = re.compile(
-    rb"\x1b\[(?:[0-9;]*m|[0-9]*[ABCDL]|[JK])|\x1b\[\?(?:1|7|12|25|2004)[hl]|\x1b\[2J\x1b\[0;0H"
+    rb"\x1b\[(?:[0-9;]*m|[0-9]*[ABCDL]|[JK])|\x1b\[\?(?:1|7|12|25|1004|2004)[hl]|\x1b\[2J\x1b\[0;0H"
 )
 _UNSEEN = re.compile(
     "[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\U000e0000-\U000e007f]"
@@ -145,7 +145,7 @@ def assert_harmless(terminal: Terminal) -> None:
         raw = f"<{number}:{one}:"  # the mark behind it tells it from what we write after "<{number}:"
         assert "\x1b" not in one or raw.encode("utf-8", "surrogatepass") not in terminal.raw
     assert terminal.screen.title == "" and terminal.screen.icon_name == ""
-    assert terminal.modes == {"2004"}
+    assert terminal.modes == {"1004", "2004"}
     assert terminal.lines[-2].startswith("»")
 
 
@@ -195,8 +195,8 @@ def test_titles_file_names_and_printed_lines_stay_text(terminal: Terminal) -> No
     terminal.type("\x03!ls; cat ../evil; ls -b | head -3\r")
     terminal.expect_line("exit code 0")
     terminal.type("/resume\r")
-    terminal.expect("Which one?")
-    terminal.expect_line("type your answer")
+    terminal.expect("Which session?")
+    terminal.expect_line("type to narrow down")
     terminal.type("\x1b")
     terminal.expect_line("ready")
 

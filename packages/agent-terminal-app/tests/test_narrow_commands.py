@@ -39,7 +39,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     file.write_text(SETTINGS)
     command = [sys.executable, "-m", "agent_terminal_app", "chat"]
     environment = {**kept, **places, **own}
-    with Terminal(command, environment=environment, folder=tmp_path, columns=WIDE, rows=90) as terminal:
+    with Terminal(command, environment=environment, folder=tmp_path, columns=WIDE, rows=120) as terminal:
         terminal.expect_line("ready")
         yield terminal
 
@@ -89,7 +89,6 @@ COMMANDS = {
     "/actions": "runs one.",
     "/doctor": "disk space",
     "/config": "ui.plain",
-    "/model": "lists what one offers",
     "/model no-such-provider:model": "lists the models",
     "/rename": "resume a session",
 }
@@ -98,7 +97,7 @@ COMMANDS = {
 
 def test_no_word_is_cut_and_every_row_fits(terminal: Terminal) -> None:
     wide = {command: words(shown(terminal, command, last)) for command, last in COMMANDS.items()}
-    terminal.resize(NARROW, 90)
+    terminal.resize(NARROW, 120)
     narrow = {command: words(shown(terminal, command, last)) for command, last in COMMANDS.items()}
 
     cut = {command: cut_words(wide[command], narrow[command]) for command in COMMANDS}

@@ -152,9 +152,7 @@ def test_sessions_branches_messages_and_commands_are_chosen_from_lists(home: Hom
         terminal.expect("I am small.")
         terminal.type("second words\r")
         terminal.wait(lambda: terminal.text.count("I am small.") > 1)
-        terminal.type("\x1b")
-        terminal.until_quiet(0.1)
-        terminal.type("\x1b")
+        terminal.type("/rewind list\r")
         terminal.expect("Before which one do you want to go back?")
         terminal.type("\x1b[A\x1b[B\r")  # up, down: the last one again
         terminal.expect("Back before: second words")
@@ -163,7 +161,7 @@ def test_sessions_branches_messages_and_commands_are_chosen_from_lists(home: Hom
         terminal.wait(lambda: terminal.text.count("I am small.") > 2)
         terminal.type("/branches\r")
         terminal.expect("Which branch?")
-        assert sum("first words" in line for line in terminal.lines[-6:]) == 2
+        terminal.wait(lambda: sum("first words" in line for line in terminal.lines[-6:]) == 2)
         terminal.type("\x1b[A\r")
         terminal.expect("  I am small.")
         terminal.expect_line("ready")

@@ -224,7 +224,7 @@ def _plugins(values: Mapping[str, Any], agent: Mapping[str, Any]) -> list[str]:
             [] if agent["model"] == DEFAULT_MODEL else [name for name in TOOLS if name in installed_names()]
         )
     more = _checked([*values.get("more_plugins", ()), *agent.get("more_plugins", ())], "more_plugins")
-    declared = [(MCP_TOOLS, has_mcp_servers(values)), (HOOKS, _has_hooks(values))]
+    declared = [(MCP_TOOLS, _has_mcp_servers(values)), (HOOKS, _has_hooks(values))]
     return [*usual, *more, *(name for name, is_there in declared if is_there)]
 
 
@@ -232,7 +232,7 @@ def _has_hooks(values: Mapping[str, Any]) -> bool:
     return any(values.get("plugins", {}).get(HOOKS, {}).values()) and HOOKS in installed_names()
 
 
-def has_mcp_servers(values: Mapping[str, Any]) -> bool:
+def _has_mcp_servers(values: Mapping[str, Any]) -> bool:
     """Say whether the settings name MCP servers, and the plugin that connects them is installed."""
     return (
         bool(values.get("plugins", {}).get(MCP_TOOLS, {}).get("servers")) and MCP_TOOLS in installed_names()

@@ -175,6 +175,7 @@ def test_commands_that_change_the_session_wait_for_the_agent(desk: Desk) -> None
         "new",
         "resume",
         "branches",
+        "plan",
         "import",
         "edit",
         "rewind",

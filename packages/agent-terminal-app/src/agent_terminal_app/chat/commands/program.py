@@ -78,7 +78,7 @@ async def config(talk: Talk, rest: str) -> None:
 
 async def _change(talk: Talk, change: Callable[..., Path], key: str, *value: str) -> None:
     path = await asyncio.to_thread(change, key, *value)
-    if key.startswith("ui.") and key != "ui.plain":
+    if key.startswith("ui.") and key != "ui.plain" and talk.screen.is_live:
         await _look_anew(talk)
         talk.note(f"Changed {path}.")
     else:
@@ -91,7 +91,7 @@ async def _change(talk: Talk, change: Callable[..., Path], key: str, *value: str
 
 async def _look_anew(talk: Talk) -> None:
     ui = (await asyncio.to_thread(open_quietly)).settings.values["ui"]
-    talk.conversation.appearance.use(ui, talk.screen if talk.screen.is_live else None)
+    talk.conversation.appearance.use(ui, talk.screen)
     talk.conversation.changed()
 
 
