@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -15,6 +16,7 @@ import yaml
 
 from agent_server.application import describe_api
 from agent_terminal_app.commands.group import agent
+from agent_terminal_app.testing.command import run_agent
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -105,6 +107,18 @@ def test_kubernetes_runs_commands_that_there_are_and_asks_paths_that_are_answere
     assert {name for name in server if name.endswith("Probe")} == {
         "startupProbe", "livenessProbe", "readinessProbe",
     }  # fmt: skip
+
+
+def test_the_settings_for_kubernetes_are_settings(tmp_path: Path) -> None:
+    (settings,) = (one["data"]["config.toml"] for one in manifests() if one["kind"] == "ConfigMap")
+    file = tmp_path / "config" / "agent" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(settings)
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config"), "HOME": str(tmp_path)}
+    done = run_agent("config", "get", "model", environment=environment, folder=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "there is no setting" not in done.stderr
 
 
 def test_the_unit_of_systemd_runs_a_command_that_there_is() -> None:

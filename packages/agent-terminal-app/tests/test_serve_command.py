@@ -77,11 +77,16 @@ def test_a_server_starts_answers_and_stops(home: Path) -> None:
             asked = client.post(f"/v1/sessions/{session_id}/runs?wait=true", json={"text": "hi"})
             settings = client.get("/v1/settings").json()["items"]
             findings = client.get("/v1/doctor").json()["items"]
+            changed = client.put("/v1/settings/ui.theme", json={"value": "light"})
+            unknown = client.put("/v1/settings/ui.no_such_setting", json={"value": 1})
         found = json.loads((home / "state" / "agent" / "server.json").read_text())
         server.process.send_signal(signal.SIGTERM)
 
         assert server.process.wait(60) == 0
     assert asked.json()["text"] == "hello"
+    assert changed.json()["applies"] == "restart"
+    assert 'theme = "light"' in (home / "config" / "agent" / "config.toml").read_text()
+    assert unknown.status_code == 422
     assert found["url"] == server.url
     assert {one["name"]: one["value"] for one in settings}["model"] == "openai_compatible:m"
     assert {one["check"] for one in findings} >= {"configuration"}

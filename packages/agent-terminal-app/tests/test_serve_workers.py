@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -24,7 +25,6 @@ from agent_server.testing import read_events, text_of, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from agent_server.testing import Event
 
@@ -69,7 +69,7 @@ class Notes:
 """
 CONFIG = """
 default_agent = "answering"
-tools = ["notes"]
+plugin_ids = ["notes"]
 [agents.answering]
 model = "test"
 [models.test]
@@ -261,6 +261,33 @@ def test_a_message_in_the_middle_of_a_run_reaches_its_worker(first: Server, seco
     assert "stop it" in text_of(ended)
 
 
+def children(process: subprocess.Popen[str]) -> list[int]:
+    """Return the processes that a process has started, from any of its threads."""
+    tasks = Path(f"/proc/{process.pid}/task").iterdir()
+    return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are found in /proc")
+def test_a_worker_that_dies_is_replaced_and_its_runs_are_finished(
+    site: Site, first: Server, second: Server
+) -> None:
+    session_id = second.new_session()
+    second.start(session_id, "count 12")
+    with second.follow(session_id) as events:
+        until(events, "tool_call_result")
+        (worker,) = children(first.process)
+        os.kill(worker, signal.SIGKILL)
+        rest = until(events, "final")
+
+    assert rest[-1].data["text"] == "said 12: count 12 "
+    assert children(first.process) != [worker]
+    notes = site.notes(session_id)
+    assert set(notes) == {f"note {number}" for number in range(12)}
+    assert len(notes) <= 13  # the call in the middle of which it died may have run already
+
+
+@pytest.mark.slow
 def test_a_server_that_stops_loses_nothing(site: Site, first: Server, second: Server) -> None:
     """Its worker hands its runs over, its readers are told to connect again, and others finish the runs."""
     leaving = site.serve("--workers", "1")
