@@ -317,7 +317,7 @@ def field(axis: str, left: int, found: dict[str, Costs], low: int, high: int) ->
             )
     for place in places:
         parts.append(
-            f'<text x="{x(place):.1f}" y="{TOP + HEIGHT + 18}" text-anchor="middle">{place:,}</text>'
+            f'<text x="{x(place):.1f}" y="{TOP + HEIGHT + 18}" text-anchor="middle">{short(place)}</text>'
         )
     for driver, costs in found.items():
         colour = DRIVERS[driver][1]
@@ -326,6 +326,10 @@ def field(axis: str, left: int, found: dict[str, Costs], low: int, high: int) ->
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in points]
     return parts
+
+
+def short(place: int) -> str:
+    return f"{place // 1000}k" if place >= 10_000 else f"{place:,}"
 
 
 def duration(power: int) -> str:
