@@ -32,7 +32,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat serve page client page-types test test-all test-faults cov lint format types arrows bench bench-peers bench-scale docs postgres screens walk wheels test-wheels version lock clean
+.PHONY: help setup chat serve page client page-types test test-all test-faults cov lint format types arrows bench bench-peers bench-scale bench-history docs postgres screens walk wheels test-wheels release-check version lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -100,6 +100,9 @@ bench-peers: $(READY) ## run the peers' benchmark on us (needs its harness besid
 bench-scale: $(READY) ## measure durable runs with 1 to 4 workers beside plain ones (minutes; Linux)
 	@$(RUN) python -m benchmarks.bench_scale $(ARGS)
 
+bench-history: $(READY) ## measure, add a line to benchmarks/history.jsonl, and draw it
+	@$(RUN) python tools/bench_history.py $(ARGS)
+
 docs: $(READY) ## build the site with search and API reference into site/, strictly
 	@$(RUN) python tools/site.py
 
@@ -136,6 +139,9 @@ wheels: $(READY) ## build a wheel of each member into dist/ (README: how to inst
 
 test-wheels: $(READY) ## install the wheels into clean environments of every Python, and use them (ARGS=--short for one)
 	@$(RUN) python tools/wheels.py $(ARGS)
+
+release-check: $(READY) ## say whether a release can be made: changelog, wheels, site, tag (ARGS=--quick)
+	@$(RUN) python tools/release.py $(ARGS)
 
 version: $(READY) ## show the version of all distributions; `make version TO=0.2.0` changes it everywhere
 	@$(RUN) python tools/version.py $(TO)

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 WORK = ROOT / ".site"
 SITE = ROOT / "site"
-ROOT_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+ROOT_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
 PACKAGES = {
     "agent_runtime": "Agents and the loop that runs them",
     "agent_core": "Sessions, plugins, one request from start to end",
