@@ -48,7 +48,7 @@ def labelled(
         raise ArgumentError(f"a session has {_MOST_TAGS} tags at most, not {len(tags)}")
     for name in (*tags, *([folder] if folder else ())):
         if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST:
-            raise ArgumentError(f"{name!r:.80} is no folder or tag: 1 to {_LONGEST} characters are")
+            raise ArgumentError(f"{name!r:.80} is not a folder or tag: 1 to {_LONGEST} characters are")
     wanted = {f"{_TAG}{name}" for name in tags} | ({f"{_FOLDER}{folder}"} if folder else set())
     wanted |= {ARCHIVED} if (now["archived"] if archived is None else archived) else set()
     kept = {key: value for key, value in session.metadata.items() if not _is_label(key)}
