@@ -15,6 +15,7 @@ import asyncio
 import io
 import os
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import Application
@@ -64,8 +65,9 @@ class PromptScreen:
     def report_focus(self, *, on: bool = True) -> None:
         """Have the terminal say when the user turns to it and away; off while another program has it."""
         if self._application is not None:
-            self._application.output.write_raw(_FOCUS_ON if on else _FOCUS_OFF)
-            self._application.output.flush()
+            # Past the buffer: what stays in that, because the terminal is gone, would fail again at the end.
+            with suppress(OSError):
+                os.write(self._application.output.fileno(), (_FOCUS_ON if on else _FOCUS_OFF).encode())
 
     def detach(self) -> None:
         """Write lines as they are from now on; the prompt is gone."""
