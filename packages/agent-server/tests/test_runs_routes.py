@@ -301,3 +301,12 @@ def test_all_sessions_are_followed_by_one_reader(serve_it: Serving) -> None:
     with served.streaming("GET", f"/v1/events?after={seen[first].id}") as events:
         again = until(events, "session_deleted")
     assert [event.id for event in again] == [event.id for event in seen[first + 1 :]]
+
+
+def test_whoever_has_seen_the_end_of_a_run_can_begin_the_next(serve_it: Serving) -> None:
+    served = serve_it([f"answer {number}" for number in range(60)])
+    session_id = served.new_session()
+
+    answers = [served.ask(session_id, "next")[-1].data["text"] for _ in range(60)]
+
+    assert answers == [f"answer {number}" for number in range(60)]

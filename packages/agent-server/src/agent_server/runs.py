@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _LAST_SECONDS = 10.0
 _LOOKED_THROUGH = 2000
 """How many events of a log are looked through for a run that a client asks for again."""
+_RECENT = 20
+"""How many events may follow the end of a run before the next: titles, files, decisions."""
 _BROKEN_OFF = {
     "type": "error",
     "error": {"type": "RunBrokenOff", "message": "the run broke off; what was produced before is stored"},
@@ -157,6 +159,14 @@ class LocalRuns(Runs):
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_LAST_SECONDS)
 
+    async def _has_ended(self, run: LocalRun) -> bool:
+        """Say whether somebody can have seen the end of a run: readers may have it from the log before us."""
+        if run.final is not None:
+            return True
+        last = await self._app.last_event_async(run.session_id)
+        recent = await self._app.events_async(run.session_id, max(run.after.seq, last - _RECENT))
+        return any(event["type"] in ("final", "error") for event in recent)
+
     async def _find(self, session_id: str, run_id: str) -> LocalRun | None:
         """Return a run that was begun under an id before, as the end of the session's log has it."""
         last = await self._app.last_event_async(session_id)
@@ -179,6 +189,9 @@ class LocalRuns(Runs):
         if found is not None and found.final is not None:
             return found
         self.check_open()
+        last = self._runs.get(session_id)
+        if last is not None and await self._has_ended(last):  # it is letting the session go
+            await last.done.wait()
         if found is not None:
             text = ""  # what was said is stored: a run that broke off goes on
         begun: asyncio.Future[LocalRun] = asyncio.get_running_loop().create_future()
@@ -217,12 +230,12 @@ class LocalRuns(Runs):
                         run = self._runs[session_id] = LocalRun(session_id, feed.cursor)
                         feed.local = True
                         begun.set_result(run)
+                    if event["type"] in ("final", "error"):
+                        run.final = event  # first: whoever sees the end may begin the next run
                     if "seq" in event:
                         await feed.put(event)
                     else:
                         feed.put_piece(event)
-                    if event["type"] in ("final", "error"):
-                        run.final = event
         finally:
             if run is not None:
                 if run.final is None:  # the store is gone: readers must hear of an end
