@@ -266,7 +266,7 @@ class _Found:
     def _read(content: salvage.Row, note: bytes | None, *, whole: bool) -> tuple[Message | None, bool]:
         try:
             message = records.read_message(content.values[2], note if whole else None)
-        except (ValueError, TypeError, AgentError):
+        except (KeyError, ValueError, TypeError, AgentError):  # a bit may have flipped in the name of a field
             return None, False
         if not whole:
             message = Message.from_dict(
