@@ -163,7 +163,7 @@ def test_pages_that_are_zero_lose_only_what_was_on_them(damaged: Path, seed: int
     assert report.saved["messages"] > 0
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3, 4])  # with 2, a bit that says where a row begins is flipped
+@pytest.mark.parametrize("seed", range(4))
 def test_a_flipped_bit_here_and_there_loses_little(damaged: Path, seed: int) -> None:
     chance = random.Random(seed)
     content = bytearray(damaged.read_bytes())
