@@ -111,4 +111,24 @@ def plugin_decisions(app: AgentApplication, agent_id: str) -> list[dict[str, Any
     for problem in found:
         wrong.setdefault(problem["plugin"], []).append(f"{problem['hook']} {problem['problem']}")
     decisions = [{**one.to_dict(), "problems": wrong.get(one.plugin, [])} for one in agent.decisions]
-    return [*decisions, *Catalogue(app).skipped_plugins(agent_id, {one["plugin"] for one in decisions})]
+    skipped = Catalogue(app).skipped_plugins(agent_id, {one["plugin"] for one in decisions})
+    return [*decisions, *skipped, *_application_plugins(app)]
+
+
+def _application_plugins(app: AgentApplication) -> list[dict[str, Any]]:
+    """Return the installed plugins of applications, which no agent chooses: all that can be loaded are on."""
+    problems = {one.plugin: one.reason for one in app.problems}
+    return [
+        {
+            "plugin": found.name,
+            "kind": "application",
+            "enabled": found.problem is None and found.name not in problems,
+            "reason": "installed",
+            "detail": found.problem
+            or problems.get(found.name)
+            or "it serves the application, whichever agent runs",
+            "round": 0,
+            "problems": [],
+        }
+        for found in find_installed(kinds=["applications"])
+    ]
