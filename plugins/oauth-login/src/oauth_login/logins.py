@@ -9,10 +9,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-import httpx2
-from authlib.common.security import generate_token
-from authlib.integrations.base_client import OAuthError
-
 from agent_core import AgentError
 from oauth_login.tokens import TokenStore, client_of
 
@@ -98,6 +94,8 @@ class Logins:
         return "done"
 
     def _by_code(self, server: Server) -> Pending:
+        import httpx2  # heavy, and needed only to log in
+
         asked = {"client_id": server.client_id, "scope": " ".join(server.scopes)}
         try:
             answer = httpx2.post(server.device_authorization_endpoint, data=asked, timeout=30)
@@ -115,6 +113,8 @@ class Logins:
             raise LoginFailed(f"{server.name} does not begin a login: {error}") from error
 
     def _by_browser(self, server: Server) -> Pending:
+        from authlib.common.security import generate_token
+
         landing = _Landing()
         verifier = generate_token(_VERIFIER)
         with client_of(server, redirect_uri=landing.address, code_challenge_method="S256") as client:
@@ -131,6 +131,9 @@ class Logins:
 
     def _ask(self, pending: Pending) -> dict[str, Any] | None:
         """Return the token if it is there by now."""
+        import httpx2
+        from authlib.integrations.base_client import OAuthError
+
         now = self._clock()
         if now >= pending.expires_at:
             self._drop(pending)
@@ -159,6 +162,8 @@ class Logins:
         return dict(token)
 
     def _by_landing(self, pending: Pending) -> dict[str, Any] | None:
+        from authlib.integrations.base_client import OAuthError
+
         server, landing = pending.server, pending.landing
         assert landing is not None
         if landing.arrived is None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import httpx2
-
 from agent_core import AgentError
 from agent_plugin_kit.credentials import SCHEME, offer_credentials
 from oauth_login.logins import Logins
@@ -102,6 +100,8 @@ class OAuthLogin:
         return {"status": "done", "display": _display(server, text, "warning" if problem else "success")}
 
     def _revoke(self, server: Server, token: dict[str, Any]) -> str:
+        import httpx2  # heavy, and needed only to log out
+
         try:
             complete = server.complete()
             if not complete.revocation_endpoint:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import httpx2
-
 from agent_core import ConfigError
 
 if TYPE_CHECKING:
@@ -99,6 +97,8 @@ def _check(name: str, endpoint: str, address: str) -> None:
 
 
 def _metadata(issuer: str) -> dict[str, Any]:
+    import httpx2  # heavy, and needed only to log in
+
     parts = urlsplit(issuer)
     _check(issuer, "issuer", issuer)
     place = f"{parts.scheme}://{parts.netloc}/.well-known/oauth-authorization-server{parts.path.rstrip('/')}"

@@ -15,15 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx2
-from authlib.integrations.base_client import OAuthError
-from authlib.integrations.httpx_client import OAuth2Client
-
 from agent_plugin_kit import make_private_folder
 from agent_plugin_kit.credentials import NoCredential
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from authlib.integrations.httpx_client import OAuth2Client
 
     from oauth_login.servers import Server
 
@@ -114,6 +112,9 @@ class TokenStore:
     def _refresh(self, server: Server, token: dict[str, Any]) -> dict[str, Any]:
         if not token.get("refresh_token"):
             raise LoginNeeded(server.name, "the token has ended, and the server gave none to refresh it")
+        import httpx2  # heavy, and needed once an hour
+        from authlib.integrations.base_client import OAuthError
+
         complete, new = server.complete(), {}
         for attempt in range(1, _TRIES + 1):
             try:
@@ -150,6 +151,8 @@ class TokenStore:
 
 def client_of(server: Server, **more: Any) -> OAuth2Client:
     """Return a client that proves who we are: by a secret if there is one, else by name."""
+    from authlib.integrations.httpx_client import OAuth2Client
+
     method = "client_secret_basic" if server.client_secret else "none"
     return OAuth2Client(
         server.client_id,
