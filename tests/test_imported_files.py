@@ -228,7 +228,7 @@ def files(draw: Any) -> dict[str, Any]:
     items = draw(st.lists(typed(word), max_size=3))
     try:
         session = Session.from_dict({"session_id": "s", "messages": said, "metadata": metadata})
-    except Exception:  # noqa: BLE001 - no session at all
+    except Exception:  # no session at all
         return {"session_id": "s", "messages": said, "metadata": metadata}
     provider = draw(st.sampled_from([None, *(made.name for made, _ in WIRES.values())]))
     native = new_native(session.messages, freeze(items), provider, ())

@@ -425,7 +425,7 @@ def in_threads(count: int, work: Callable[[], Any]) -> list[Any]:
     def run() -> None:
         try:
             outcomes.append(work())
-        except BaseException as error:  # noqa: BLE001  # to be looked at
+        except BaseException as error:  # to be looked at
             outcomes.append(error)
 
     threads = [threading.Thread(target=run) for _ in range(count)]

@@ -147,7 +147,7 @@ class Asking:
         seen: Dicts = []
         try:
             seen.extend(events)
-        except Exception as error:  # noqa: BLE001 - it is what the test is about
+        except Exception as error:  # it is what the test is about
             return Outcome(None, error, seen)
         return Outcome(events.result, None, seen)
 
@@ -158,7 +158,7 @@ class Asking:
             try:
                 async for event in events:
                     seen.append(event)
-            except Exception as error:  # noqa: BLE001 - it is what the test is about
+            except Exception as error:  # it is what the test is about
                 return Outcome(None, error, seen)
             return Outcome(events.result, None, seen)
 
@@ -692,7 +692,7 @@ def in_thread(work: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
     def run_it() -> None:
         try:
             outcome.append(work())
-        except BaseException as error:  # noqa: BLE001 - handed to the test
+        except BaseException as error:  # handed to the test
             outcome.append(error)
 
     thread = threading.Thread(target=run_it, daemon=True)

@@ -47,7 +47,7 @@ class DetachedRuns:
                 for event in EventStream(flow):
                     if not begun.done():
                         begun.set_result(event.get("seq"))
-            except BaseException as error:  # noqa: BLE001 - the caller hears of it, or the log
+            except BaseException as error:  # the caller hears of it, or the log
                 _failed(session_id, begun, error)
             finally:
                 self._forget(self._threads, threading.current_thread())

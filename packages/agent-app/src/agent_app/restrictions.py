@@ -73,7 +73,7 @@ def _settings_of(name: str, config: Mapping[str, Any]) -> Iterator[Mapping[str, 
 def _own_paths(plugin: Any, name: str, settings: Mapping[str, Any]) -> list[str]:
     try:
         return [str(path) for path in plugin.own_paths(settings)]
-    except Exception as error:  # noqa: BLE001 - a plugin's code; wrong settings are reported elsewhere
+    except Exception as error:  # a plugin's code; wrong settings are reported elsewhere
         _log.warning("own_paths_failed", plugin=name, error=str(error))
         return []
 

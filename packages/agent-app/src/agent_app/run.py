@@ -124,7 +124,7 @@ def send(
             )
             yield Emit([*problems, _ended(session, [result])])
             return session
-    except Exception as problem:  # noqa: BLE001 - whatever it is, plugins and the caller hear of it
+    except Exception as problem:  # whatever it is, plugins and the caller hear of it
         error = problem
     about = {"error": describe(error)}
     _log.info("request_failed", session=session.session_id, **about["error"])
@@ -241,7 +241,7 @@ class _Chat:
                 yield from self._keep_prepared(session, agent)
                 return result
             error = result.error
-        except Exception as problem:  # noqa: BLE001 - whatever it is, plugins and the caller hear of it
+        except Exception as problem:  # whatever it is, plugins and the caller hear of it
             error = problem
         yield from self._fail(error)
         return None

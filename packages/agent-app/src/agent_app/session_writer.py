@@ -214,7 +214,7 @@ class SessionWriter:
                     self._write(release=True)
                 else:
                     self._services.store.release(self.lease)
-        except Exception as error:  # noqa: BLE001 - it ends by itself, and what was saved is saved
+        except Exception as error:  # it ends by itself, and what was saved is saved
             _log.warning("lease_not_released", session=self.session.session_id, error=str(error))
 
     def _end(self) -> bool:
@@ -322,7 +322,7 @@ class SessionWriter:
             changes = Changes(events=[row for row, _ in _rows(pieces)])
             try:
                 store.save(stored.session, stored, lease=self.lease, changes=changes, durability="soon")
-            except Exception as error:  # noqa: BLE001 - the next commit tries again, and says why
+            except Exception as error:  # the next commit tries again, and says why
                 with self._lock:
                     self._events = [*pieces, *self._events]
                 _log.warning("pieces_not_logged", session=stored.session.session_id, error=str(error))
@@ -521,7 +521,7 @@ class SessionWriter:
                 self.lease = self._services.store.renew(self.lease, seconds=LEASE_SECONDS)
             except WriteRefused:
                 return  # the next save says so
-            except Exception as error:  # noqa: BLE001 - the store may be away for a while
+            except Exception as error:  # the store may be away for a while
                 _log.warning("lease_not_renewed", session=self.session.session_id, error=str(error))
             SYSTEM_CLOCK.call_later(LEASE_SECONDS / 3, renew)
 

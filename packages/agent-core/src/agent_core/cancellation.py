@@ -32,7 +32,7 @@ def on_cancel(token: CancellationToken, callback: Callable[[], None]) -> Callabl
     """
     try:
         key = token.add_callback(callback)
-    except Exception as error:  # noqa: BLE001 - see above
+    except Exception as error:  # see above
         _log.warning("cancellation_not_watched", error=repr(error))
         return lambda: None
 
@@ -43,7 +43,7 @@ def on_cancel(token: CancellationToken, callback: Callable[[], None]) -> Callabl
     def forget() -> None:
         try:
             remove(key)
-        except Exception as error:  # noqa: BLE001 - see above
+        except Exception as error:  # see above
             _log.warning("cancellation_still_watched", error=repr(error))
 
     return forget
@@ -81,7 +81,7 @@ class Cancellation:
         for callback in callbacks:
             try:
                 callback()
-            except Exception as error:  # noqa: BLE001 - the other callbacks must still run
+            except Exception as error:  # the other callbacks must still run
                 failures.append(error)
         if failures:
             raise failures[0]

@@ -88,7 +88,7 @@ def _drive(flow: Flow[R], io: SyncIO, outcome: _Outcome[R]) -> Generator[Any, No
                     yield from step.events
                 else:
                     value = io.perform(step)
-            except (Exception, RequestCancelled) as error:  # noqa: BLE001 - the flow decides what it means
+            except (Exception, RequestCancelled) as error:  # the flow decides what it means
                 resume, value = flow.throw, error
     except StopIteration as done:
         outcome.result = done.value
@@ -151,7 +151,7 @@ async def _drive_async(flow: Flow[R], io: AsyncIO, outcome: _Outcome[R]) -> Asyn
                     value = await step.reader.read()
                 elif kind is not Emit:
                     value = await io.perform(step)
-            except (Exception, RequestCancelled) as error:  # noqa: BLE001 - the flow decides what it means
+            except (Exception, RequestCancelled) as error:  # the flow decides what it means
                 resume, value = flow.throw, error
     except StopIteration as done:
         outcome.result = done.value
@@ -190,7 +190,7 @@ def _wind_down(flow: Flow[R], io: SyncIO) -> R | None:
     try:
         for _ in rest:
             pass
-    except BaseException as error:  # noqa: BLE001 - the reason for leaving is what will be raised
+    except BaseException as error:  # the reason for leaving is what will be raised
         _nothing_kept(error)
     return rest.result
 
@@ -200,7 +200,7 @@ async def _wind_down_async(flow: Flow[R], io: AsyncIO) -> R | None:
     try:
         async for _ in rest:
             pass
-    except BaseException as error:  # noqa: BLE001 - the reason for leaving is what will be raised
+    except BaseException as error:  # the reason for leaving is what will be raised
         _nothing_kept(error)
     return rest.result
 

@@ -35,7 +35,7 @@ class Logger:
         if structlog is not None:
             try:
                 return bool(structlog.get_logger(self._name).is_enabled_for(_LEVELS[level]))
-            except Exception:  # noqa: BLE001  # an application's own class of loggers may know no such thing
+            except Exception:  # an application's own class of loggers may know no such thing
                 return True
         if "logging" not in sys.modules:  # and so nobody has asked for more than the default
             return _LEVELS[level] >= _LEVELS["warning"]

@@ -178,7 +178,7 @@ def relay(
             own = answer(step)
             value = (yield step) if own is None or own is Relay.REST else (yield from own)
             resume = flow.send
-        except BaseException as error:  # noqa: BLE001 - passed on to the flow, whatever it is
+        except BaseException as error:  # passed on to the flow, whatever it is
             resume, value = flow.throw, error
             continue
         if own is Relay.REST and value is None:  # `yield from` begins by sending None

@@ -80,7 +80,7 @@ def _observing(ask: Callable[[], float]) -> Callable[[otel.CallbackOptions], Ite
     def observe(_options: object) -> Iterator[otel.Observation]:
         try:
             yield otel.Observation(ask())
-        except Exception as error:  # noqa: BLE001 - the database may be away: then there is no number
+        except Exception as error:  # the database may be away: then there is no number
             _log.info("metric_not_known", error=str(error))
 
     return observe

@@ -183,7 +183,7 @@ class Performance:
         """End the process if others took its runs; False if the database cannot be asked now."""
         try:
             await asyncio.to_thread(self._check_place)
-        except Exception as error:  # noqa: BLE001 - whatever the driver raises: it is asked again
+        except Exception as error:  # whatever the driver raises: it is asked again
             _log.info("place_not_known", run=self._job.run_id, error=str(error))
             return False
         return True

@@ -252,7 +252,7 @@ class Worker:
         while not self._stopped.is_set():
             try:
                 work()
-            except Exception as error:  # noqa: BLE001 - the database may be away for a while
+            except Exception as error:  # the database may be away for a while
                 if SYSTEM_CLOCK.now() - reported >= REPORT_SECONDS:
                     reported = SYSTEM_CLOCK.now()
                     _log.warning("worker_disturbed", worker=self.id, error=str(error))

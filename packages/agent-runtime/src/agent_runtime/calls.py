@@ -243,7 +243,7 @@ class Calls:
             except RequestCancelled:  # the tool has run, and its result counts
                 self._run.leave()
                 return message
-            except Exception as error:  # noqa: BLE001 - a plugin's code
+            except Exception as error:  # a plugin's code
                 problem = f"its result transform failed: {type(error).__name__}: {error}"
                 yield from self._run.tell({"type": "warning", "message": problem, "plugin": plugin})
         return message

@@ -167,7 +167,7 @@ class _Alarms:
 def _ring(callback: Callable[[], None]) -> None:
     try:
         callback()
-    except Exception as error:  # noqa: BLE001 - the thread belongs to all alarms, and must live on
+    except Exception as error:  # the thread belongs to all alarms, and must live on
         _log.error("alarm_failed", error=repr(error))
 
 

@@ -183,7 +183,7 @@ class Engine:
                 continue
             try:
                 yield from finish_slowly(partial(tagged.handler, effect.payload, view(self.state)))
-            except Exception as error:  # noqa: BLE001 - a stranger's side effect must not cost the run
+            except Exception as error:  # a stranger's side effect must not cost the run
                 yield from warn(str(_named(tagged.plugin, f"effect {effect.name!r}", error)), tagged.plugin)
 
 

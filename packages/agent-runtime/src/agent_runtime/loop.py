@@ -127,7 +127,7 @@ def _run(run: Run, decided: dict[str, Decision]) -> Flow[RunResult]:
         reason = run.cause or CANCELLED
     except OverLimit as over:
         reason = over.reason
-    except Exception as failure:  # noqa: BLE001 - whatever it is, what the run produced is kept
+    except Exception as failure:  # whatever it is, what the run produced is kept
         reason, error = yield from _failed(run, failure)
     return (yield from _end(run, reason, error))
 
@@ -414,7 +414,7 @@ def _end(run: Run, reason: Reason, error: Exception | None) -> Flow[RunResult]:
                 yield from closing
             except RequestCancelled:
                 run.leave()
-            except Exception as failure:  # noqa: BLE001 - the run is over; its result must not be lost
+            except Exception as failure:  # the run is over; its result must not be lost
                 reason, error = (reason, error) if error is not None else (yield from _failed(run, failure))
     finally:
         run.end()

@@ -176,7 +176,7 @@ def _known_settings(provider: Any) -> set[str]:
     try:
         made = provider() if isinstance(provider, type) else provider
         declared = made.get_config_schema()
-    except Exception:  # noqa: BLE001 - one that cannot say what it takes is not asked
+    except Exception:  # one that cannot say what it takes is not asked
         return set()
     fields = declared.get("properties", declared) if isinstance(declared, Mapping) else {}
     return {*fields, *CORE_KEYS} if fields else set()

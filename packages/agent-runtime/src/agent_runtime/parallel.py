@@ -146,7 +146,7 @@ class _Group(Generic[T]):
             yield from self._ended(index, outcome.result)
         except RequestCancelled:
             self._leave()
-        except Exception as error:  # noqa: BLE001 - raised when all flows have ended
+        except Exception as error:  # raised when all flows have ended
             self._problem = self._problem or error
             self._cancel()
 
@@ -188,7 +188,7 @@ def _watch(index: int, flow: Flow[Any], queue: SimpleQueue[Any], outcomes: _Outc
         for event in stream:
             queue.put(event)
         outcomes[index] = _Outcome(stream.result)
-    except BaseException as error:  # noqa: BLE001 - raised again where the results are wanted
+    except BaseException as error:  # raised again where the results are wanted
         outcomes[index] = _Outcome(error=error)
     finally:
         queue.put(_Ended(index))
@@ -220,7 +220,7 @@ async def _watch_async(index: int, flow: Flow[Any], queue: Any, outcomes: _Outco
             async for event in stream:
                 queue.put_nowait(event)
             outcomes[index] = _Outcome(stream.result)
-        except Exception as error:  # noqa: BLE001 - raised again where the results are wanted
+        except Exception as error:  # raised again where the results are wanted
             outcomes[index] = _Outcome(error=error)
         except BaseException:  # the caller's task was cancelled; what the flow has is kept
             outcomes[index] = _Outcome(stream.result)

@@ -38,7 +38,7 @@ def list_price(model: ModelSpec, counts: Mapping[str, int]) -> float | None:
         return None
     try:
         return _price(model.provider, name, counts)
-    except Exception as error:  # noqa: BLE001 - counts that the list cannot make sense of must not end a run
+    except Exception as error:  # counts that the list cannot make sense of must not end a run
         _log.warning("price_unknown", model=model.id, error=str(error))
         return None
 
@@ -60,7 +60,7 @@ def list_terms(provider: str, name: str) -> Terms | None:
     try:  # a thousand tokens: larger requests may have another price
         sent = calc_price(usage(input_tokens=1000), name, provider_id=_PROVIDERS.get(provider))
         received = calc_price(usage(output_tokens=1000), name, provider_id=_PROVIDERS.get(provider))
-    except Exception as error:  # noqa: BLE001 - a list of prices must not keep anybody from choosing a model
+    except Exception as error:  # a list of prices must not keep anybody from choosing a model
         _log.warning("price_unknown", model=name, error=str(error))
         return None
     window = getattr(sent.model, "context_window", None)

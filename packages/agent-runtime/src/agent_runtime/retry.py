@@ -309,7 +309,7 @@ class RetryingExecutor:
             shown: list[bool] = []
             try:
                 return (yield from _watched(target.ask(inference), shown))
-            except Exception as error:  # noqa: BLE001 - judged, and raised again unless it can be mended
+            except Exception as error:  # judged, and raised again unless it can be mended
                 failure = judge(error, shown=bool(shown))
             following = retries.next(failure, inference.clock.now())
             if following is None:

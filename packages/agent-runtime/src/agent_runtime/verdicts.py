@@ -132,7 +132,7 @@ def _ask(plugin: str, gate: Any, view: Any) -> Flow[Verdict | None]:
     """Return a gate's verdict; one that cannot give any blocks, since it may be what keeps people safe."""
     try:
         verdict = yield from finish(gate, view)
-    except Exception as error:  # noqa: BLE001 - a stranger's gate may raise anything
+    except Exception as error:  # a stranger's gate may raise anything
         return (yield from _failed(plugin, f"raised {type(error).__name__}: {error}"))
     if verdict is None or isinstance(verdict, (Block, Suspend, SetResult)):
         return verdict

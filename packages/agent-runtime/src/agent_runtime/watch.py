@@ -138,14 +138,14 @@ class _Lookout:
         for watcher in watchers:
             try:
                 watcher.see(event)
-            except Exception as error:  # noqa: BLE001 - a stranger's code, and the run goes on without it
+            except Exception as error:  # a stranger's code, and the run goes on without it
                 _log.warning("watcher_failed", event_type=kind, error=str(error))
 
 
 def _asked(question: Callable[[], Enter]) -> Enter | None:
     try:
         return question()
-    except Exception as error:  # noqa: BLE001 - a stranger's code, and the run goes on without it
+    except Exception as error:  # a stranger's code, and the run goes on without it
         _log.warning("watcher_failed", event_type="context", error=str(error))
         return None
 

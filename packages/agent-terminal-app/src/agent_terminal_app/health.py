@@ -96,7 +96,7 @@ class Look:
             self._found.extend(self._check())
         except SettingsError as error:
             self._found.append(_unreadable(self._name, error))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the report has it
+        except Exception as error:  # whatever it is, the report has it
             problem = f"{type(error).__name__}: {error}"
             remedy = "fix the cause in the message, then run `agent doctor` again"
             self._found.append(Finding(self._name, "FAIL", problem, remedy))

@@ -36,7 +36,7 @@ def run(arguments: list[str]) -> int:
         return Exit.INTERRUPTED
     except AgentError as error:
         return _report(error)
-    except Exception as error:  # noqa: BLE001 - a bug of ours: the log has all of it, the user gets a sentence
+    except Exception as error:  # a bug of ours: the log has all of it, the user gets a sentence
         if isinstance(error, OSError) and error.errno in _REFUSALS:
             return _report_refusal(error)
         return _report_bug(error)

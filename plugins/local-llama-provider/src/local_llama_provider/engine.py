@@ -54,7 +54,7 @@ class Engine:
             try:
                 self._server.handle_chat_completions({**body, "stream": True}, take)
                 chunks.put(_END)
-            except Exception as error:  # noqa: BLE001 - raised again by whoever reads
+            except Exception as error:  # raised again by whoever reads
                 chunks.put(error)
 
         threading.Thread(target=work, name="local-llama", daemon=True).start()

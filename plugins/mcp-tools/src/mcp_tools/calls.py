@@ -103,7 +103,7 @@ class Call:
             if _is_lost(error):
                 raise Lost(error.message) from error
             return Failed(f"the server answered with an error: {_brief(error.message)} (code {error.code})")
-        except Exception as error:  # noqa: BLE001  # an answer may break whatever reads it
+        except Exception as error:  # an answer may break whatever reads it
             return Failed(f"the server's answer cannot be read: {_brief(str(error))}")
 
     async def _tell(self, progress: float, total: float | None, message: str | None) -> None:

@@ -269,7 +269,7 @@ class Connection:
                     self._show("ready", "", listing)
                     self._settled.set()
                     await self._serve(client)
-            except Exception as error:  # noqa: BLE001  # the SDK, its transports and the server's answers
+            except Exception as error:  # the SDK, its transports and the server's answers
                 problem = _said(error)
         if limit.cancelled_caught and not self._wake.is_set():
             return f"it did not get ready within {self.server.start_timeout:g} seconds"

@@ -174,7 +174,7 @@ class Whole:
         try:
             with output.file() as whole:
                 asset = self._store.put(self._session_id, whole, name=_NAME, media_type=_KIND)
-        except Exception as error:  # noqa: BLE001 - a stranger's store; the command has run, whatever it says
+        except Exception as error:  # a stranger's store; the command has run, whatever it says
             self.fields = {"asset_problem": f"the whole output could not be kept: {error}"}
         else:
             self.fields = {"asset_id": asset.id}

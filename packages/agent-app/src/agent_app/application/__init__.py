@@ -178,7 +178,7 @@ def _close_tools(runtime: AgentRuntime, names: Sequence[str]) -> None:
         try:
             if callable(close):
                 close()
-        except Exception as error:  # noqa: BLE001 - a stranger's code, and the store must be closed
+        except Exception as error:  # a stranger's code, and the store must be closed
             _log.warning("tool_not_closed", tool=name, error=str(error))
 
 

@@ -75,7 +75,7 @@ class Listening:
                         pause = _FIRST_PAUSE
                         self._notify(None)
                         self._pass_on(connection)
-                except Exception as error:  # noqa: BLE001 - the server may be away; followers poll
+                except Exception as error:  # the server may be away; followers poll
                     _log.info("store_not_listening", error=str(error), again_in=pause)
                     self._stopped.wait(pause)
                     pause = min(2 * pause, _LONGEST_PAUSE)

@@ -271,7 +271,7 @@ class CoreBase:
         }
         try:
             register[found.kind](found.plugin)
-        except Exception as error:  # noqa: BLE001 - a plugin's class may raise anything when looked at
+        except Exception as error:  # a plugin's class may raise anything when looked at
             reason = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
             return replace(found, plugin=None, problem=reason)
         return found

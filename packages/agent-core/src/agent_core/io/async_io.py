@@ -57,7 +57,7 @@ class AsyncIO:
         self._open.remove(reader)
         try:
             await reader.close()
-        except Exception as error:  # noqa: BLE001 - a stranger's clean-up must not cost the result
+        except Exception as error:  # a stranger's clean-up must not cost the result
             not_closed(error)
 
 
@@ -201,7 +201,7 @@ async def _run_async(work: Work[Any]) -> Any:
         result, failure = None, None
         try:
             result = run(blocking)
-        except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
+        except BaseException as error:  # raised again where it is awaited
             failure = error
         tell(loop, settle, result, failure)
 

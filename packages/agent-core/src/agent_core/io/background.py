@@ -125,7 +125,7 @@ class LoopPump:
                     self._deliver((await next_item(iterator),))
                 except asyncio.CancelledError:  # ours if we stop; otherwise the stream cancelled itself
                     self._deliver(CANCELLED)
-                except BaseException as error:  # noqa: BLE001 - raised again where it is read
+                except BaseException as error:  # raised again where it is read
                     self._deliver(error)
         finally:
             await close_async(iterator)

@@ -71,9 +71,9 @@ class ThreadPump:
                         return
                     iterator = iter(started)
                 self._deliver((next(iterator, ENDED),))
-            except BaseException as error:  # noqa: BLE001 - raised again where it is read
+            except BaseException as error:  # raised again where it is read
                 self._deliver(error)
         try:
             close_iterator(iterator)
-        except Exception as error:  # noqa: BLE001 - nobody reads it any more
+        except Exception as error:  # nobody reads it any more
             not_closed(error)

@@ -53,7 +53,7 @@ class SyncIO:
         self._open.remove(reader)
         try:
             reader.close()
-        except Exception as error:  # noqa: BLE001 - a stranger's clean-up must not cost the result
+        except Exception as error:  # a stranger's clean-up must not cost the result
             not_closed(error)
 
 

@@ -73,5 +73,5 @@ def _outcome(function: Callable[[], R]) -> Whole:
     """Call a function; what it raises is kept, since its own `TimeoutError` says nothing of our patience."""
     try:
         return Whole([(function(), None)])
-    except Exception as error:  # noqa: BLE001 - whoever waits gets it
+    except Exception as error:  # whoever waits gets it
         return Whole([(None, error)])

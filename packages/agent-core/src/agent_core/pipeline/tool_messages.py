@@ -117,7 +117,7 @@ def result_message(host: ToolHost, ready: ReadyCall, metadata: JsonObject, resul
     """Return the tool message for a call that gave one."""
     try:
         return _formatted(host, ready, metadata, result)
-    except Exception as error:  # noqa: BLE001  # hooks, and data that says it is a dict, may raise anything
+    except Exception as error:  # hooks, and data that says it is a dict, may raise anything
         why = "it is nested too deeply" if isinstance(error, RecursionError) else said(error)
         text = f"the tool ran, but its result cannot be read: {why}"
         return error_message(metadata, "unreadable_result", text)
@@ -170,6 +170,6 @@ def said(error: BaseException) -> str:
     name = type(error).__name__
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001
+    except Exception:
         return name
     return text if isinstance(error, AgentError) else f"{name}: {text}" if text else name

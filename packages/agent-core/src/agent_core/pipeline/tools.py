@@ -128,7 +128,7 @@ def _run(host: ToolHost, ready: ReadyCall) -> Flow[JsonObject]:
         failure = Problem("cancelled", "it was cancelled; it may have run in part")
     except TimeoutError:
         failure = Problem("timeout", _too_late(host, ready))
-    except Exception as error:  # noqa: BLE001  # a tool may raise anything; the model reads it
+    except Exception as error:  # a tool may raise anything; the model reads it
         raised = error.error if isinstance(error, ToolRaised) else error
         if isinstance(raised, ToolSuspended):
             return error_message({**metadata, SUSPENDED: raised.suspension}, SUSPENDED, said(raised))
@@ -178,7 +178,7 @@ def _tell(own: Cancellation) -> None:
     """Tell the tool that nobody waits for it any more."""
     try:
         own.cancel()
-    except Exception as error:  # noqa: BLE001  # the tool's own callback
+    except Exception as error:  # the tool's own callback
         _log.warning("tool_callback_failed", error=said(error))
 
 
@@ -186,7 +186,7 @@ def _let_go(reader: Reader) -> Flow[None]:
     """Close what a tool came from; how it takes that is of no interest any more."""
     try:
         yield CloseStream(reader)
-    except Exception as error:  # noqa: BLE001  # a tool's `finally` may raise anything
+    except Exception as error:  # a tool's `finally` may raise anything
         _log.warning("tool_not_closed", error=said(error))
 
 

@@ -158,7 +158,7 @@ def _kinds(kinds: Iterable[str] | None) -> list[str]:
 def _load(kind: str, entry: EntryPoint, distribution: str) -> InstalledPlugin:
     try:
         plugin = entry.load()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's module may do anything
+    except (Exception, SystemExit) as error:  # a plugin's module may do anything
         problem = f"{type(error).__name__}: {error}"
         return InstalledPlugin(kind=kind, name=entry.name, distribution=distribution, problem=problem)
     return InstalledPlugin(kind=kind, name=entry.name, distribution=distribution, plugin=plugin)

@@ -375,7 +375,7 @@ class ScriptedIO:
         answer = self._next_answer(flow, step)
         try:
             answer = answer(step) if callable(answer) else answer
-        except Exception as error:  # noqa: BLE001  # the flow decides what it means
+        except Exception as error:  # the flow decides what it means
             answer = error
         return (flow.throw if isinstance(answer, BaseException) else flow.send), answer
 

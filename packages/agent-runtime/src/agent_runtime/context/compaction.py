@@ -273,7 +273,7 @@ def _summarise(view: PhaseView, plan: _Plan) -> Flow[tuple[str, str]]:
         request = summary_request(old, plan.earlier, plan.settings, plan.counter, room)
         try:
             text = yield from view.run.ask(request, model=plan.settings.model, config={})
-        except Exception as error:  # noqa: BLE001 - whatever it is, the run can go on without a summary
+        except Exception as error:  # whatever it is, the run can go on without a summary
             room //= 2
             if getattr(error, "category", None) == "window" and room > _LEAST_ROOM:
                 continue  # the window is smaller than anybody said

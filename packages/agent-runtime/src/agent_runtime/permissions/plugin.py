@@ -152,7 +152,7 @@ def is_contained(call: CallView, spec: AgentSpec) -> bool:
         return False
     try:
         return contained(call.name, thaw(call.arguments), thaw(spec.sections)) is True
-    except Exception as error:  # noqa: BLE001 - a plugin's code
+    except Exception as error:  # a plugin's code
         _log.warning("containment_unknown", tool=call.name, error=repr(error))
         return False
 
@@ -336,7 +336,7 @@ def _suggested_globs(call: CallView) -> list[str]:
         return []
     try:
         globs = suggest(call.name, thaw(call.arguments), **roots_for(call))
-    except Exception as error:  # noqa: BLE001 - a plugin's code
+    except Exception as error:  # a plugin's code
         _log.warning("suggestions_failed", tool=call.name, error=repr(error))
         return []
     if not isinstance(globs, (list, tuple)):

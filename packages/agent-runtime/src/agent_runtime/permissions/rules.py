@@ -378,7 +378,7 @@ def _ask_the_tool(permission_subjects: Callable[..., object], call: CallView) ->
     try:  # with copies of its own: what the tool does to them does not reach the call
         each = permission_subjects(call.name, thaw(call.arguments), **where)
         within = watched(call.name, thaw(call.arguments), **where) if callable(watched) else ()
-    except Exception as error:  # noqa: BLE001 - a plugin's code
+    except Exception as error:  # a plugin's code
         return _unsaid(f"{call.name} failed to say what the call is about: {error!r}")
     try:
         return Subjects(_read_all(each), _read_all(within), from_tool=True)

@@ -54,5 +54,5 @@ class Audited:
                 outcome=str(status),
                 address="" if client is None else str(client[0]),
             )
-        except Exception as error:  # noqa: BLE001 - whatever a database raises: the request goes on
+        except Exception as error:  # whatever a database raises: the request goes on
             _log.error("audit_not_written", error=repr(error), path=scope["path"])

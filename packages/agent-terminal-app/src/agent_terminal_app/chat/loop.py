@@ -494,7 +494,7 @@ async def in_own_thread(work: Callable[[], R]) -> R:
     def run() -> None:
         try:
             result = work()
-        except BaseException as error:  # noqa: BLE001 - it is raised where the result is awaited
+        except BaseException as error:  # it is raised where the result is awaited
             done.set_exception(error)
         else:
             done.set_result(result)

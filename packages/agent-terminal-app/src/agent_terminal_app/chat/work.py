@@ -285,7 +285,7 @@ class Work:
         except AgentError as error:
             self.failure = code_of(error)
             self._remarks.fail(error)
-        except Exception as error:  # noqa: BLE001 - a bug in one turn must not end the whole chat
+        except Exception as error:  # a bug in one turn must not end the whole chat
             self.failure = Exit.FAILURE
             _log.error("turn_failed", error=repr(error))
             self._remarks.fail(error)

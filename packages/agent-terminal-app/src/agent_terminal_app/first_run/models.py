@@ -147,7 +147,7 @@ async def _within(seconds: float, work: Callable[[], T]) -> T:
         result, failed = None, None
         try:
             result = work()
-        except BaseException as error:  # noqa: BLE001 - it is raised again where it is awaited
+        except BaseException as error:  # it is raised again where it is awaited
             failed = error
         with suppress(RuntimeError):  # the loop is closed: the answer is not needed any more
             loop.call_soon_threadsafe(hand_over, result, failed)

@@ -116,7 +116,7 @@ def _schema(plugin: Any, name: str) -> Mapping[str, Any] | None:
         declared = dict(made.config_schemas()).get(name) if hasattr(made, "config_schemas") else None
         own = made.get_config_schema() if hasattr(made, "get_config_schema") else None
         return _with_properties(declared) if own is None else _of_keys(own, declared)
-    except Exception:  # noqa: BLE001 - a plugin's own code; `agent plugins list` reports that it is broken
+    except Exception:  # a plugin's own code; `agent plugins list` reports that it is broken
         return None
 
 

@@ -276,7 +276,7 @@ class Case:
         """Call one of the plugin's hooks, which may raise anything."""
         try:
             return Tried(self.wrapper.hook(hook)(*given), None)  # type: ignore[misc]  # it is there
-        except Exception as error:  # noqa: BLE001 - a stranger's code
+        except Exception as error:  # a stranger's code
             return Tried(None, error)
 
     def require(self, *hooks: str) -> None:

@@ -254,7 +254,7 @@ def registration_fault(case: Case) -> Fault | None:
         named = re.search(r"the hook (\w+)", problem)
         hook = named[1] if named else getattr(error, "hook", _REGISTERING[case.kind])
         return Fault(hook, f"cannot be registered: {problem}")
-    except Exception as error:  # noqa: BLE001  # a stranger's constructor may raise anything
+    except Exception as error:  # a stranger's constructor may raise anything
         return Fault("__init__", f"raised {type(error).__name__}: {error}")
     return None
 
@@ -300,6 +300,6 @@ def registered_name(case: Case, given: object) -> str:
     """Return what to call a plugin that may not even register."""
     try:
         return case.name
-    except Exception:  # noqa: BLE001  # the check of registration reports it
+    except Exception:  # the check of registration reports it
         name = getattr(given, "name", None)
         return name if isinstance(name, str) and name else getattr(given, "__name__", type(given).__name__)

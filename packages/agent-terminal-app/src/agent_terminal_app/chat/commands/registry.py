@@ -355,7 +355,7 @@ async def run_command(talk: Talk, line: str) -> None:
         talk.fail(error)
     except OSError as error:
         talk.fail(f"{error.filename or name}: {error.strerror or error}")
-    except Exception as error:  # noqa: BLE001 - a bug in one command must not end the whole chat
+    except Exception as error:  # a bug in one command must not end the whole chat
         _log.error("command_failed", command=name, error=repr(error))
         talk.fail(f"/{name} failed, because of a bug in this program: {type(error).__name__}: {error}")
 

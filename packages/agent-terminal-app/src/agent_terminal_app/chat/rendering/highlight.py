@@ -130,7 +130,7 @@ class Highlighter:
             return styled(text, _WHOLE, color=True)
         try:
             pieces = self._followed(self._reader, text)
-        except Exception:  # noqa: BLE001 - a lexer that stumbles over a text must not cost us the text
+        except Exception:  # a lexer that stumbles over a text must not cost us the text
             pieces, self._reader = [], None
         shown = _joined(pieces)
         is_whole = "".join(piece.text for piece in pieces) == text
