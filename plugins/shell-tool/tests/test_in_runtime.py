@@ -95,13 +95,14 @@ def test_the_limit_of_the_platform_ends_the_command_too(tmp_path: Path, gone: Ca
     gone(int(parts[0]["part"]["text"]))
 
 
-def test_previews_are_short_and_displays_are_whole() -> None:
+def test_previews_are_short_and_displays_are_whole(tmp_path: Path) -> None:
     tool = ShellTool()
+    state = tool.init({"roots": [str(tmp_path)]})
     long = f"echo 'a\nb' {'x' * 5_000}"
 
     preview = tool.format_tool_call_preview("shell", {"command": long})
     assert preview == f"$ echo 'a b' {'x' * 68}…"
-    assert tool.format_tool_call_display("shell", {"command": long}) == {
+    assert tool.format_tool_call_display("shell", {"command": long}, state) == {
         "type": "code",
         "language": "sh",
         "content": long,
@@ -111,7 +112,7 @@ def test_previews_are_short_and_displays_are_whole() -> None:
     )
     assert tool.format_tool_call_preview("shell_stop", {"id": "sh_1"}) == "shell_stop id=sh_1"
     assert tool.format_tool_call_preview("shell_jobs", {}) == "shell_jobs"
-    assert tool.format_tool_call_display("shell_stop", {"id": "sh_1"}) is None
+    assert tool.format_tool_call_display("shell_stop", {"id": "sh_1"}, state) is None
 
 
 def test_the_plugin_is_off_unless_it_is_listed() -> None:
