@@ -69,7 +69,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 def test_a_theme_applies_at_once_and_is_kept(home: Home) -> None:
     with home.chat() as terminal:
         terminal.type("/theme dark\r")
-        terminal.expect("Changed ")
+        terminal.expect("Changed")
         before = len(terminal.raw)
         terminal.type("one\r")
         terminal.expect("You said: one")
@@ -77,7 +77,7 @@ def test_a_theme_applies_at_once_and_is_kept(home: Home) -> None:
         terminal.type("/theme\r")
         terminal.expect_line("→ dark")
         terminal.type("none\r")
-        terminal.wait(lambda: terminal.text.count("Changed ") == 2)
+        terminal.wait(lambda: terminal.text.count("Changed") == 2)
         terminal.expect_line("ready")
         before = len(terminal.raw)
         terminal.type("two\r")

@@ -325,7 +325,7 @@ def test_a_bash_that_is_not_there_is_told(shell: Shell) -> None:
         ({"command": "ls", "background": "yes"}, "background must be true or false"),
         ({"command": "ls", "cwd": 5}, "cwd must be a text"),
         ({"command": "ls", "cwd": "a\0b"}, "cwd has a NUL character"),
-        ({"command": "ls", "cwd": "nowhere"}, "cwd 'nowhere' is no folder"),
+        ({"command": "ls", "cwd": "nowhere"}, "cwd 'nowhere' is not a folder"),
         ({"command": "ls", "cwd": "/"}, "cwd '/' is outside the workspace"),
         ({"command": "ls", "cwd": "../.."}, "is outside the workspace: name a folder below"),
     ],

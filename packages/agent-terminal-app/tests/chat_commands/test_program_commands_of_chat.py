@@ -143,7 +143,7 @@ def test_a_setting_that_cannot_be_right_is_refused(desk: Desk, typed: str, probl
 def test_doctor_reports_what_it_finds(desk: Desk) -> None:
     shown = [line for line in desk.chat("/doctor") if not line.startswith("… looking")]
 
-    assert shown[0].startswith("OK    versions: agent ")
+    assert shown[0].startswith("OK    versions: Keelwork ")
     assert any(line.startswith("OK    configuration: ") for line in shown)
 
 

@@ -221,10 +221,15 @@ def _answering_keys(binder: Binder, prompt: Prompt) -> None:
 
         @binder.bindings.add(key, filter=binder.typing & answers, eager=True)
         def _answer(event: KeyPressEvent) -> None:
-            """Answer; a key that comes together with others is a text that was pasted, or typed ahead."""
-            if event.app.key_processor.input_queue:
+            """Answer; a key that comes together with others is a text that was pasted, or typed ahead.
+
+            Enter by itself is a habit, and comes in the same piece where the connection is slow.
+            """
+            behind = event.app.key_processor.input_queue
+            if any(one.key != Keys.ControlM for one in behind):
                 event.current_buffer.insert_text(event.data)
             else:
+                behind.clear()
                 prompt.answer(key)
 
     for key in _ANSWERS:
