@@ -103,6 +103,9 @@ def test_a_run_is_cancelled_and_what_it_said_is_kept(serve_it: Serving) -> None:
 
     assert final.data["reason"]["code"] == "cancelled"
     assert final.data["text"] == "half "
+    path = f"/v1/sessions/{session_id}/state"
+    while served.client.get(path).json()["running"] is not None:  # for the moment in which it is put away
+        pass
     assert served.client.post(f"/v1/sessions/{session_id}/cancel").json() == {"stopped": False}
 
 
