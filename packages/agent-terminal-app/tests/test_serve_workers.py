@@ -292,7 +292,7 @@ def test_a_server_that_stops_loses_nothing(site: Site, first: Server, second: Se
     """Its worker hands its runs over, its readers are told to connect again, and others finish the runs."""
     leaving = site.serve("--workers", "1")
     first.process.send_signal(signal.SIGTERM)  # from now on the worker of the other one has all runs
-    assert first.process.wait(90) == 0
+    assert first.process.wait(180) == 0
     sessions = [leaving.new_session() for _ in range(3)]
     for session_id in sessions:
         leaving.start(session_id, "count 12")
@@ -301,7 +301,7 @@ def test_a_server_that_stops_loses_nothing(site: Site, first: Server, second: Se
         before = [until(events, "tool_call_result") for events in streams]
         leaving.process.send_signal(signal.SIGTERM)
         before = [[*seen, *events] for seen, events in zip(before, streams, strict=True)]
-    assert leaving.process.wait(90) == 0
+    assert leaving.process.wait(180) == 0
 
     site.popen("worker", "--database", site.database)
     for session_id, seen in zip(sessions, before, strict=True):
