@@ -146,6 +146,21 @@ def test_a_model_of_a_named_server_is_chosen_and_the_draft_stays(home: Home, col
         terminal.expect_line("★ box:large")
 
 
+def test_keys_behind_the_one_that_closes_a_list_are_for_the_prompt(home: Home) -> None:
+    with home.chat() as terminal:
+        terminal.type("/model\r")
+        terminal.expect("box:large")
+        terminal.type("lrg")
+        terminal.expect("> lrg")
+        terminal.type("\rmore words\r")  # in one piece, as a slow connection delivers them
+        terminal.expect("I am large.")
+        assert "» more words" in terminal.text
+        terminal.type("/model\r")
+        terminal.expect_line("→ box:large")
+        terminal.type("\r\x04")
+        assert terminal.end() == 0
+
+
 def test_sessions_branches_messages_and_commands_are_chosen_from_lists(home: Home) -> None:
     with home.chat() as terminal:
         terminal.type("first words\r")

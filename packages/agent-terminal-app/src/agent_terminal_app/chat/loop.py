@@ -312,6 +312,7 @@ class Chat:
         Raises:
             AgentError: If the application cannot be opened.
         """
+        await self._dialogue.act_on_choice()
         if self._dialogue.asking:
             self._remarks.echo("(not shown)" if self.asks_for_a_secret else line)
             await self._dialogue.answer(line)

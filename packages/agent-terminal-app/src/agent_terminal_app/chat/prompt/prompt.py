@@ -30,8 +30,6 @@ from agent_terminal_app.output import this_command
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from prompt_toolkit.application import Application
-
     from agent_terminal_app.chat.loop import Chat
 
 __all__ = ["Prompt", "PromptScreen", "run_prompt"]
@@ -87,11 +85,10 @@ class Prompt:
         self._application.before_render += lambda _application: self._before_render()
 
     def _before_render(self) -> None:
-        # Only now: until it is drawn, the cursor is where it was.
         self.layout.focus(self._application.layout)
         self._redraw.is_drawn()
 
-    def _make_application(self) -> Application[None]:
+    def _make_application(self) -> PromptApplication:
         application = PromptApplication(
             layout=self.layout.layout(),
             style=STYLE,
@@ -102,6 +99,8 @@ class Prompt:
             output=open_terminal(),
         )
         application.ttimeoutlen = _ESCAPE
+        # A list may have been opened or closed since everything was drawn; the key is for what is there now.
+        application.key_processor.before_key_press += lambda _keys: self.layout.focus(application.layout)
         application.key_processor.after_key_press += lambda _keys: self._key_was_pressed()
         return application
 

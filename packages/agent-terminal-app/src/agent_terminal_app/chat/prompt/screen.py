@@ -16,7 +16,7 @@ import io
 import os
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.application import Application
 
@@ -45,7 +45,7 @@ class PromptScreen:
     def __init__(self, *, color: bool) -> None:
         self.color = color
         self._plain = TextScreen(color=color)
-        self._application: Application[None] | None = None
+        self._application: PromptApplication | None = None
         self._loop: AbstractEventLoop | None = None
         self._thread = 0
         self._waiting: list[str] = []
@@ -58,7 +58,7 @@ class PromptScreen:
         """How many cells fit, as of now."""
         return terminal_width()
 
-    def attach(self, application: Application[None], loop: AbstractEventLoop) -> None:
+    def attach(self, application: PromptApplication, loop: AbstractEventLoop) -> None:
         """Show lines above the prompt of an application from now on."""
         self._application, self._loop, self._thread = application, loop, threading.get_ident()
 
@@ -118,14 +118,14 @@ class PromptScreen:
         _write_above(self._application, lines)
 
 
-def _write_above(application: Application[None], lines: Sequence[str]) -> None:
+def _write_above(application: PromptApplication, lines: Sequence[str]) -> None:
     output, size = application.output, application.output.get_size()
     drawn = application.renderer.last_rendered_screen
     if drawn is None or not application.is_running:
         output.write_raw("".join(f"{line}\r\n" for line in lines))
         output.flush()
         return
-    cursor = drawn.get_cursor_position(application.layout.current_window)
+    cursor = drawn.get_cursor_position(application.drawn_focus)
     height = max(_used_rows(drawn), cursor.y + 1)
     room = size.rows - height
     too_wide = any(most_cells(unstyled(line)) > size.columns for line in lines)
@@ -169,7 +169,7 @@ def _batches(lines: Sequence[str], size: int) -> Iterator[Sequence[str]]:
         yield lines[start : start + size]
 
 
-def _write_without_prompt(application: Application[None], lines: Sequence[str]) -> None:
+def _write_without_prompt(application: PromptApplication, lines: Sequence[str]) -> None:
     application.renderer.erase()
     application.output.write_raw("".join(f"{line}\r\n" for line in lines))
     application.output.flush()
@@ -177,13 +177,25 @@ def _write_without_prompt(application: Application[None], lines: Sequence[str]) 
 
 
 class PromptApplication(Application[None]):
-    """An application that knows how far up its first row has moved."""
+    """An application that knows how far up its first row has moved.
+
+    Attributes:
+        drawn_focus: The window that had the keys when everything was drawn, and so has the cursor.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.drawn_focus = self.layout.current_window
+        self.after_render += lambda _application: self._note_focus()
+
+    def _note_focus(self) -> None:
+        self.drawn_focus = self.layout.current_window
 
     def _on_resize(self) -> None:
         # The renderer takes away as many rows as it has drawn; this is how many more there are.
         drawn = self.renderer.last_rendered_screen
         if drawn is not None and wraps_again():
-            cursor = drawn.get_cursor_position(self.layout.current_window)
+            cursor = drawn.get_cursor_position(self.drawn_focus)
             self.output.cursor_up(_more_rows(drawn, cursor.x, cursor.y, self.output.get_size().columns))
         super()._on_resize()
 

@@ -88,7 +88,7 @@ class Dialogue:
     @property
     def picker(self) -> Picker | None:
         """The list that the command has the user choose from, if there is one."""
-        return self._picker
+        return None if self._picker is None or self._picker.result.done() else self._picker
 
     async def pick(self, picker: Picker) -> str | None:
         """Have the user choose from a list, for a command.
@@ -99,12 +99,12 @@ class Dialogue:
         if not self._screen.is_live:
             return await self._pick_by_typing(picker)
         self._picker = picker
+        picker.result.add_done_callback(lambda _result: self._asked.clear())
         self._asked.set()
         self._has_asked()
         try:
             return await picker.result
         finally:
-            self._picker = None
             self._has_asked()
 
     async def _pick_by_typing(self, picker: Picker) -> str | None:
@@ -132,9 +132,8 @@ class Dialogue:
 
     def stop(self) -> bool:
         """Take the question back that is open, or stop the command; False if there is none."""
-        if self._picker is not None:
-            self._asked.clear()
-            self._picker.leave()
+        if self.picker is not None:
+            self.picker.leave()
             return True
         if self.asking:
             assert self._wanted is not None
@@ -142,6 +141,12 @@ class Dialogue:
             self._wanted.set_result(None)
             return True
         return self._task is not None and self._task.cancel()
+
+    async def act_on_choice(self) -> None:
+        """Wait a moment for a command whose list was just left: a line typed behind it is for afterwards."""
+        if self._picker is not None and self._picker.result.done():
+            self._picker = None
+            await self._soon(_SOON)
 
     async def settle(self) -> None:
         """Wait until the command is done, or asks something."""
