@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import signal
 import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from mcp_tools.transports import Diary, stdio_transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +44,26 @@ def test_one_that_never_answers_is_given_up(world: World) -> None:
 
     assert world.offered() == []
     assert world.status("bad")["problem"] == "it did not get ready within 0.5 seconds"
+
+
+def test_pipes_that_a_grandchild_still_holds_are_closed(world: World, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    script = f"sleep 60 & echo $! > {pid}; exec cat > /dev/null"
+
+    async def come_and_go() -> None:
+        launch = {"command": "sh", "args": ["-c", script], "cwd": None}
+        async with stdio_transport(launch, dict(os.environ), Diary(), lambda _reason: None):
+            await asyncio.to_thread(world.until, lambda: pid.exists() and pid.read_text().endswith("\n"))
+
+    def pipes() -> int:
+        return sum("pipe:" in str(one.resolve()) for one in Path("/proc/self/fd").iterdir())
+
+    before = pipes()
+    try:
+        asyncio.run(come_and_go())
+        assert pipes() == before
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
 def test_trying_ends_some_day_and_begins_anew_when_asked(world: World) -> None:

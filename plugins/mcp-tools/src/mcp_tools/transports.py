@@ -287,11 +287,9 @@ async def _end(process: Process) -> None:
             _signal(process, sent)
         await _wait(process)
         if process.returncode is not None:
-            break
-    for stream in (process.stdout, process.stderr):
-        if stream is not None:
-            with suppress(*_GONE):
-                await stream.aclose()
+            # Its pipes too, which whoever it started may still hold: the loop may end right after this.
+            await process.aclose()
+            return
 
 
 def _signal(process: Process, number: signal.Signals) -> None:

@@ -8,6 +8,7 @@ modules it loads, starts a new interpreter.
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import gc
 import importlib
@@ -118,6 +119,12 @@ class Launcher:
         )
         theirs.close()
 
+    def close(self) -> None:
+        """End the process with the loaded modules; what was launched goes on."""
+        self._connection.close()
+        self._process.terminate()
+        self._process.wait()
+
     def start(
         self,
         arguments: Sequence[str],
@@ -198,8 +205,10 @@ class Launcher:
 
 @cache
 def shared_launcher() -> Launcher:
-    """Return the launcher of this process."""
-    return Launcher()
+    """Return the launcher of this process; it ends at exit."""
+    launcher = Launcher()
+    atexit.register(launcher.close)
+    return launcher
 
 
 def _send(connection: socket.socket, message: Mapping[str, Any]) -> None:
