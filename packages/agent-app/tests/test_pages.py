@@ -313,3 +313,32 @@ def test_a_request_reads_what_it_sends_and_not_the_messages_too(
     assert list(make().chat("s", "hello again"))[-1]["text"].endswith("hello again")
 
     assert 0 < len(read) < 100
+
+
+@pytest.mark.parametrize("change", ["fork", "edit"])
+def test_a_branch_from_the_middle_reads_what_is_around_it(
+    make: Callable[[], AgentApplication], change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maker = make()
+    session = maker.create_session(session_id="s")
+    maker.save_session(Session("s", said(5000).history, session.metadata))
+    list(maker.chat("s", "hello"))  # from now on there is a native form
+    app = make()
+    read: Counter[str] = Counter()
+    for name in ("read_message", "read_item"):
+        reading = getattr(records, name)
+        monkeypatch.setattr(
+            records, name, lambda *row, name=name, reading=reading: (read.update([name]), reading(*row))[1]
+        )
+
+    branch = (
+        app.fork_session("s", upto_index=2000) if change == "fork" else app.edit_message("s", 2000, "changed")
+    )
+
+    assert max(read.values()) < 2_200  # two pages of a thousand or so
+    assert texts(branch) == [*map(str, range(2000)), "2000" if change == "fork" else "changed"]
+    branched = app.load_session(branch.session_id)
+    assert branched.metadata["native_provenance"]["in_order"]
+    assert len(branched.metadata["native_messages"]) == 2001
+    assert list(app.chat(branch.session_id, "and now?"))[-1]["text"].endswith("and now?")
+    assert app.store.check(deep=True).problems == ()

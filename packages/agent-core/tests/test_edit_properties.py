@@ -6,6 +6,7 @@ is the model of what the transcript must be after each step.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -21,6 +22,7 @@ from hypothesis.stateful import (
 )
 
 from agent_core import AgentCore, Session
+from agent_core.native import Seal, read_native
 
 Dicts = list[dict[str, Any]]
 State = dict[str, Any]
@@ -34,6 +36,13 @@ BOUNDS = st.none() | POSITIONS
 def as_message(role: str, words: str, *indices: int) -> dict[str, Any]:
     message: dict[str, Any] = {"role": role, "content": words}
     return {**message, "metadata": {"native_indices": list(indices)}} if indices else message
+
+
+def searched(session: Session) -> Session:
+    """The same session, in which all messages must be asked which native items are theirs."""
+    if not isinstance(session.seal, Seal):
+        return session
+    return replace(session).sealed(replace(session.seal, in_order=False))
 
 
 class OneItemEach:
@@ -270,6 +279,9 @@ class Story(RuleBasedStateMachine):
         forked = self.core.fork_session(session, self.config, upto_index=upto, new_session_id="fork")
 
         begins = transcript[: upto + 1]
+        assert forked == self.core.fork_session(
+            searched(session), self.config, upto_index=upto, new_session_id="fork"
+        )
         self.items_are_the_same(session, forked, {index: index for index in range(len(begins))})
         return self.keep(forked, begins)
 
@@ -324,6 +336,11 @@ class Story(RuleBasedStateMachine):
             assert all(index < len(native) for index in indices)
             read = self.provider.from_native_messages([native[index] for index in indices])
             assert (message.role, message.content) in [(made["role"], made["content"]) for made in read]
+
+        native_history, _problem = read_native(Session.from_dict(session.to_dict()))
+        assert native_history is not None
+        if isinstance(session.seal, Seal) and session.seal.in_order:
+            assert native_history.seal.in_order
 
     def items_are_the_same(self, before: Session, after: Session, moved: dict[int, int]) -> None:
         """Messages that an edit does not concern keep the very items that they had, or the result says so."""

@@ -283,7 +283,11 @@ def test_provenance_that_makes_no_sense_counts_as_unknown(junk: Any) -> None:
 
     after, _ = core.send_request(session.with_metadata({"native_provenance": junk}), CONFIG)
 
-    assert after.metadata["native_provenance"] == {"provider": "scripted", "models": [[None, 2], ["m", 1]]}
+    assert after.metadata["native_provenance"] == {
+        "provider": "scripted",
+        "models": [[None, 2], ["m", 1]],
+        "in_order": True,
+    }
     assert native(after) == ["a", "answer 0", "answer 1"]
 
 
@@ -491,7 +495,11 @@ def test_provenance_records_the_provider_and_a_run_for_each_model() -> None:
     session = core.add_message(session, "user", "b", config={**CONFIG, "model": "n"})
     session, _ = core.send_request(session, {**CONFIG, "model": "n"})
 
-    assert session.metadata["native_provenance"] == {"provider": "scripted", "models": [["m", 2], ["n", 2]]}
+    assert session.metadata["native_provenance"] == {
+        "provider": "scripted",
+        "models": [["m", 2], ["n", 2]],
+        "in_order": True,
+    }
     cut = core.slice_session(session, CONFIG, remove_indices=[0, 2])
     assert cut.metadata["native_provenance"]["models"] == [["m", 1], ["n", 1]]
     changed = core.modify_message(session, 1, "x", {**CONFIG, "model": "o"})

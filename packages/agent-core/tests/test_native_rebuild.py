@@ -119,7 +119,11 @@ def test_a_session_that_has_none_gets_native_history() -> None:
     assert native(rebuilt) == contents(rebuilt) == ["a", "b"]
     assert [m.native_indices for m in rebuilt.messages] == [(0,), (1,)]
     assert rebuilt.metadata["title"] == "T"
-    assert rebuilt.metadata["native_provenance"] == {"provider": "scripted", "models": [["m", 2]]}
+    assert rebuilt.metadata["native_provenance"] == {
+        "provider": "scripted",
+        "models": [["m", 2]],
+        "in_order": True,
+    }
     assert "native_messages" not in session.metadata
 
 
@@ -287,6 +291,7 @@ def test_only_the_selected_items_are_the_new_models() -> None:
     assert rebuilt.metadata["native_provenance"] == {
         "provider": "scripted",
         "models": [["m", 1], ["n", 1], ["m", 2]],
+        "in_order": True,
     }
 
 

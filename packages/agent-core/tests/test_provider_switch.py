@@ -87,7 +87,11 @@ def test_the_other_provider_is_asked_in_its_own_format(stage: Stage) -> None:
         {"line": "user: and you?"},
     ]
     assert contents(session) == ["hello", "a1", "and you?", "b1"]
-    assert session.metadata["native_provenance"] == {"provider": "b", "models": [["b-1", 4]]}
+    assert session.metadata["native_provenance"] == {
+        "provider": "b",
+        "models": [["b-1", 4]],
+        "in_order": True,
+    }
 
 
 def test_a_change_of_provider_is_reported(stage: Stage) -> None:
@@ -136,6 +140,7 @@ def test_provenance_names_the_model_of_each_item_that_was_restored(stage: Stage)
     assert session.metadata["native_provenance"] == {
         "provider": "a",
         "models": [["a-1", 2], ["a-2", 2], ["a-3", 4]],
+        "in_order": True,
     }
 
 

@@ -35,6 +35,7 @@ from agent_app.run import save_prepared
 from agent_app.services import AGENT, caller_context, core_of, effective_config, read_whole
 from agent_app.session_writer import TITLE, TITLE_BY, SessionWriter, new_title, with_writer
 from agent_app.store.base import Changes, InputMode, Page, Waiting
+from agent_app.store.pages import is_long
 from agent_core import (
     ActionInputError,
     ActionNotConfirmedError,
@@ -164,11 +165,15 @@ def fork(services: Services, session_id: str, upto_index: int, agent_id: str | N
     """Make a session that begins like another; the other stays as it is."""
     source = yield from load(services, session_id)
     place = _place(source, upto_index, "upto_index")
-    core, config = core_of(services, source)
-    if place + 1 < len(source.messages):  # which native items stay, all messages tell
-        yield from read_whole(source)
-    forked = core.fork_session(source, config, upto_index=place, new_session_id=str(uuid4()))
+    forked = yield from _forked(services, source, place)
     return (yield from _store_fork(services, source, forked, place + 1, agent_id))
+
+
+def _forked(services: Services, source: Session, place: int) -> Flow[Session]:
+    core, config = core_of(services, source)
+    fork = partial(core.fork_session, source, config, upto_index=place, new_session_id=str(uuid4()))
+    # Of a long session the core reads pages, or all if it must.
+    return (yield from run_blocking(fork)) if is_long(source.messages) else fork()
 
 
 def _place(session: Session, index: int, name: str) -> int:
@@ -219,11 +224,11 @@ def edit_message(services: Services, session_id: str, index: int, content: str) 
     """Make a branch that ends with another version of a message."""
     source = yield from load(services, session_id)
     place = _place(source, index, "index")
+    branch = yield from _forked(services, source, place)
     core, config = core_of(services, source)
-    yield from read_whole(source)
-    edited = core.modify_message(source, place, content, config)
-    branch = core.fork_session(edited, config, upto_index=place, new_session_id=str(uuid4()))
-    return (yield from _store_fork(services, source, branch, place, None))
+    edit = partial(core.modify_message, branch, place, content, config)
+    edited = (yield from run_blocking(edit)) if is_long(branch.messages) else edit()
+    return (yield from _store_fork(services, source, edited, place, None))
 
 
 def regenerate(services: Services, session_id: str, index: int) -> Flow[Session]:

@@ -22,7 +22,7 @@ from agent_app.errors import StoreDamaged
 from agent_core import AgentError, ArgumentError, History, Message, Session
 from agent_core.frozen import EMPTY, FrozenDict, freeze, thaw
 from agent_core.messages import NATIVE_INDICES, ROLES, check_message_dict
-from agent_core.native import INTEGRITY, NATIVE_MESSAGES, read_native
+from agent_core.native import INTEGRITY, NATIVE_MESSAGES, PROVENANCE, read_native
 from agent_core.native.record import Seal
 
 R = TypeVar("R")
@@ -329,14 +329,18 @@ def read_session(
     covered = integrity.get("messages") if isinstance(integrity, Mapping) else None
     if not isinstance(covered, int) or not 0 <= covered <= len(history):
         return session
-    return session.sealed(_seal(integrity, *links(covered)))
+    provenance = kept.get(PROVENANCE)
+    in_order = isinstance(provenance, Mapping) and provenance.get("in_order") is True
+    return session.sealed(_seal(integrity, *links(covered), in_order=in_order))
 
 
-def _seal(integrity: Any, links: History[bytes] | None, native: History[bytes] | None) -> Seal | None:
+def _seal(
+    integrity: Any, links: History[bytes] | None, native: History[bytes] | None, *, in_order: bool
+) -> Seal | None:
     """Return the seal that the links make, if they lead to the heads that the session has."""
     if links is None or native is None:
         return None
-    seal = Seal(links, native)
+    seal = Seal(links, native, in_order=in_order)
     return seal if seal.to_dict() == thaw(integrity) else None
 
 

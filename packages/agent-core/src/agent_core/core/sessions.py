@@ -178,7 +178,7 @@ class Sessions(CoreBase):
         """
         kept = range(len(check_session(session).messages))[: upto_index + 1]
         editor = self._editor("fork_session", session, config, None, strict=True)
-        forked = editor.select(kept) if len(kept) < len(session.messages) else session
+        forked = editor.prefix(len(kept)) if len(kept) < len(session.messages) else session
         return forked if new_session_id is None else forked.with_id(new_session_id)
 
     def join_sessions(self, prefix: Session, suffix: Session, config: JsonObject | None = None) -> Session:

@@ -29,17 +29,24 @@ class Seal:
     Attributes:
         memory: What the provider would otherwise find out again at every request, see `repair_native` in
             `agent_core.types`. All versions of a conversation share it; it is never stored.
+        in_order: Whether the items of each message stand right behind those of the message before it. Then a
+            conversation can be cut between two messages by looking at these alone. False if nobody knows.
     """
 
     messages: History[bytes] = field(default_factory=History)
     native: History[bytes] = field(default_factory=History)
     memory: State = field(default_factory=dict, repr=False, compare=False)
+    in_order: bool = field(default=True, compare=False)
 
-    def extend(self, messages: Iterable[Message], items: Iterable[Mapping[str, object]]) -> Seal:
+    def extend(self, messages: Sequence[Message], items: Sequence[Mapping[str, object]]) -> Seal:
         """Return the seal after *messages* and native *items* were appended."""
         parts = (_part(message_digest(m), m.metadata.get(NATIVE_INDICES)) for m in messages)
         links = _extend(self.messages, parts), _extend(self.native, map(canonical, items))
-        return Seal(*links, self.memory)
+        start = len(self.native)
+        in_order = self.in_order and _stand_in_order(
+            messages, start, start + len(items), are_first=not self.messages
+        )
+        return Seal(*links, self.memory, in_order)
 
     @classmethod
     def of_digests(
@@ -50,8 +57,14 @@ class Seal:
         return cls(_extend(History(), parts), _extend(History(), map(canonical, items)))
 
     def prefix(self, messages: int, native: int) -> Seal:
-        """Return the seal of the first messages and items."""
-        return Seal(self.messages.prefix(messages), self.native.prefix(native), self.memory)
+        """Return the seal of the first messages and items; whether these are in order is not known."""
+        whole = messages == len(self.messages) and native == len(self.native)
+        links = self.messages.prefix(messages), self.native.prefix(native)
+        return Seal(*links, self.memory, self.in_order and whole)
+
+    def cut(self, messages: int, native: int) -> Seal:
+        """Return the seal of the first messages, whose items are the first ones and in order."""
+        return replace(self.prefix(messages, native), in_order=True)
 
     def to_dict(self) -> JsonObject:
         """Return what is stored as ``native_messages_integrity``."""
@@ -71,6 +84,27 @@ def message_digest(message: Message) -> bytes:
         metadata = {key: value for key, value in message.metadata.items() if key != NATIVE_INDICES}
         fields["metadata"] = metadata
     return sha256(canonical(fields)).digest()
+
+
+def _stand_in_order(messages: Sequence[Message], start: int, end: int, *, are_first: bool) -> bool:
+    """Say whether native items from *start* to *end* are those of messages, one after the other.
+
+    Args:
+        are_first: Whether no message comes before them. Then there may be items of nobody in front of all
+            others, a system prompt say.
+    """
+    place = start
+    for message in messages:
+        own = message.native_indices
+        if own is None:
+            return False
+        if own:
+            if are_first:
+                place, are_first = own[0], False
+            if own != tuple(range(place, place + len(own))):
+                return False
+            place += len(own)
+    return place == end or (are_first and not messages)
 
 
 def covered_messages(integrity: object, limit: int) -> int | None:
@@ -145,7 +179,7 @@ class NativeHistory:
 
 
 def new_native(
-    messages: Iterable[Message], items: Iterable[FrozenDict], provider: str | None, models: ModelRuns
+    messages: Sequence[Message], items: Iterable[FrozenDict], provider: str | None, models: ModelRuns
 ) -> NativeHistory:
     """Return a native history with all of its links computed."""
     kept = History.of(items)
@@ -163,6 +197,7 @@ def renew_native(
     new_messages, same = share_beginning(old_messages.prefix(before.covered), messages)
     new_items, same_items = share_beginning(before.items, items)
     seal = before.seal.prefix(same, same_items).extend(messages[same:], items[same_items:])
+    seal = replace(seal, in_order=_stand_in_order(messages, 0, len(items), are_first=True))
     return new_messages, replace(before, items=new_items, models=models, seal=seal)
 
 
@@ -221,6 +256,16 @@ def write_native(
     return written if native is None else written.sealed(native.seal)
 
 
+def cut_native(native: NativeHistory, messages: int, items: int) -> NativeHistory:
+    """Return the native history of the first messages, whose items are the first ones and in order."""
+    runs: ModelRuns = ()
+    left = items
+    for model, count in native.models:
+        runs, left = add_run(runs, model, min(count, left)), max(0, left - count)
+    seal = native.seal.cut(messages, items)
+    return replace(native, items=native.items.prefix(items), models=runs, seal=seal)
+
+
 def add_run(models: ModelRuns, model: str | None, count: int) -> ModelRuns:
     """Return the runs after *count* more items made by *model*."""
     if count == 0:
@@ -273,7 +318,8 @@ def _read_provenance(stored: object, count: int) -> tuple[str | None, ModelRuns]
 
 def _write_provenance(native: NativeHistory) -> FrozenDict:
     runs = FrozenList([FrozenList(run) for run in native.models])
-    return FrozenDict(provider=native.provider, models=runs)
+    provenance = {"provider": native.provider, "models": runs}
+    return FrozenDict(provenance, in_order=True) if native.seal.in_order else FrozenDict(provenance)
 
 
 # Native history of the providers that a session is not talking to right now.

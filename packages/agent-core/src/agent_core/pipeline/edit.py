@@ -21,6 +21,7 @@ from agent_core.native import (
     NewItems,
     carry_internal_metadata,
     compose,
+    cut_native,
     inherit_internal_metadata,
     item_models,
     model_runs,
@@ -86,22 +87,51 @@ class Editor:
         return self._compose(native, messages, native.covered + 1, range(len(native.items)), {at: gap})
 
     def modify(self, index: int, message: Message) -> Session:
-        """Return the session with one message replaced."""
-        messages = [*self.session.messages]
-        messages[index] = message
+        """Return the session with one message replaced; for the last one, little of a long one is read."""
+        session = self.session
+        messages = session.history.prefix(index).append(message).extend(session.history[index + 1 :])
         native, problem = self._usable()
         if native is None:
             return self.drop(messages, problem)
         if index >= native.covered:
-            return _with_messages(self.session, messages, native)
-        own = self.session.messages[index].native_indices
+            return _with_messages(session, messages, native)
+        own = session.messages[index].native_indices
+        if native.seal.in_order and index + 1 == native.covered == len(messages):
+            return self._replace_last(native, message, own[0] if own else len(native.items))
         if own is None or self._shared(native, own):
             return self.drop(messages, "the message has no native items of its own")
         place = min(own) - 1 if own else self._gap(native, index, index + 1)
         if place is None:
             return self.drop(messages, _NO_PLACE)
         keep = [item for item in range(len(native.items)) if item not in own]
-        return self._compose(native, messages, native.covered, keep, {index: place})
+        return self._compose(native, list(messages), native.covered, keep, {index: place})
+
+    def _replace_last(self, native: NativeHistory, message: Message, start: int) -> Session:
+        """Return the session with another last message, whose native items begin at *start*."""
+        assert self.request is not None
+        index, items = native.covered - 1, self._make(native, message)
+        pointed = message.with_native_indices(tuple(range(start, start + len(items))))
+        kept = cut_native(native, index, start)
+        made_by = self.request.resolution.model
+        messages = self.session.history.prefix(index).append(pointed)
+        return write_native(self.session, messages, kept.extend([pointed], items, made_by))
+
+    def prefix(self, count: int) -> Session:
+        """Return the session with its first messages; of a long one, only what is around the cut is read."""
+        session = self.session
+        native, _problem = self._usable()
+        if native is None or not native.seal.in_order:
+            return self.select(range(count))
+        if count < native.covered:
+            native = cut_native(native, count, self._end_of_items(native, count))
+        return write_native(session, session.history.prefix(count), native)
+
+    def _end_of_items(self, native: NativeHistory, count: int) -> int:
+        """Return where the items of the first messages end; all items are in order."""
+        for place in range(count, native.covered):
+            if own := self.session.messages[place].native_indices:
+                return own[0]
+        return len(native.items)
 
     def select(self, keep: Sequence[int], *, unowned: bool = True) -> Session:
         """Return the session with only the messages at those positions, which are in order.
