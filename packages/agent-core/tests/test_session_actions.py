@@ -681,6 +681,12 @@ def _raise(call: Call) -> Any:
     raise OSError("disk full")
 
 
+def endless() -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    value["again"] = value
+    return value
+
+
 @pytest.mark.parametrize(
     ("function", "problem"),
     [
@@ -693,6 +699,10 @@ def _raise(call: Call) -> Any:
         (lambda call: {"native_messages": [*call.native, 1]}, "native_messages must be a list of dicts"),
         (lambda call: {"session_metadata": [("a", 1)]}, "'do': session_metadata must be a dict, not list"),
         (lambda call: {"session_metadata": {"overrides": "x"}}, r"session_metadata\['overrides'\] must be"),
+        (lambda call: {"session_metadata": {"a": {1}}}, "session_metadata.a: set is not JSON data"),
+        (lambda call: {"session_metadata": {1: 2}}, "session_metadata: it has the key 1"),
+        (lambda call: {"native_messages": [endless()]}, "native_messages.* nested too deeply"),
+        (lambda call: {"also": endless()}, "'also'.* nested too deeply"),
     ],
 )
 def test_an_action_that_fails_or_answers_nonsense_is_named(
