@@ -124,10 +124,28 @@ def test_an_action_is_listed_in_its_plugins_words_with_the_plugin_and_its_owner(
             "inputs": inputs,
             "trigger": ["save"],
             "icon": "z",
+            "manual": True,
             "plugin": "compaction",
             "action_owner": "feature",
         },
     ]
+
+
+def test_front_ends_need_no_rule_to_know_what_a_person_can_run() -> None:
+    numbers = {"start": {"type": "integer"}}
+    core = core_with(
+        Acting(
+            "notes",
+            action("compact", trigger=["session_save_prepare"], inputs=numbers),
+            action("ensure", trigger="session_create"),
+            action("hidden", trigger="session_create", inputs=numbers, manual=False),
+            action("look"),
+        )
+    )
+
+    listed = {one["id"]: one.get("manual", "trigger" not in one) for one in core.get_session_actions({})}
+
+    assert listed == {"compact": True, "ensure": False, "hidden": False, "look": True}
 
 
 def test_extensions_come_before_features_and_features_by_priority() -> None:
