@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -285,6 +286,21 @@ def test_plugins_add_to_the_summaries_of_a_list(make: Make) -> None:
     assert "no summary" in info.extra["broken"]["error"]["message"]
     assert info.extra["deleting"] == {}
     assert [one.id for one in app.list_sessions().sessions] == ["first"]
+
+
+@pytest.mark.parametrize("value", [object(), {1}, b"x", float("nan"), {3: "x"}])
+def test_what_is_no_data_in_a_summary_costs_nobody_the_list(make: Make, value: Any) -> None:
+    app = make(
+        Plugin({"badge": [value]}, trigger="session_list"),
+        Plugin({"fine": 1}, "other", trigger="session_list"),
+    )
+    app.create_session(session_id="first")
+    [info] = app.list_sessions().sessions
+
+    assert json.loads(json.dumps(info.to_dict(), allow_nan=False))["extra"] == info.extra
+    assert info.extra["other"] == {"fine": 1}
+    assert info.extra["helper"]["error"]["type"] == "PluginError"
+    assert "badge[0]" in info.extra["helper"]["error"]["message"]
 
 
 def test_without_such_plugins_a_list_has_no_extra(make: Make) -> None:

@@ -104,6 +104,20 @@ def test_a_flat_agent_stands_beside_one_with_a_declared_model() -> None:
         assert base_config["reasoning"] == {"effort": "low"}
 
 
+def test_the_agent_called_default_is_the_default() -> None:
+    agent = {"provider": "echo", "model": "echo-1"}
+    for config, chosen in (
+        ({"agents": {"other": agent, "default": agent}}, "default"),
+        ({"agents": {"other": agent, "default": agent}, "default_agent": "other"}, "other"),
+    ):
+        with AgentApplication(config, plugins=[EchoProvider], installed=False) as app:
+            session = app.create_session()
+            *_, final = app.chat(session.session_id, "hello")
+
+            assert final["type"] == "final"
+            assert [one["id"] for one in app.list_agents() if one["default"]] == [chosen]
+
+
 def test_a_flat_agent_may_name_a_declared_model_of_its_provider() -> None:
     models = {"m": {"provider": "echo", "model": "echo", "config": {"top_p": 0.1}}}
     with open_app({"a": {"provider": "echo", "model": "m"}}, models=models) as app:

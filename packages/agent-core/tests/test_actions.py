@@ -75,6 +75,7 @@ def test_the_public_dict_is_the_definition_with_its_owner(trigger: object) -> No
 
     public = read(definition).to_dict()
 
+    assert public.pop("manual", False) is bool(trigger)  # it takes inputs, which only people give
     assert public == {**definition, "plugin": "compaction", "action_owner": "feature"}
 
 
@@ -93,7 +94,14 @@ def test_a_plugin_cannot_pass_its_action_off_as_anothers() -> None:
 
 
 def test_an_action_made_by_hand_has_a_public_dict_too() -> None:
-    action = Action(id="ping", label="Ping", plugin="net", owner="feature", triggers=("request_prepare",))
+    action = Action(
+        id="ping",
+        label="Ping",
+        plugin="net",
+        owner="feature",
+        triggers=("request_prepare",),
+        is_manual=False,
+    )
 
     assert action.to_dict() == {
         "id": "ping",

@@ -255,6 +255,10 @@ def new_session() -> Session:
     return Session("s", [Message("user", "hello", {"source": "keyboard"})], {"owner": "ada"})
 
 
+def ask_and_wait(core: AgentCore, session: Session, config: dict[str, Any]) -> tuple[Session, Dicts, Dicts]:
+    return (*core.send_request(session, config), [])
+
+
 def fails(drive: Drive, core: AgentCore, kind: str, hook: str) -> PluginError:
     """Ask, expect the error to name plugin and hook, and all that was passed in to be as it was."""
     session = new_session()
@@ -287,6 +291,40 @@ def test_a_hook_that_raises_is_named(drive: Drive) -> None:
         assert "LookupError: on purpose" in error.problem, (kind, hook)
         assert isinstance(error.__cause__, LookupError), (kind, hook)
         assert isinstance(error, ProviderError) is (hook in API), (kind, hook)
+
+
+def test_a_hook_that_cannot_say_why_it_failed_is_named() -> None:
+    for kind, hook in HOOKS:
+        fails(ask_and_wait, core_with_bad(kind, hook, _fail_without_a_word), kind, hook)
+
+
+ENDLESS: list[tuple[str, str, Callable[..., Any]]] = [
+    ("provider", "get_models", lambda *_: [endless(id="model")]),
+    ("provider", "to_native_messages", lambda *_: [endless(role="user", content="hello")]),
+    ("provider", "from_native_messages", lambda *_: [endless(role="assistant", content="one")]),
+    ("provider", "initialize_request", lambda _, native, state, *_more: ([*native, endless()], state)),
+    ("provider", "finalize", lambda _, native, state, *_more: ([endless()], native, state)),
+    (
+        "extension",
+        "process_chunk",
+        lambda _, chunk, parts, finals, native, state: (parts, [endless()], native, state),
+    ),
+    ("feature", "get_models", lambda _, config, models, *_more: [*models, endless(id="more")]),
+    ("feature", "to_native_messages", lambda _, messages, native, *_more: [*native, endless()]),
+    (
+        "feature",
+        "from_native_messages",
+        lambda _, native, messages, *_more: [*messages, endless(role="user")],
+    ),
+    ("feature", "initialize_request", lambda _, native, state, *_more: ([*native, endless()], state)),
+    ("feature", "finalize", lambda _, finals, native, state, *_more: ([*finals, endless()], native, state)),
+    ("tool", "get_tool_schemas", lambda *_: [{"type": "function", "function": endless(name="look")}]),
+]
+
+
+def test_a_hook_whose_answer_has_no_end_is_named() -> None:
+    for kind, hook, bad in ENDLESS:
+        fails(ask_and_wait, core_with_bad(kind, hook, bad), kind, hook)
 
 
 @pytest.mark.parametrize("kind", GOOD)
@@ -472,8 +510,28 @@ def _answer_with_a_good_and_a_bad_one(*_given: Any) -> Any:
     return [3, {"id": "tidy"}, {"label": "nameless"}]
 
 
+class SpeechlessError(Exception):
+    """Cannot even say what it is about, as one whose `__str__` needs what nobody gave it."""
+
+    def __str__(self) -> str:
+        raise AttributeError("message")
+
+
+def _fail_without_a_word(*_given: Any) -> Any:
+    raise SpeechlessError
+
+
+def endless(**also: Any) -> dict[str, Any]:
+    value = dict(also)
+    value["again"] = value
+    return value
+
+
 SPOILED: dict[str, Callable[..., Any]] = {
     "raises": _raise,
+    "speechless": _fail_without_a_word,
+    "endless": answering([endless(id="again")]),
+    "object": answering([{"id": "thing", "thing": object()}]),
     "none": answering(None),
     "text": answering("text"),
     "number": answering(3),
@@ -502,7 +560,17 @@ def test_a_plugin_that_cannot_describe_itself_spoils_nothing_and_is_explained(dr
                 assert {(one["plugin"], one["hook"]) for one in problems} == {(kind, hook)}, problems
 
 
-@pytest.mark.parametrize("how", [how for how in SPOILED if how != "raises"])
+@pytest.mark.parametrize("described", [endless(type="string"), {"default": object()}])
+def test_a_setting_that_is_no_data_is_not_listed(described: dict[str, Any]) -> None:
+    core = core_with_bad("tool", "get_config_schema", answering({"good": {}, "bad": described}))
+
+    assert [entry["key"] for entry in core.get_config_schema()] == ["good"]
+    [problem] = core.get_plugin_problems({})
+    assert (problem["plugin"], problem["hook"]) == ("tool", "get_config_schema")
+    assert "'bad'" in problem["problem"]
+
+
+@pytest.mark.parametrize("how", ["none", "text", "number", "junk"])
 def test_the_good_entries_of_a_bad_answer_count(how: str) -> None:
     core = core_with_bad("feature", "get_actions", SPOILED[how])
 

@@ -60,6 +60,12 @@ def adjusting(function: Callable[[Call], Any]) -> AgentCore:
     return core_with(Finalizing(function))
 
 
+def endless() -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    value["again"] = value
+    return value
+
+
 def ask(text: str = "hello", metadata: dict[str, Any] | None = None) -> Session:
     return AgentCore().add_message(Session("s", [], metadata or {}), "user", text)
 
@@ -239,6 +245,16 @@ def test_an_action_finds_the_turn_in_its_context(drive: Drive) -> None:
         ({"native_messages": {}}, "native_messages must be a list of dicts"),
         ({"native_messages": [None]}, "native_messages must be a list of dicts"),
         ({"session_metadata": "title"}, "session_metadata must be a dict, not str"),
+        ({"session_metadata": {"a": [object()]}}, r"session_metadata.a\[0\]: object is not JSON data"),
+        ({"session_metadata": {"a": float("nan")}}, "session_metadata.a: nan is not JSON data"),
+        ({"session_metadata": endless()}, "nested more than 300 levels"),
+        ({"native_messages": [endless()]}, "native_messages.* nested too deeply"),
+        ({"final_messages": [{"role": "assistant", "content": {1}}]}, "final_messages.*set is not JSON data"),
+        (
+            {"final_messages": [{"role": "assistant", "content": endless()}]},
+            "final_messages.* nested too deep",
+        ),
+        ({"also": endless()}, "'also'.* nested too deeply"),
     ],
 )
 def test_nonsense_costs_only_the_action_that_returned_it(result: Any, problem: str) -> None:
@@ -274,13 +290,27 @@ def test_native_messages_that_nobody_can_read_cost_only_the_action_that_returned
     core = AgentCore()
     core.register_provider(Reading)
     core.register_feature(Finalizing(lambda call: {"native_messages": [{"role": "user"}]}))
+    core.register_feature(
+        Finalizing(lambda call: {"session_metadata": {"counted": len(call.native)}}, "other")
+    )
 
     *_, final = core.send_request_stream(ask(), {})
 
+    assert final["session"].metadata["counted"] == 2
     assert final["session"].messages[-1].content == final["messages"][-1]["content"]
     assert len(final["session"].metadata["native_messages"]) == len(final["session"].messages)
     [failed] = final["problems"]
     assert (failed["plugin"], failed["error"]["type"]) == ("notes", "PluginError")
+
+
+@pytest.mark.parametrize("indices", ["0", [{}], [[0]], [None, -1, 99]])
+def test_positions_that_are_none_are_left_out(drive: Drive, indices: Any) -> None:
+    message = {"role": "assistant", "content": "better", "metadata": {"native_indices": indices}}
+
+    session, _, _ = drive(adjusting(lambda call: {"final_messages": [message]}), ask(), {})
+
+    assert session.messages[-1].content == "better"
+    assert session.messages[-1].native_indices == (1,)
 
 
 def test_a_turn_without_problems_does_not_mention_any() -> None:

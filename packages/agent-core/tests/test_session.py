@@ -334,6 +334,7 @@ def test_an_export_of_a_newer_version_keeps_what_it_brought(core: AgentCore, ans
     kept = json.loads(core.export_session(longer))
     assert (kept["version"], kept["participants"]) == ("1.7", [{"name": "ada"}])
     assert kept["messages"][0]["reactions"] == ["thumbs up"]
+    assert core.rebuild_native_history(longer, {}).messages[0].extra == {"reactions": ["thumbs up"]}
     assert longer.with_id("t").with_metadata({"title": "T"}).extra == session.extra
     assert "native_rebuilt" not in longer.metadata or longer.metadata["native_rebuilt"]["messages"] <= 4
 

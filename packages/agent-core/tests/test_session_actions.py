@@ -124,10 +124,28 @@ def test_an_action_is_listed_in_its_plugins_words_with_the_plugin_and_its_owner(
             "inputs": inputs,
             "trigger": ["save"],
             "icon": "z",
+            "manual": True,
             "plugin": "compaction",
             "action_owner": "feature",
         },
     ]
+
+
+def test_front_ends_need_no_rule_to_know_what_a_person_can_run() -> None:
+    numbers = {"start": {"type": "integer"}}
+    core = core_with(
+        Acting(
+            "notes",
+            action("compact", trigger=["session_save_prepare"], inputs=numbers),
+            action("ensure", trigger="session_create"),
+            action("hidden", trigger="session_create", inputs=numbers, manual=False),
+            action("look"),
+        )
+    )
+
+    listed = {one["id"]: one.get("manual", "trigger" not in one) for one in core.get_session_actions({})}
+
+    assert listed == {"compact": True, "ensure": False, "hidden": False, "look": True}
 
 
 def test_extensions_come_before_features_and_features_by_priority() -> None:
@@ -681,6 +699,12 @@ def _raise(call: Call) -> Any:
     raise OSError("disk full")
 
 
+def endless() -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    value["again"] = value
+    return value
+
+
 @pytest.mark.parametrize(
     ("function", "problem"),
     [
@@ -693,6 +717,10 @@ def _raise(call: Call) -> Any:
         (lambda call: {"native_messages": [*call.native, 1]}, "native_messages must be a list of dicts"),
         (lambda call: {"session_metadata": [("a", 1)]}, "'do': session_metadata must be a dict, not list"),
         (lambda call: {"session_metadata": {"overrides": "x"}}, r"session_metadata\['overrides'\] must be"),
+        (lambda call: {"session_metadata": {"a": {1}}}, "session_metadata.a: set is not JSON data"),
+        (lambda call: {"session_metadata": {1: 2}}, "session_metadata: it has the key 1"),
+        (lambda call: {"native_messages": [endless()]}, "native_messages.* nested too deeply"),
+        (lambda call: {"also": endless()}, "'also'.* nested too deeply"),
     ],
 )
 def test_an_action_that_fails_or_answers_nonsense_is_named(

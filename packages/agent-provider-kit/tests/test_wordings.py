@@ -69,6 +69,22 @@ def test_every_row_understands_its_example_and_names_its_source(wording: Wording
         (400, "Invalid 'input[3].output': string too long.", "string_above_max_length", ContextTooLong),
         (400, "The request timed out in validation of rate_limit", None, RequestRefused),
         (400, "API key expired. Please renew the API key.", "INVALID_ARGUMENT", KeyRefused),
+        # The free tier has no such model, whatever the message says about trying again.
+        (429, "* Quota exceeded for metric: x, limit: 0\nPlease retry in 41.9s.", None, LimitReached),
+        (429, "* Quota exceeded for metric: x, limit: 0.5\nPlease retry in 41.9s.", None, Overloaded),
+        (403, "Your newly created team doesn't have any credits or licenses yet.", None, LimitReached),
+        (403, "You have no access to this team.", None, KeyRefused),
+        # Servers for local models report an overflow as their own failure.
+        (
+            500,
+            "The decoder prompt (length 9) is longer than the maximum model length of 8.",
+            None,
+            ContextTooLong,
+        ),
+        (500, "Requested input length 99009 exceeds maximum input length 8192", None, ContextTooLong),
+        # The answer is too long here, not the conversation.
+        (400, "max_tokens: 64001 > 64000, which is the maximum allowed", None, RequestRefused),
+        (400, "The maximum tokens you requested exceeds the model limit of 32768", None, RequestRefused),
     ],
 )
 def test_words_that_mislead_are_understood(
@@ -145,6 +161,20 @@ def test_a_limit_is_reset_at_a_moment_that_is_written_in_three_ways(exchange: Ex
     waits = [failure_of_reply(exchange, 429, each, b"").retry_after or 0.0 for each in headers]
 
     assert all(3000 < wait <= 3600 for wait in waits)
+
+
+def test_google_says_in_the_details_when_to_try_again(exchange: Exchange) -> None:
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "5.5s"}
+    said = {"code": 429, "message": "Resource has been exhausted.", "details": [{"links": []}, info]}
+
+    assert failure_of_reply(exchange, 429, {}, orjson.dumps({"error": said})).retry_after == 5.5
+    assert (
+        failure_of_reply(exchange, 429, {"retry-after": "2"}, orjson.dumps([{"error": said}])).retry_after
+        == 2
+    )
+    assert failure_in_reply(exchange, said).retry_after == 5.5
+    for junk in ("5", [5], [{"retryDelay": 5}], [{"retryDelay": "soon"}]):
+        assert failure_in_reply(exchange, {**said, "details": junk}).retry_after is None
 
 
 def test_a_router_may_pass_the_headers_on_in_its_body(exchange: Exchange) -> None:

@@ -278,17 +278,24 @@ def _spec(
 
 
 def choose_agent(config: Mapping[str, Any], agent_id: str | None) -> str | None:
-    """Return the agent that is meant: the one named, the default, or the only one.
+    """Return the agent that is meant: the one named, the default, the one called so, or the only one.
 
     Raises:
         ArgumentError: If the named one is not declared.
     """
     agents = config.get("agents", {})
     if agent_id is None:
-        agent_id = config.get("default_agent") or (next(iter(agents)) if len(agents) == 1 else None)
+        agent_id = config.get("default_agent") or _usual_agent(agents)
     if agent_id is not None and agent_id not in agents:
         raise ArgumentError(f"agent {agent_id!r} is not declared: {nearest(agent_id, agents)}")
     return agent_id
+
+
+def _usual_agent(agents: Mapping[str, Any]) -> str | None:
+    """Return the agent of a configuration that names no default."""
+    if "default" in agents:
+        return "default"
+    return next(iter(agents)) if len(agents) == 1 else None
 
 
 def build_agent_config(base: Mapping[str, Any], agent_id: str | None) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_app.mutations import Mutations, carry_out, own_part, public_result
 from agent_app.services import effective_config, noting_readings, read_whole
-from agent_core import AgentError, Session, build_context
+from agent_core import AgentError, PluginError, Session, build_context
 from agent_core.actions import check_inputs
+from agent_core.frozen import NotData, freeze_data, thaw
 from agent_core.log import get_logger
 from agent_core.pipeline.action_run import run_action, token_for
 from agent_runtime.errors import describe
@@ -237,14 +238,20 @@ def list_summary(services: Services, info: SessionInfo) -> dict[str, Any]:
         try:
             params = _params(action, info.id)
             result = plugin.execute(services.app, action.id, params, facts, member.state)
-        except AgentError as error:
-            _log.warning("lifecycle_action_failed", plugin=plugin.name, action=action.id, error=str(error))
-            result = {"error": describe(error)}
-        if result.get("mutations"):
-            _log.warning("mutations_ignored", plugin=plugin.name, hint="a list is only read")
-        shown = public_result(services.plugins, plugin.name, {**result, "mutations": None})
-        extra[plugin.name] = {**extra.get(plugin.name, {}), **shown}
+            if result.get("mutations"):
+                _log.warning("mutations_ignored", plugin=plugin.name, hint="a list is only read")
+            shown = public_result(services.plugins, plugin.name, {**result, "mutations": None})
+            data = freeze_data(shown)  # an object in it would cost every front end the list
+        except (AgentError, NotData) as error:
+            failed = error if isinstance(error, AgentError) else _no_data(plugin.name, action, error)
+            _log.warning("lifecycle_action_failed", plugin=plugin.name, action=action.id, error=str(failed))
+            data = {"error": describe(failed)}
+        extra[plugin.name] = {**extra.get(plugin.name, {}), **thaw(data)}
     return extra
+
+
+def _no_data(plugin: str, action: Action, error: NotData) -> PluginError:
+    return PluginError(plugin, "execute_action", f"action {action.id!r}: {error.path.lstrip('.')}: {error}")
 
 
 def _core_actions(

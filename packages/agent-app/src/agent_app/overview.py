@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_app import journal
+from agent_app.agents import choose_agent
 from agent_app.app_plugins import usable_elements
 from agent_app.services import core_of
 from agent_core import ArgumentError
@@ -45,7 +46,7 @@ def _state(services: Services, session_id: str) -> dict[str, Any]:
 
 def agents(services: Services) -> list[dict[str, Any]]:
     """Return the declared agents."""
-    default = services.config.get("default_agent")
+    default = choose_agent(services.config, None)
     registries = services.runtime.registries
     return [
         {
@@ -55,7 +56,7 @@ def agents(services: Services) -> list[dict[str, Any]]:
             "plugins": list(spec.plugin_ids),
             "delegates": list(spec.delegates),
             "handoffs": [handoff.agent for handoff in spec.handoffs],
-            "default": agent_id == default or len(registries.agents) == 1,
+            "default": agent_id == default,
         }
         for agent_id, spec in registries.agents.items()
     ]

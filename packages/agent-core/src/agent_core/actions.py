@@ -307,8 +307,13 @@ class Action:
         )
 
     def to_dict(self) -> JsonObject:
-        """Return the definition as its plugin gave it, with the plugin and the kind of owner."""
+        """Return the definition as its plugin gave it, with the plugin and the kind of owner.
+
+        One that runs at a lifecycle and is for people as well says so: front ends need no rule for that.
+        """
         own = thaw(self.definition) or {"id": self.id, "label": self.label, "trigger": [*self.triggers]}
+        if self.triggers and self.is_manual:
+            own["manual"] = True
         return {**own, "plugin": self.plugin, "action_owner": self.owner}
 
     def matches(self, trigger: str) -> bool:

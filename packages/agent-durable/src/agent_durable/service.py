@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
+from agent_app.agents import choose_agent
 from agent_app.errors import SessionBusy, SessionHeld
 from agent_core import AgentError, ArgumentError
 from agent_core.log import get_logger
@@ -322,12 +323,10 @@ class DurableRuns:
         ]
 
     def _agent_of(self, session_id: str) -> str:
-        known = self._app.store.info(session_id).agent_id or self._app.config.get("default_agent")
-        agents = list(self._app.config.get("agents", {}))
-        chosen = known or (agents[0] if len(agents) == 1 else None)
+        chosen = self._app.store.info(session_id).agent_id or choose_agent(self._app.config, None)
         if chosen is None:
             raise ArgumentError(f"session {session_id!r} has no agent: set one with switch_agent")
-        return str(chosen)
+        return chosen
 
 
 def _terms(limits: Mapping[str, Any] | None) -> dict[str, Any]:

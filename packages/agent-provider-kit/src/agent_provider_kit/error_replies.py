@@ -39,7 +39,7 @@ class ErrorBody(NamedTuple):
     Attributes:
         message: For people.
         code: For programs, or "".
-        headers: Headers of the server behind a router, as far as the router passes them on.
+        headers: What came in the body in place of headers, those of a server behind a router for example.
     """
 
     message: str
@@ -107,11 +107,20 @@ def _error(error: Any) -> ErrorBody:
     message = str(error.get("message") or error.get("Message") or error.get("detail") or error)
     metadata = error.get("metadata")
     if not isinstance(metadata, dict):
-        return ErrorBody(message, str(code))
+        return ErrorBody(message, str(code), _retry_info(error.get("details")))
     if metadata.get("raw"):  # a router quotes the server behind it
         message += f" ({metadata['raw']})"
     headers = metadata.get("headers")
     return ErrorBody(message, str(code), headers if isinstance(headers, dict) else {})
+
+
+def _retry_info(details: Any) -> dict[str, str]:
+    """Return as a header when to try again, which Google says in the details of an error."""
+    for detail in details if isinstance(details, list) else ():
+        delay = detail.get("retryDelay") if isinstance(detail, dict) else None
+        if isinstance(delay, str) and (seconds := _seconds(delay)) is not None:
+            return {"retry-after": str(seconds)}
+    return {}
 
 
 def _kind(status: int, words: str, *, html: bool) -> type[ProviderFailure]:

@@ -139,6 +139,13 @@ WORDINGS: tuple[Wording, ...] = (
     ),
     Wording(
         ContextTooLong,
+        r"number of input tokens exceeds maximum length|too many input tokens\. max input tokens",
+        "validationException Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please "
+        "update the input to try again.",
+        "Amazon Bedrock, in the middle of a reply: docs.aws.amazon.com/nova, for Nova; Titan has the second",
+    ),
+    Wording(
+        ContextTooLong,
         # An id or a name that is too long is a fault of the request: compaction would not help.
         r"'(?:messages|input|instructions)(?:\[\d+\])?(?:\.(?:content|output|text|arguments)[^']*)?': "
         r"string too long",
@@ -158,6 +165,13 @@ WORDINGS: tuple[Wording, ...] = (
         "INVALID_ARGUMENT The input token count (1196265) exceeds the maximum number of tokens allowed "
         "(1048575).",
         "Gemini: github.com/google-gemini/gemini-cli/issues/4692",
+    ),
+    Wording(
+        ContextTooLong,
+        r"input token count is \d+ but (?:the )?model only supports",
+        "INVALID_ARGUMENT Unable to submit request because the input token count is 1251952 but model only "
+        "supports up to 1048576. Reduce the input token count and try again.",
+        "Vertex AI: github.com/google-gemini/gemini-cli/issues/19727",
     ),
     Wording(
         ContextTooLong,
@@ -187,9 +201,48 @@ WORDINGS: tuple[Wording, ...] = (
     ),
     Wording(
         ContextTooLong,
-        r"too many tokens: size limit exceeded|string value length \(\d+\) exceeds the maximum",
+        r"too many tokens: (?:size limit|total number)|string value length \(\d+\) exceeds the maximum",
         "too many tokens: size limit exceeded by 7326 tokens. Try using shorter or fewer inputs",
         "Cohere: docs.cohere.com/docs/errors; the second is Qwen's: github.com/QwenLM/qwen-code/issues/747",
+    ),
+    Wording(
+        ContextTooLong,
+        r"longer than the maximum model length",
+        "The decoder prompt (length 66501) is longer than the maximum model length of 65536. Make sure that "
+        "`max_model_len` is no smaller than the number of text tokens.",
+        "vLLM and Xinference: github.com/langchain-ai/deepagents/issues/468",
+    ),
+    Wording(
+        ContextTooLong,
+        r"input length(?: \d+)? exceeds (?:the )?(?:maximum (?:input )?length|context length)",
+        "Requested input length 99009 exceeds maximum input length 8192",
+        "DeepInfra: github.com/langchain-ai/langchain/pull/25671; Volcengine, LM Studio and Ollama vary it",
+    ),
+    Wording(
+        ContextTooLong,
+        r"prompt exceeds max length",
+        "1261 Prompt exceeds max length",
+        "z.ai: github.com/zeroclaw-labs/zeroclaw/issues/4124",
+    ),
+    Wording(
+        ContextTooLong,
+        r"exceed max message tokens",
+        "InvalidParameter Total tokens of image and text exceed max message tokens. Request id: 0217",
+        "Volcengine (Doubao): www.volcengine.com/docs/82379",
+    ),
+    Wording(
+        ContextTooLong,
+        r"exceeded this model context window limit",
+        "AiError: The estimated number of input and maximum output tokens (35000) exceeded this model "
+        "context window limit (24000).",
+        "Cloudflare Workers AI: github.com/UKGovernmentBEIS/inspect_ai/pull/1665",
+    ),
+    Wording(
+        ContextTooLong,
+        r"number of input tokens \d+ cannot exceed",
+        "invalid_input_argument Invalid input argument for Model 'x': the number of input tokens 4098 cannot "
+        "exceed the total tokens limit 4096 for this model",
+        "watsonx.ai: cloud.ibm.com/apidocs/watsonx-ai",
     ),
     Wording(
         ContextTooLong,
@@ -212,9 +265,11 @@ WORDINGS: tuple[Wording, ...] = (
     ),
     Wording(
         LimitReached,
-        r"credit balance|credits? (?:are|is|have been) depleted|insufficient[_ ](?:balance|funds)",
+        r"credit balance|credits? (?:are|is|have been) depleted|insufficient[_ ](?:balance|funds)|"
+        r"doesn't have any credits",
         "invalid_request_error Your credit balance is too low to access the Anthropic API.",
-        "Anthropic: platform.claude.com/docs/en/api/errors; DeepSeek says 'Insufficient Balance'",
+        "Anthropic: platform.claude.com/docs/en/api/errors; DeepSeek says 'Insufficient Balance', and xAI "
+        "that a new team has no credits: github.com/continuedev/continue/issues/12670",
     ),
     Wording(
         LimitReached,
@@ -231,7 +286,7 @@ WORDINGS: tuple[Wording, ...] = (
     ),
     Wording(
         LimitReached,
-        r"limit: 0(?:,|$)",
+        r"limit: 0(?![\d.])",
         "RESOURCE_EXHAUSTED Quota exceeded for metric: generate_content_free_tier_requests, limit: 0, "
         "model: gemini-3-pro",
         "Gemini, for models without a free tier: ai.google.dev/gemini-api/docs/rate-limits",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
@@ -11,9 +12,19 @@ from typing import TYPE_CHECKING, Any
 from agent_core.actions import RESPONSE_FINALIZE, Action, check_confirmed, check_inputs, match_triggers
 from agent_core.context import Context, build_context
 from agent_core.errors import AgentError, PluginError, SessionFormatError, UnknownActionError
-from agent_core.frozen import EMPTY, FrozenDict, FrozenList, JsonObject, State, freeze, thaw
+from agent_core.frozen import (
+    EMPTY,
+    FrozenDict,
+    FrozenList,
+    JsonObject,
+    NotData,
+    State,
+    freeze,
+    freeze_data,
+    thaw,
+)
 from agent_core.log import get_logger
-from agent_core.messages import check_message_dict, fold_foreign_fields
+from agent_core.messages import Message, fold_foreign_fields
 from agent_core.native import OWNED_METADATA
 from agent_core.pipeline import chain
 from agent_core.pipeline.action_run import run_action, token_for
@@ -169,7 +180,9 @@ def lifecycle_actions(
     return request.session, records
 
 
-def run_response_actions(request: Request, draft: Draft, finals: list[FrozenDict]) -> Flow[ResponseOutcome]:
+def run_response_actions(
+    request: Request, draft: Draft, finals: list[FrozenDict], try_out: Callable[[ResponseOutcome], object]
+) -> Flow[ResponseOutcome]:
     """Run the actions of `response_finalize` on a turn that is about to be returned."""
     resolution = request.resolution
     host = ActionHost(resolution.provider, resolution.features, draft.state, draft.context)
@@ -186,6 +199,7 @@ def run_response_actions(request: Request, draft: Draft, finals: list[FrozenDict
             ResponseOutcome(finals, draft.native, {}, []),
             extra=request.extra,
             describe=describe_error,
+            try_out=try_out,
             native_final_messages=draft.finals,
             stream=request.stream,
             turn_native_start_index=draft.baseline,
@@ -201,6 +215,7 @@ def response_actions(
     *,
     extra: Mapping[str, object] | None,
     describe: Callable[[AgentError], object] | None = None,
+    try_out: Callable[[ResponseOutcome], object] | None = None,
     **described: object,
 ) -> Flow[ResponseOutcome]:
     """Run the actions that wait for *trigger* and may still change a turn's final messages.
@@ -208,6 +223,7 @@ def response_actions(
     Args:
         describe: What is recorded of an action that fails, which then changes nothing; without it, the
             first failure is raised.
+        try_out: Raises if the turn cannot be kept with what an action made of it.
     """
     actions = host.actions()
     for action in actions:
@@ -225,7 +241,10 @@ def response_actions(
             context = build_context(owned if token is None else {**owned, "cancellation": token}, extra)
             run = _execution(host, action, session, outcome.native, check_inputs(action, {}), context)
             result = yield from run_action(action, run, token)
-            outcome = _apply_to_turn(session, action, outcome, result, actions)
+            changed = _apply_to_turn(session, action, outcome, result, actions)
+            if try_out is not None and any(key in result for key in _APPLIED):
+                try_out(changed)
+            outcome = changed
         except AgentError as error:
             if describe is None:
                 raise
@@ -347,7 +366,11 @@ def metadata_patch(action: Action, result: Mapping[str, object]) -> JsonObject:
     refused = OWNED_METADATA.intersection(patch)
     for key in sorted(refused):
         _log.warning("reserved_metadata_key", plugin=action.plugin, action=action.id, key=key)
-    return {key: value for key, value in patch.items() if key not in refused}
+    try:
+        kept = {key: value for key, value in patch.items() if key not in refused}
+        return dict(freeze_data(kept, "session_metadata"))
+    except NotData as error:
+        raise _bad_result(action, f"{error.path}: {error}") from None
 
 
 def merge_metadata(metadata: Mapping[str, object], patch: Mapping[str, object]) -> JsonObject:
@@ -363,7 +386,7 @@ def _messages(action: Action, result: Mapping[str, object]) -> FrozenList | None
     finals = _dicts(action, result, "final_messages")
     for message in finals or ():
         try:
-            check_message_dict(fold_foreign_fields(message))
+            Message.from_dict(fold_foreign_fields(message))
         except SessionFormatError as error:
             raise _bad_result(action, f"final_messages has an item that is not a message: {error}") from error
     return finals
@@ -375,7 +398,16 @@ def _dicts(action: Action, result: Mapping[str, object], key: str) -> FrozenList
     value = result[key]
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise _bad_result(action, f"{key} must be a list of dicts")
-    return FrozenList(map(freeze, value))
+    with _endless_is_bad(action, key):
+        return FrozenList(map(freeze, value))
+
+
+@contextmanager
+def _endless_is_bad(action: Action, key: str) -> Iterator[None]:
+    try:
+        yield
+    except RecursionError:
+        raise _bad_result(action, f"{key!r} is nested too deeply") from None
 
 
 def _public(action: Action, result: Mapping[str, object], actions: Sequence[Action]) -> JsonObject:
@@ -387,7 +419,11 @@ def _public(action: Action, result: Mapping[str, object], actions: Sequence[Acti
     for key in _OF_APPLICATIONS:
         if key in result:
             raise _bad_result(action, f"{key} can be returned by application plugins only")
-    public = {key: thaw(value) for key, value in result.items() if key not in _APPLIED}
+    public: JsonObject = {}
+    for key in result:
+        if key not in _APPLIED:
+            with _endless_is_bad(action, key):
+                public[key] = thaw(result[key])
     if "display" not in public:
         return public
     from agent_core.display import validate_display

@@ -387,6 +387,7 @@ def _keep_metadata(known: Any, place: int, count: int, made: Message) -> Message
         metadata={**was.metadata, **made.metadata},
         multipart_content=made.multipart_content or was.multipart_content,
         tool_result=made.tool_result or was.tool_result,
+        extra={**was.extra, **made.extra},
     )
 
 

@@ -26,7 +26,6 @@ from agent_core.native import write_native
 from agent_core.pipeline import chain
 from agent_core.pipeline.actions import (
     ResponseOutcome,
-    describe_error,
     merge_metadata,
     run_response_actions,
 )
@@ -75,25 +74,15 @@ def finish(request: Request, draft: Draft) -> Flow[TurnResult]:
     if request.stream and _core_log.is_enabled("debug"):
         _core_log.debug("streaming complete", combined_native_finals=draft.finals)
     finals = _readable_finals(request, draft)
-    unadjusted = ResponseOutcome(finals, draft.native, {}, [])
+    for problem in draft.ledger.problems:
+        _log.warning("hook_not_followed", **problem)
+    commit = partial(_commit, request, draft)
     try:
-        outcome = yield from run_response_actions(request, draft, finals)
+        outcome = yield from run_response_actions(request, draft, finals, commit)
     except RequestCancelled:
-        return replace(_commit(request, draft, unadjusted), left=draft.interrupted is None)
-    try:
-        return _commit(request, draft, outcome)
-    except AgentError as error:
-        if not outcome.results:
-            raise
-        # What actions made of the turn cannot be read; the turn itself can.
-        _log.warning("turn_not_adjusted", error=str(error))
-        applied = [one for one in outcome.results if "result" in one]
-        failed = [
-            {"error": describe_error(error)} | {key: one[key] for key in one if key != "result"}
-            for one in applied
-        ]
-        problems = (*outcome.problems, *failed)
-        return _commit(request, draft, replace(unadjusted, problems=problems))
+        unadjusted = ResponseOutcome(finals, draft.native, {}, [])
+        return replace(commit(unadjusted), left=draft.interrupted is None)
+    return commit(outcome)
 
 
 def _finalize(request: Request, draft: Draft) -> Draft:
@@ -222,7 +211,9 @@ def _point(draft: Draft, outcome: ResponseOutcome) -> list[FrozenDict]:
 
 
 def _relocate(indices: object, places: Mapping[int, int]) -> list[int] | None:
-    return [places[index] for index in indices if index in places] if isinstance(indices, list) else None
+    if not isinstance(indices, list):
+        return None
+    return [places[index] for index in indices if isinstance(index, int) and index in places]
 
 
 def _append(
@@ -274,8 +265,6 @@ def _report(request: Request, draft: Draft, report: FrozenDict | None, count: in
     problems = draft.ledger.problems
     if not problems:
         return report
-    for problem in problems:
-        _log.warning("hook_not_followed", **problem)
     detail = "; ".join(map(_describe_revision, problems))
     if report is None:
         report = rebuilt(request, "mended", detail, count)

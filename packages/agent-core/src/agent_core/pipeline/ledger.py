@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agent_core.errors import PluginError
-from agent_core.frozen import FrozenDict, FrozenList, freeze
-from agent_core.plugin.hooks import expect_dicts
+from agent_core.frozen import FrozenDict, FrozenList
+from agent_core.plugin.hooks import frozen_dicts
 
 if TYPE_CHECKING:
     from agent_core.messages import Message
@@ -122,7 +122,7 @@ class Ledger:
     ) -> Items:
         if returned == before:
             return before
-        given = [freeze(item) for item in expect_dicts(plugin, hook, returned)]
+        given = frozen_dicts(plugin, hook, returned)
         old = _old(given, earlier, role)
         kept = [item for item, is_old in zip(given, old, strict=True) if not is_old or item in before]
         if len(kept) < len(given):
@@ -183,8 +183,8 @@ class Ledger:
         """
         count = len(self.sent)
         if isinstance(returned, list) and returned[:count] == self.sent:
-            return [freeze(item) for item in expect_dicts(plugin, hook, returned[count:])], True
-        given: list[FrozenDict] = [freeze(item) for item in expect_dicts(plugin, hook, returned)]
+            return frozen_dicts(plugin, hook, returned[count:]), True
+        given = frozen_dicts(plugin, hook, returned)
         beginning = given[:count]
         if len(beginning) == count and self._says_the_same(beginning):
             self.sent = FrozenList(beginning)
@@ -345,7 +345,7 @@ def _extended(
     kept = len(before)
     if not isinstance(returned, list) or returned[:kept] != before:
         return None
-    added = [freeze(item) for item in expect_dicts(plugin, hook, returned[kept:])]
+    added = frozen_dicts(plugin, hook, returned[kept:])
     return None if any(item in known for item in added) else FrozenList([*before, *added])
 
 

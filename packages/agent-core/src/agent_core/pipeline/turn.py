@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.cancellation import check_token, on_cancel
 from agent_core.errors import AgentError, PluginError, ProviderError, RequestCancelled
-from agent_core.frozen import FrozenList, freeze
+from agent_core.frozen import FrozenList
 from agent_core.log import get_logger
 from agent_core.pipeline.finish import TurnResult, finish
 from agent_core.pipeline.prepare import Draft, prepare
-from agent_core.plugin.hooks import expect, expect_dicts, expect_tuple, name_error
+from agent_core.plugin.hooks import expect, expect_dicts, expect_tuple, frozen_dicts, name_error
 from agent_core.steps import CloseStream, Emit, Flow, OpenStream, Read, Run, Work, ask
 
 if TYPE_CHECKING:
@@ -266,9 +266,9 @@ def _progress(
 ) -> Draft:
     """Check and freeze what *asked*, a plugin's hook, has brought and was trusted with until now."""
     expect(*asked, state, dict, "the state, a dict")
-    frozen = FrozenList(map(freeze, expect_dicts(*asked, finals)))
+    frozen = FrozenList(frozen_dicts(*asked, finals))
     if native.__class__ is not FrozenList:  # the ledger makes it one, so nobody has looked at this yet
-        native = FrozenList(map(freeze, expect_dicts(*asked, native)))
+        native = FrozenList(frozen_dicts(*asked, native))
     return replace(draft, finals=frozen, native=native, state=state, interrupted=interrupted)
 
 

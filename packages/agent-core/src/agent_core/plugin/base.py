@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from agent_core.config import plugin_config
 from agent_core.errors import AgentError, PluginError, RegistrationError
-from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, State, freeze
+from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, NotData, State, freeze_data
 from agent_core.log import get_logger
 from agent_core.plugin.hooks import (
     Adapter,
@@ -18,6 +18,7 @@ from agent_core.plugin.hooks import (
     expect_dicts,
     expect_strings,
     expect_tuple,
+    frozen_dicts,
     name_error,
     read_hooks,
     wrong_answer,
@@ -108,10 +109,12 @@ class PluginWrapper:
         except PluginError as error:
             tolerate(problems, error)
             return {}
-        good = {key: value for key, value in schema.items() if _describes_a_key(key, value)}
-        for key in schema:
-            if key not in good:
+        good: JsonObject = {}
+        for key, value in schema.items():
+            if not _describes_a_key(key, value):
                 tolerate(problems, PluginError(self.name, hook, f"{key!r:.80} must be a key with a dict"))
+            elif (entry := self._data(problems, hook, dict(value), f"{key!r:.80}")) is not None:
+                good[key] = entry
         return good
 
     def get_ui_elements(
@@ -193,10 +196,22 @@ class PluginWrapper:
         except PluginError as error:
             tolerate(problems, error)
             return []
-        for item in listed:
+        good: Dicts = []
+        for place, item in enumerate(listed):
             if not isinstance(item, dict):
                 tolerate(problems, wrong_answer(self.name, hook, "a list of dicts", item))
-        return [item for item in listed if isinstance(item, dict)]
+            elif (entry := self._data(problems, hook, item, f"entry {place}")) is not None:
+                good.append(entry)
+        return good
+
+    def _data(self, problems: Problems | None, hook: str, entry: JsonObject, name: str) -> FrozenDict | None:
+        """Return an entry frozen; None if it is no data, which no front end could be sent."""
+        try:
+            data: FrozenDict = freeze_data(entry, name)
+        except NotData as error:
+            tolerate(problems, PluginError(self.name, hook, f"{error.path}: {error}"))
+            return None
+        return data
 
     def _native_and_state(
         self, hook: str, native: FrozenList, state: State, *extras: object
@@ -212,9 +227,8 @@ class PluginWrapper:
         items = expect(self.name, hook, answer, list, "a list of dicts")
         kept = len(before)
         if items[:kept] == before:
-            added = expect_dicts(self.name, hook, items[kept:])
-            return FrozenList([*before, *map(freeze, added)])
-        return FrozenList(map(freeze, expect_dicts(self.name, hook, items)))
+            return FrozenList([*before, *frozen_dicts(self.name, hook, items[kept:])])
+        return FrozenList(frozen_dicts(self.name, hook, items))
 
 
 def tolerate(problems: Problems | None, problem: PluginError) -> None:

@@ -12,7 +12,7 @@ from agent_core.errors import PluginError
 from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, State, freeze
 from agent_core.models import ToolDescriptor
 from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper, Problems, tolerate
-from agent_core.plugin.hooks import HookSpec, expect, expect_tuple, wrong_answer
+from agent_core.plugin.hooks import HookSpec, expect, expect_tuple, frozen_dicts, wrong_answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -148,7 +148,8 @@ class FeatureWrapper(NativeSideWrapper):
         """Return the feature's suggestions for the text before the cursor; what is not a dict is dropped."""
         answer = self._call("get_completions", [], self.own_config(config), text)
         found = expect(self.name, "get_completions", answer, list, "a list of dicts")
-        return [item for item in found if isinstance(item, dict)]
+        dicts = [item for item in found if isinstance(item, dict)]
+        return [*frozen_dicts(self.name, "get_completions", dicts)]
 
     def apply_completion(self, config: FrozenDict, text: str, completion: JsonObject) -> str:
         """Return what an accepted completion becomes, or an empty string."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from agent_core.errors import AgentError, PluginError, PluginMutationError, RegistrationError
-from agent_core.frozen import Dicts, FrozenValueError
+from agent_core.frozen import Dicts, FrozenDict, FrozenValueError, freeze
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -225,7 +225,14 @@ def name_error(
     """Return the error to raise for what *plugin* raised in *hook*."""
     if isinstance(error, FrozenValueError):
         return PluginMutationError(plugin, hook, f"changed its input in place ({error})")
-    return kind(plugin, hook, f"raised {type(error).__name__}: {error}")
+    return kind(plugin, hook, f"raised {type(error).__name__}: {_message(error)}")
+
+
+def _message(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # its class may need what nobody gave it
+        return "(its message cannot be read)"
 
 
 def wrong_answer(plugin: str, hook: str, expected: str, answer: object) -> PluginError:
@@ -259,6 +266,15 @@ def expect_dicts(plugin: str, hook: str, answer: object) -> Dicts:
         if not isinstance(item, dict):
             raise wrong_answer(plugin, hook, "a list of dicts", item)
     return list(answer)
+
+
+def frozen_dicts(plugin: str, hook: str, answer: object) -> list[FrozenDict]:
+    """Return *answer* frozen if it is a list of dicts, otherwise raise with names."""
+    dicts = expect_dicts(plugin, hook, answer)
+    try:
+        return [freeze(item) for item in dicts]
+    except RecursionError:
+        raise PluginError(plugin, hook, "returned something that is nested too deeply") from None
 
 
 def expect_strings(plugin: str, hook: str, answer: object) -> list[str]:

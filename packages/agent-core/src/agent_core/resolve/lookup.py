@@ -17,6 +17,7 @@ from agent_core.errors import (
 from agent_core.frozen import Dicts, FrozenDict, FrozenList, freeze
 from agent_core.models import ModelSnapshot
 from agent_core.plugin.feature import NativeSideWrapper
+from agent_core.plugin.hooks import frozen_dicts
 from agent_core.plugin.provider import ProviderWrapper
 
 if TYPE_CHECKING:
@@ -151,8 +152,7 @@ def _checked(plugin: PluginWrapper, models: Dicts) -> FrozenList:
     for model in models:
         if not isinstance(model.get("id", model.get("name")), str):
             raise PluginError(plugin.name, "get_models", "must return models that have an id, a string")
-    frozen: FrozenList = freeze(models)
-    return frozen
+    return FrozenList(frozen_dicts(plugin.name, "get_models", models))
 
 
 def check_model(provider: ProviderWrapper, config: FrozenDict, snapshot: ModelSnapshot) -> None:
