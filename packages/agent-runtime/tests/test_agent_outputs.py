@@ -12,9 +12,18 @@ import msgspec
 import pydantic
 import pytest
 
-from agent_core import ArgumentTypeError
+from agent_core import ArgumentTypeError, ProviderError
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
-from agent_runtime import Agent, LimitReached, ModelRetry, OutputNotProduced, RunContext, Suspend, Usage
+from agent_runtime import (
+    Agent,
+    LimitReached,
+    ModelRetry,
+    OutputNotProduced,
+    RunContext,
+    Suspend,
+    Usage,
+    UsageLimits,
+)
 
 
 @dataclass
@@ -341,3 +350,54 @@ def test_results_print_what_a_person_wants_to_see() -> None:
     )
     assert dict(result.__rich_repr__())["output"] == "Hi."
     assert result.usage == Usage(requests=1, input_tokens=3)
+
+
+@pytest.mark.parametrize("mode", ["native", "prompt"])
+def test_an_output_that_is_written_as_text_grows_as_one_that_is_sent_to_a_tool(mode: Any) -> None:
+    def outputs(kind: Any, pieces: list[str]) -> list[Any]:
+        agent: Agent[None, Any] = Agent(
+            ScriptedProvider([Reply(chunks=pieces)]), output_type=kind, output_mode=mode
+        )
+        return list(agent.stream("Go.").outputs())
+
+    assert outputs(Dict, ['{"number": "A', '-1", ', '"total": 3.5}']) == [
+        {"number": "A"},
+        {"number": "A-1"},
+        GOOD,
+        GOOD,
+    ]
+    assert outputs(list[Refusal], ['{"response": [{"why": "no"}, {', '"why": "never"}]}']) == [
+        [Refusal("no")],
+        [Refusal("no"), Refusal("never")],
+        [Refusal("no"), Refusal("never")],
+    ]
+
+
+def test_spaces_are_no_answer() -> None:
+    result = Agent(ScriptedProvider([" \n"])).run("Go.")
+
+    with pytest.raises(OutputNotProduced, match="without a word"):
+        _ = result.output
+
+
+def test_what_was_said_until_a_run_was_cancelled_is_no_output() -> None:
+    with Agent(ScriptedProvider([Reply(chunks=["Hel", "lo."])])).stream("Go.") as stream:
+        assert next(stream.text()) == "Hel"
+
+    assert stream.result is not None
+    assert stream.result.text == "Hel"
+    with pytest.raises(OutputNotProduced, match="it was cancelled"):
+        _ = stream.result.output
+
+
+def test_text_ends_with_what_the_run_raises() -> None:
+    async def listen(agent: Agent[None, str]) -> list[str]:
+        return [piece async for piece in agent.stream_async("Go.").text()]
+
+    for read in (lambda agent: list(agent.stream("Go.").text()), lambda agent: asyncio.run(listen(agent))):
+        with pytest.raises(ProviderError, match="no luck"):
+            read(Agent(ScriptedProvider([ValueError("no luck")])))
+        with pytest.raises(LimitReached, match="requests is at 0"):
+            read(Agent(ScriptedProvider([]), limits=UsageLimits(requests=0)))
+        assert read(Agent(ScriptedProvider([]), limits=UsageLimits(requests=0), on_limit="return")) == []
+        assert read(Agent(ScriptedProvider(["Hi."]))) == ["Hi."]

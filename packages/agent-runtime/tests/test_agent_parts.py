@@ -8,11 +8,20 @@ import json
 import threading
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import pytest
 
-from agent_core import ArgumentError, ArgumentTypeError, ConfigError, FunctionTool, ToolReturn
+from agent_core import (
+    ArgumentError,
+    ArgumentTypeError,
+    ConfigError,
+    FunctionTool,
+    PluginError,
+    ProviderError,
+    ToolReturn,
+)
 from agent_core.testing import EchoProvider, Reply, ScriptedProvider, ToolCall
 from agent_runtime import (
     Agent,
@@ -25,9 +34,11 @@ from agent_runtime import (
     RunContext,
     RunRequest,
     ToolSet,
+    Usage,
     UsageLimits,
     dynamic,
 )
+from agent_testing import ScriptedServer, chat_reply
 
 
 @dataclass
@@ -165,6 +176,20 @@ def test_override_holds_in_its_block_only() -> None:
 # Tools
 
 
+def test_an_override_within_another_keeps_what_it_does_not_change() -> None:
+    agent = Agent(ScriptedProvider([]), deps_type=str)
+
+    @agent.instructions
+    def who(ctx: RunContext[str]) -> str:
+        return ctx.deps
+
+    inner = ScriptedProvider(["Hi."])
+    with agent.override(model=inner), agent.override(deps="Ada"):
+        assert agent.run("Hello.", deps="Bob").output == "Hi."
+
+    assert inner.requests[0].native_messages[0]["content"] == "Ada"
+
+
 def test_a_tool_sends_the_model_back_and_counts() -> None:
     provider = ScriptedProvider([calling("pick"), calling("pick"), "Picked."])
     agent = Agent(provider)
@@ -293,7 +318,7 @@ def look() -> str:
         (UsageLimits(tool_calls=1), "1 ran and the model wants 1 more, of 1", 2),
         (UsageLimits(output_tokens=5), "output_tokens is at 5, of 5", 1),
         (UsageLimits(input_tokens=3), "the next request has an estimated", 0),
-        (UsageLimits(cost=0.5), "cost is at 1.0000, of 0.5", 1),
+        (UsageLimits(cost=0.5), "cost is at 1, of 0.5", 1),
     ],
 )
 def test_a_run_stays_within_its_limits(limits: UsageLimits, told: str, asked: int) -> None:
@@ -627,9 +652,227 @@ def test_a_run_without_what_the_tools_were_promised_is_refused_at_once() -> None
     provider = ScriptedProvider(["Hi."] * 3)
     agent = Agent(provider, deps_type=Shop)
 
-    with pytest.raises(ArgumentError, match="the agent 'agent' works with a Shop: run it with deps="):
+    with pytest.raises(
+        ArgumentError, match="the agent 'agent' works with deps of type Shop: run it with deps="
+    ):
         agent.run("Hello.")  # type: ignore[call-arg]
     assert provider.requests == []
     with agent.override(deps=Shop([])):
         agent.run("Hello.")  # type: ignore[call-arg]
     agent.run("Hello.", deps=Shop([]))
+
+
+def test_a_text_may_be_added_to_the_instructions() -> None:
+    provider = ScriptedProvider(["Hi."])
+    agent = Agent(provider, instructions="Be brief.")
+
+    agent.instructions("Be kind.")
+    agent.run("Hello.")
+
+    assert provider.requests[0].native_messages[0]["content"] == "Be brief.\n\nBe kind."
+
+
+# Functions of an agent that fail, or return what nobody can use
+
+
+def _with(kind: str, function: Any) -> Agent[None, Any]:
+    replies = repeat(calling("final_result", response=3))
+    agent: Agent[None, Any] = Agent(ScriptedProvider(replies), output_type=int)
+    getattr(agent, kind)(function)
+    return agent
+
+
+@pytest.mark.parametrize("kind", ["instructions", "input_guardrail", "output_validator", "output_guardrail"])
+def test_a_function_that_fails_ends_the_run_and_is_named(kind: str) -> None:
+    def careless(*_given: object) -> str:
+        raise KeyError("boom")
+
+    with pytest.raises(PluginError, match=rf"{kind} 'careless'.*KeyError: 'boom'") as caught:
+        _with(kind, careless).run("Go.")
+
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_an_output_function_that_fails_is_not_asked_again() -> None:
+    asked = []
+
+    def pay(amount: int) -> str:
+        asked.append(amount)
+        raise ConnectionError("the bank is closed")
+
+    agent = Agent(ScriptedProvider(repeat(calling("final_result", amount=3))), output_type=pay)
+
+    with pytest.raises(PluginError, match=r"output_type 'pay'.*the bank is closed"):
+        agent.run("Go.")
+    assert asked == [3]
+
+
+@pytest.mark.parametrize("kind", ["input_guardrail", "output_guardrail"])
+@pytest.mark.parametrize("verdict", [True, False, ["rude"]])
+def test_a_guardrail_that_does_not_say_why_is_refused(kind: str, verdict: object) -> None:
+    def check(ctx: RunContext, _looked_at: object) -> object:
+        return verdict
+
+    with pytest.raises(PluginError, match=r"'check'.*returns why the run must end, or None, not"):
+        _with(kind, check).run("Go.")
+
+
+def test_a_guardrail_may_do_without_the_context() -> None:
+    agent = Agent(EchoProvider())
+
+    @agent.input_guardrail
+    def polite(text: str) -> str | None:
+        return "rude" if "!" in text else None
+
+    @agent.input_guardrail(parallel=True)
+    async def short(text: str) -> str | None:
+        return "long" if len(text) > 20 else None
+
+    @agent.output_guardrail
+    def calm(answer: str) -> str | None:
+        return "loud" if answer.isupper() else None
+
+    assert agent.run("Hello.").output == "Hello."
+    for said, why in (("Hey!", "rude"), ("a" * 30, "long"), ("HELLO", "loud")):
+        with pytest.raises(GuardrailTripped, match=why):
+            agent.run(said)
+
+
+def test_instructions_that_are_no_text_are_refused() -> None:
+    def three() -> int:
+        return 3
+
+    with pytest.raises(PluginError, match=r"instructions 'three'.*must return a text, not int"):
+        _with("instructions", three).run("Go.")
+
+
+def test_a_parameter_with_a_default_is_not_taken_for_the_context() -> None:
+    agent = Agent(EchoProvider())
+
+    @agent.output_validator
+    def shortened(answer: str, most: int = 3) -> str:
+        return answer[:most]
+
+    assert agent.run("Hello.").output == "Hel"
+
+
+def test_a_validator_that_forgets_to_return_the_output_is_named() -> None:
+    def forgets(number: int) -> None:
+        assert number
+
+    with pytest.raises(PluginError, match=r"output_validator 'forgets'.*it returned None: return the output"):
+        _with("output_validator", forgets).run("Go.")
+
+
+def test_a_validator_may_return_none_where_none_is_an_output() -> None:
+    agent: Agent[None, Any] = Agent(
+        ScriptedProvider([calling("final_result_int", response=3)]), output_type=int | None
+    )
+    agent.output_validator(lambda _number: None)
+
+    assert agent.run("Go.").output is None
+
+
+# Limits
+
+
+def test_an_output_is_no_call_of_a_tool() -> None:
+    provider = ScriptedProvider([calling("look"), calling("final_result", response=3)])
+    agent = Agent(provider, output_type=int)
+
+    @agent.tool
+    def look() -> str:
+        return "seen"
+
+    result = agent.run("Go.", limits=UsageLimits(tool_calls=1))
+
+    assert result.output == 3
+    assert result.usage.tool_calls == 1
+
+
+@pytest.mark.parametrize("own", [1, 5])
+def test_a_delegate_stays_within_its_own_limits_and_those_of_the_run(own: int) -> None:
+    child_model = ScriptedProvider(repeat(calling("look")))
+    child = Agent(child_model, name="child", limits=UsageLimits(requests=own))
+
+    @child.tool
+    def look() -> str:
+        return "seen"
+
+    parent = Agent(ScriptedProvider([calling("delegate_child", prompt="Go."), "Done."]), delegates=[child])
+    parent.run("Go.", limits=UsageLimits(requests=4), on_limit="return")
+
+    assert len(child_model.requests) == min(own, 3)
+
+
+def test_a_small_amount_of_money_can_be_read() -> None:
+    limits = UsageLimits(cost=0.000002)
+
+    assert "0.0000015 was used" in str(limits.before_request(Usage(cost=0.0000015), 9, 0.000001))
+    assert "of 0.000002 allowed" in str(limits.before_request(Usage(cost=0.0000015), 9, 0.000001))
+    assert "cost is at 0.5, of 0.25 allowed" in str(UsageLimits(cost=0.25).reached(Usage(cost=0.5)))
+
+
+def test_a_declared_model_of_the_same_provider_keeps_the_settings_of_the_provider() -> None:
+    with ScriptedServer(chat_reply("Hi."), chat_reply("Hi."), chat_reply("Hi.")) as server:
+        agent = Agent(
+            "openai_compatible:large",
+            config={"base_url": f"{server.url}/v1", "api_key": "a key of ours"},
+            models=[ModelSpec("cheap", "openai_compatible", "small", input_price=1.0)],
+        )
+        assert agent.run("Hello.", model="cheap").usage.cost > 0
+        assert agent.run("Hello.", model="openai_compatible:other").output == "Hi."
+
+    assert [request.json["model"] for request in server.requests] == ["small", "other"]
+
+
+# Steps
+
+
+def test_a_run_that_is_left_between_two_steps_keeps_what_was_done() -> None:
+    provider = ScriptedProvider([calling("look"), "Done."])
+    agent = Agent(provider)
+
+    @agent.tool
+    def look() -> str:
+        return "seen"
+
+    with agent.iter("Go.") as steps:
+        step = next(steps)
+
+    assert [name for name, _ in step.calls] == ["look"]
+    assert len(provider.requests) == 1
+    assert steps.result is not None
+    assert steps.result.reason.code == "cancelled"
+    assert [message.role for message in steps.result.session.messages] == ["user", "assistant", "tool"]
+
+
+def test_a_run_that_is_left_between_two_steps_on_a_loop_keeps_what_was_done() -> None:
+    async def leave() -> Any:
+        async with Agent(ScriptedProvider([calling("nothing"), "Done."])).iter_async("Go.") as steps:
+            async for step in steps:
+                assert step.round == 1
+                break
+        return steps.result
+
+    result = asyncio.run(leave())
+
+    assert result.reason.code == "cancelled"
+    assert len(result.session.messages) == 3
+
+
+def test_steps_end_with_what_the_run_raises() -> None:
+    async def walk(agent: Agent[None, str]) -> list[object]:
+        return [step async for step in agent.iter_async("Go.")]
+
+    for read in (lambda agent: list(agent.iter("Go.")), lambda agent: asyncio.run(walk(agent))):
+        with pytest.raises(ProviderError, match="no luck"):
+            read(Agent(ScriptedProvider([ValueError("no luck")])))
+        with pytest.raises(LimitReached):
+            read(Agent(ScriptedProvider([]), limits=UsageLimits(requests=0)))
+
+
+def test_a_step_prints_without_its_messages() -> None:
+    [step] = Agent(ScriptedProvider(["Hi."])).iter("Go.")
+
+    assert repr(step).startswith("RunStep(round=1, agent='agent', text='Hi.', calls=(), usage=Usage(")

@@ -18,6 +18,7 @@ from agent_core.steps import Emit, Flow, Read, relay
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
     from types import TracebackType
+    from typing import Self
 
     from agent_core.io.async_io import AsyncIO
 
@@ -62,7 +63,7 @@ class EventStream(Generic[R]):
         """End the request now and keep what it produced."""
         self._events.close()
 
-    def __enter__(self) -> EventStream[R]:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -125,7 +126,7 @@ class AsyncEventStream(Generic[R]):
         """End the request now and keep what it produced."""
         await self._events.aclose()
 
-    async def __aenter__(self) -> AsyncEventStream[R]:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

@@ -16,7 +16,7 @@ from agent_core import ArgumentError, ArgumentTypeError, FunctionTool, tool as m
 from agent_core.drivers import call, call_async
 from agent_core.steps import with_events
 from agent_runtime.agent_run import KEY, AgentRun
-from agent_runtime.assembly import Assembly, Handoff, Parts, assemble
+from agent_runtime.assembly import Assembly, Handoff, Parts, assemble, provider_id
 from agent_runtime.clock import SYSTEM_CLOCK
 from agent_runtime.delegates import DelegateTool
 from agent_runtime.guardrails import Guardrail
@@ -31,7 +31,7 @@ from agent_runtime.tool_sets import checked_tools
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-    from types import UnionType
+    from contextlib import AbstractContextManager
 
     from typing_extensions import TypeVar
 
@@ -45,13 +45,15 @@ if TYPE_CHECKING:
     from agent_runtime.tool_sets import ToolSet
 
     DepsT = TypeVar("DepsT", default=None)
+    DepsT_co = TypeVar("DepsT_co", covariant=True)
     OutputT = TypeVar("OutputT", default=str)
-    T = TypeVar("T")
     Sent = TypeVar("Sent", bound="_Sendable")
+    Said = TypeVar("Said", bound="str | Awaitable[str | None] | None")
 else:
     from typing import TypeVar
 
-    DepsT, OutputT, T, Sent = TypeVar("DepsT"), TypeVar("OutputT"), TypeVar("T"), TypeVar("Sent")
+    DepsT, DepsT_co, OutputT = TypeVar("DepsT"), TypeVar("DepsT_co", covariant=True), TypeVar("OutputT")
+    Sent, Said = TypeVar("Sent"), TypeVar("Said")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -82,6 +84,30 @@ class _Sendable(Protocol):
     """Anything that a model can send as an argument; a `RunContext`, which cannot be pickled, is not."""
 
     def __reduce__(self) -> str | tuple[Any, ...]: ...
+
+
+class _ToolDecorator(Protocol[DepsT_co]):
+    """What ``@agent.tool(...)`` does with a function; the same as ``@agent.tool``."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[RunContext[DepsT_co], P], R], /
+    ) -> FunctionTool[..., R]: ...
+    @overload
+    def __call__(self, function: Callable[[], R], /) -> FunctionTool[..., R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Sent, P], R], /) -> FunctionTool[..., R]: ...
+
+
+class _GuardrailDecorator(Protocol[DepsT]):
+    """What ``@agent.input_guardrail(...)`` does with a function; the same as ``@agent.input_guardrail``."""
+
+    @overload
+    def __call__(
+        self, function: Callable[[RunContext[DepsT], str], Said], /
+    ) -> Callable[[RunContext[DepsT], str], Said]: ...
+    @overload
+    def __call__(self, function: Callable[[str], Said], /) -> Callable[[str], Said]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +182,23 @@ class Agent(Generic[DepsT, OutputT]):
         deps_type: type[DepsT] | None = None,
         **settings: Unpack[AgentSettings],
     ) -> None: ...
+    # Unions, `Literal` and several kinds at once are no `type`; `Agent[Deps, A | B]` can be written by hand.
+    @overload
+    def __init__(
+        self: Agent[None, Any],
+        model: object = "local",
+        *,
+        output_type: object,
+        deps_type: None = None,
+        **settings: Unpack[AgentSettings],
+    ) -> None: ...
     @overload
     def __init__(
         self: Agent[DepsT, Any],
         model: object = "local",
         *,
-        output_type: UnionType | Sequence[object],
-        deps_type: type[DepsT] | None = None,
+        output_type: object,
+        deps_type: type[DepsT],
         **settings: Unpack[AgentSettings],
     ) -> None: ...
     def __init__(
@@ -238,7 +274,7 @@ class Agent(Generic[DepsT, OutputT]):
         parallel: bool = True,
         idempotent: bool = False,
         retries: int | None = None,
-    ) -> Callable[[Callable[..., R]], FunctionTool[..., R]]: ...
+    ) -> _ToolDecorator[DepsT]: ...
     def tool(self, function: Callable[..., Any] | None = None, /, **options: Any) -> object:
         """Add a function as a tool: as ``@agent.tool`` or ``@agent.tool(retries=2)``.
 
@@ -256,13 +292,26 @@ class Agent(Generic[DepsT, OutputT]):
         self._change(tools=(*self._parts.tools, made))
         return made
 
-    def instructions(self, function: Callable[..., T]) -> Callable[..., T]:
-        """Add a function that returns a text for the model to read first; it is asked before each request.
+    @overload
+    def instructions(self, given: str, /) -> str: ...
+    @overload
+    def instructions(
+        self, given: Callable[[RunContext[DepsT]], Said], /
+    ) -> Callable[[RunContext[DepsT]], Said]: ...
+    @overload
+    def instructions(self, given: Callable[[], Said], /) -> Callable[[], Said]: ...
+    def instructions(self, given: Any, /) -> Any:
+        """Add a text for the model to read first, or a function that returns one before each request.
 
-        It may take the `RunContext`, and may be async. Several add up.
+        A function may take the `RunContext`, and may be async. Several add up.
         """
-        self._change(instructions=(*self._parts.instructions, function))
-        return function
+        if isinstance(given, str):
+            texts = [text for text in (self._parts.system_prompt, given) if text]
+            self._change(system_prompt="\n\n".join(texts))
+        else:
+            _check_function("instructions", given)
+            self._change(instructions=(*self._parts.instructions, given))
+        return given
 
     @overload
     def output_validator(
@@ -277,17 +326,20 @@ class Agent(Generic[DepsT, OutputT]):
 
         If it raises `ModelRetry`, the model reads why and tries again.
         """
+        _check_function("output_validator", function)
         self._change(validators=(*self._parts.validators, function))
         return function
 
     @overload
     def input_guardrail(
-        self, function: Callable[[RunContext[DepsT], str], str | Awaitable[str | None] | None], /
-    ) -> Callable[[RunContext[DepsT], str], str | Awaitable[str | None] | None]: ...
+        self, function: Callable[[RunContext[DepsT], str], Said], /
+    ) -> Callable[[RunContext[DepsT], str], Said]: ...
+    @overload
+    def input_guardrail(self, function: Callable[[str], Said], /) -> Callable[[str], Said]: ...
     @overload
     def input_guardrail(
         self, /, *, parallel: bool = False, name: str | None = None
-    ) -> Callable[[Callable[..., T]], Callable[..., T]]: ...
+    ) -> _GuardrailDecorator[DepsT]: ...
     def input_guardrail(
         self,
         function: Callable[..., Any] | None = None,
@@ -298,26 +350,35 @@ class Agent(Generic[DepsT, OutputT]):
     ) -> object:
         """Add a function that looks at what the user said and returns why the run must end, or None.
 
+        It may take the `RunContext` first, and may be async.
+
         Args:
             parallel: Whether it looks while the model answers; the answer waits for it.
             name: What errors call it; by default the function's name.
         """
 
         def add(check: Any) -> Any:
-            made = Guardrail(name or check.__name__, check, parallel)
+            _check_function("input_guardrail", check)
+            made = Guardrail("input_guardrail", name or check.__name__, check, parallel)
             self._change(input_guardrails=(*self._parts.input_guardrails, made))
             return check
 
         return add if function is None else add(function)
 
+    @overload
     def output_guardrail(
-        self, function: Callable[[RunContext[DepsT], OutputT], T], /
-    ) -> Callable[[RunContext[DepsT], OutputT], T]:
+        self, function: Callable[[RunContext[DepsT], OutputT], Said], /
+    ) -> Callable[[RunContext[DepsT], OutputT], Said]: ...
+    @overload
+    def output_guardrail(self, function: Callable[[OutputT], Said], /) -> Callable[[OutputT], Said]: ...
+    def output_guardrail(self, function: Any, /) -> Any:
         """Add a function that looks at the output and returns why the run must end, or None.
 
-        If it raises `ModelRetry`, the model reads why and tries again.
+        It may take the `RunContext` first, and may be async. If it raises `ModelRetry`, the model reads why
+        and tries again.
         """
-        made = Guardrail(function.__name__, cast("Any", function))
+        _check_function("output_guardrail", function)
+        made = Guardrail("output_guardrail", function.__name__, function)
         self._change(output_guardrails=(*self._parts.output_guardrails, made))
         return function
 
@@ -377,9 +438,10 @@ class Agent(Generic[DepsT, OutputT]):
     def stream(self, messages: object = (), *, deps: Any = None, **options: Any) -> RunStream[OutputT]:
         """Run the agent and yield its events; the stream's `result` is what it came to.
 
-        A stream does not raise what the run failed with: `result.output` does.
+        The events tell of a failure and do not raise it: `result.output` does, and so do `text()` and
+        `outputs()`, the other ways to read a stream.
         """
-        return RunStream(self._work(messages, deps, options).flow(), self._parts.output)
+        return self._work(messages, deps, options).stream()
 
     @overload
     def stream_async(
@@ -393,7 +455,7 @@ class Agent(Generic[DepsT, OutputT]):
         self, messages: object = (), *, deps: Any = None, **options: Any
     ) -> AsyncRunStream[OutputT]:
         """Do what `stream` does, on the running event loop."""
-        return AsyncRunStream(self._work(messages, deps, options).flow(), self._parts.output)
+        return self._work(messages, deps, options).stream_async()
 
     @overload
     def iter(
@@ -405,7 +467,7 @@ class Agent(Generic[DepsT, OutputT]):
     ) -> RunSteps[OutputT]: ...
     def iter(self, messages: object = (), *, deps: Any = None, **options: Any) -> RunSteps[OutputT]:
         """Run the agent step by step: each step waits until it is asked for."""
-        return RunSteps(RunStream(self._work(messages, deps, options).flow(), self._parts.output))
+        return RunSteps(self._work(messages, deps, options).stream())
 
     @overload
     def iter_async(
@@ -419,19 +481,30 @@ class Agent(Generic[DepsT, OutputT]):
         self, messages: object = (), *, deps: Any = None, **options: Any
     ) -> AsyncRunSteps[OutputT]:
         """Do what `iter` does, on the running event loop."""
-        return AsyncRunSteps(AsyncRunStream(self._work(messages, deps, options).flow(), self._parts.output))
+        return AsyncRunSteps(self._work(messages, deps, options).stream_async())
 
-    def repl(self, *, deps: Any = None, **options: Unpack[RunOptions]) -> None:
+    @overload
+    def repl(self: Agent[None, OutputT], *, deps: None = None, **options: Unpack[RunOptions]) -> None: ...
+    @overload
+    def repl(self, *, deps: DepsT, **options: Unpack[RunOptions]) -> None: ...
+    def repl(self, *, deps: Any = None, **options: Any) -> None:
         """Talk with the agent in a terminal; an empty line or Ctrl-D ends it."""
         from agent_runtime.repl import talk
 
-        given: dict[str, Any] = dict(options)
-        talk(lambda text, session: self.stream(text, deps=deps, **{**given, "session": session}))
+        talk(lambda text, session: self.stream(text, deps=deps, **{**options, "session": session}))
 
     def as_tool(self, name: str | None = None, description: str | None = None) -> AgentTool:
         """Return the agent as a tool for another: it gets a task, and its output is the tool's result."""
         return AgentTool(self, name, description)
 
+    @overload
+    def override(
+        self, *, model: object = None, tools: Sequence[object] | None = None
+    ) -> AbstractContextManager[None]: ...
+    @overload
+    def override(
+        self, *, deps: DepsT, model: object = None, tools: Sequence[object] | None = None
+    ) -> AbstractContextManager[None]: ...
     @contextmanager
     def override(
         self, *, model: object = None, deps: object = MISSING, tools: Sequence[object] | None = None
@@ -441,8 +514,13 @@ class Agent(Generic[DepsT, OutputT]):
         It holds for the runs that this thread or task begins in the block, however they are begun.
         """
         before = _overrides.get() or {}
-        given = None if tools is None else tuple(checked_tools(tools))
-        token = _overrides.set({**before, id(self): _Override(model, deps, given)})
+        outer = before.get(id(self), _Override())
+        inner = _Override(
+            outer.model if model is None else model,
+            outer.deps if deps is MISSING else deps,
+            outer.tools if tools is None else tuple(checked_tools(tools)),
+        )
+        token = _overrides.set({**before, id(self): inner})
         try:
             yield
         finally:
@@ -489,7 +567,9 @@ class Agent(Generic[DepsT, OutputT]):
         """Refuse a run without what the tools of the agent were promised; it would surprise them later."""
         if deps is None and isinstance(self._deps_type, type) and self._deps_type not in (object, NoneType):
             kind = self._deps_type.__name__
-            raise ArgumentError(f"the agent {self.name!r} works with a {kind}: run it with deps=...")
+            raise ArgumentError(
+                f"the agent {self.name!r} works with deps of type {kind}: run it with deps=..."
+            )
 
     def _reachable(self) -> dict[str, Agent[Any, Any]]:
         """Return every agent that a run may be handed to, by name, this one included."""
@@ -526,6 +606,14 @@ class _Work(Generic[OutputT]):
             flow = assembly.runtime.run_flow(self.request)
             return self._finished(flow) if assembly.parts.does_something else flow
         return self._finished(self._with_handoffs())
+
+    def stream(self) -> RunStream[OutputT]:
+        """Return the run as a stream of events."""
+        return RunStream(self.flow(), self.agent._parts.output, self.settled)  # noqa: SLF001
+
+    def stream_async(self) -> AsyncRunStream[OutputT]:
+        """Return the run as a stream of events on an event loop."""
+        return AsyncRunStream(self.flow(), self.agent._parts.output, self.settled)  # noqa: SLF001
 
     def _with_handoffs(self) -> Flow[RunResult[Any]]:
         agents = self.agent._reachable()  # noqa: SLF001
@@ -578,9 +666,10 @@ class AgentTool(DelegateTool):
         self.agent = agent
 
     def _run(self, request: RunRequest) -> Flow[RunResult[Any]]:
-        run = AgentRun()
+        run, own = AgentRun(), self.agent._limits  # noqa: SLF001
         context = {**(request.context or {}), KEY: run}
-        return _Work(self.agent, replace(request, context=context), run, None, "return").flow()
+        limits = request.limits if own is None else own.within(request.limits)
+        return _Work(self.agent, replace(request, context=context, limits=limits), run, None, "return").flow()
 
 
 def as_handoff(given: Agent[Any, Any] | Handoff) -> Handoff:
@@ -602,6 +691,11 @@ def _instructions(given: object) -> tuple[list[str], list[Callable[..., Any]]]:
     return texts, [item for item in items if not isinstance(item, str)]
 
 
+def _check_function(kind: str, given: object) -> None:
+    if not callable(given):
+        raise ArgumentTypeError(f"{kind} takes a function, not {type(given).__name__}")
+
+
 def _agents(name: str, given: object, kinds: tuple[type, ...]) -> list[Any]:
     items = [given] if isinstance(given, kinds) else list(cast("Any", given))
     for item in items:
@@ -612,9 +706,5 @@ def _agents(name: str, given: object, kinds: tuple[type, ...]) -> list[Any]:
 
 def _settings_for(parts: Parts, model: object) -> dict[str, Any]:
     """Return the settings for another model: those of the provider go with it only if it is the same one."""
-    same = (
-        isinstance(model, str)
-        and isinstance(parts.model, str)
-        and model.partition(":")[0] == parts.model.partition(":")[0]
-    )
+    same = isinstance(model, str) and provider_id(parts, model) == provider_id(parts, parts.model)
     return {key: value for key, value in parts.settings.items() if same or key != "config"}

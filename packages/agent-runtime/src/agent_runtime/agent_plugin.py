@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from agent_core import PluginError
 from agent_core.drivers import call, call_async
 from agent_core.models import ToolDescriptor
 from agent_core.steps import Run, Work, ask
+from agent_runtime.agent_functions import ask_function, call_named, misused
 from agent_runtime.agent_run import AgentRun, agent_run
 from agent_runtime.commands import Command
 from agent_runtime.engine import finish_slowly
@@ -121,7 +122,10 @@ class AgentPlugin:
     def _instruct(self, view: PhaseView) -> Flow[Command]:
         texts = []
         for function in self.parts.instructions:
-            text = yield from finish_slowly(partial(with_context, function, view.context))
+            text = yield from ask_function("instructions", function, view.context)
+            if text is not None and not isinstance(text, str):
+                problem = f"it must return a text, not {type(text).__name__}"
+                raise misused("instructions", function, problem)
             texts += [text] if text else []
         return Command().update(INSTRUCTIONS, "\n\n".join(texts))
 
@@ -189,6 +193,8 @@ class AgentPlugin:
         if view.call is None or view.result is None or self.parts.output.form(view.call.name) is None:
             return None
         run = agent_run(view.run.context)
+        if run.failed is not None:
+            raise run.failed
         if run.tripped is not None:
             return _trip(run, run.tripped)
         if "error" not in view.result["metadata"]:
@@ -244,7 +250,10 @@ class AgentPlugin:
         else:
             positional, named = form.bind(given, lent)
             try:
-                value = yield from finish_slowly(partial(form.function.__wrapped__, *positional, **named))
+                function = form.function.__wrapped__
+                value = yield from call_named(
+                    "output_type", function, partial(function, *positional, **named)
+                )
             except ModelRetry as retry:
                 raise Refused(str(retry)) from retry
         return (yield from self._validated(value, context, run))
@@ -253,7 +262,13 @@ class AgentPlugin:
         context = replace(context, retry=run.refused)
         try:
             for validator in self.parts.validators:
-                value = yield from finish_slowly(partial(with_context, validator, context, value))
+                before, value = (
+                    value,
+                    (yield from ask_function("output_validator", validator, context, value)),
+                )
+                if value is None and before is not None and not self.parts.output.may_be_none:
+                    problem = "it returned None: return the output, changed or not"
+                    raise misused("output_validator", validator, problem)
             for guardrail in self.parts.output_guardrails:
                 run.tripped = run.tripped or (yield from guardrail.look(context, value))
         except ModelRetry as retry:
@@ -267,6 +282,7 @@ class OutputTool:
     version = "1"
     stateless = True
     checks_arguments = True
+    gives_output = True
 
     def __init__(self, form: OutputForm, plugin: AgentPlugin) -> None:
         self.name = form.name
@@ -305,21 +321,12 @@ class OutputTool:
             value = yield from self._plugin.produced(self._form, arguments, lent, context, run)
         except Refused as refused:
             return {"success": False, "error": f"the answer was not accepted: {refused}"}
+        except PluginError as error:  # not the model's fault: the run ends when the call has its answer
+            run.failed = error
+            return {"success": False, "error": str(error)}
         if run.tripped is None:
             run.output = value
         return {"success": True, "result": _ACCEPTED}
-
-
-def with_context(function: Callable[..., Any], context: RunContext[Any], *more: object) -> Any:
-    """Call a function with the context, if it takes one more argument than there is without."""
-    return function(context, *more) if _parameters(function) > len(more) else function(*more)
-
-
-def _parameters(function: Callable[..., Any]) -> int:
-    return sum(
-        parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        for parameter in signature(function).parameters.values()
-    )
 
 
 async def _begin_looking(guardrails: Sequence[Guardrail], view: PhaseView, said: str, run: AgentRun) -> None:
@@ -327,7 +334,7 @@ async def _begin_looking(guardrails: Sequence[Guardrail], view: PhaseView, said:
     import asyncio
 
     async def look(guardrail: Guardrail) -> GuardrailTripped | None:
-        tripped = await guardrail.look_async(view.context, said)
+        tripped = await call_async(guardrail.look(view.context, said))
         if tripped is not None:
             run.tripped = run.tripped or tripped
             view.run.cancellation.cancel()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from asyncio import Task
     from collections.abc import Mapping
 
-    from agent_core import FunctionTool
+    from agent_core import FunctionTool, PluginError
     from agent_runtime.guardrails import GuardrailTripped
 
 KEY = "agent_run"
@@ -26,6 +26,7 @@ class AgentRun:
         output: What the run produced, once it has.
         refused: How often the output was sent back in a row.
         tripped: The guardrail that ended the run, if one did.
+        failed: What a function of the agent did wrong, which ends the run as well.
         looking: The guardrails that look at the input while the model answers.
         toolbox: The tools of dynamic tool sets for the current step, by name.
     """
@@ -33,6 +34,7 @@ class AgentRun:
     output: object = MISSING
     refused: int = 0
     tripped: GuardrailTripped | None = None
+    failed: PluginError | None = None
     looking: list[Task[GuardrailTripped | None]] = field(default_factory=list)
     toolbox: dict[str, FunctionTool[..., Any]] = field(default_factory=dict)
 

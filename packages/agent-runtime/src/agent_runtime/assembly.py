@@ -218,6 +218,15 @@ def _with_models(parts: Parts) -> tuple[AgentRuntimeBuilder, str]:
     return builder, model_id
 
 
+def provider_id(parts: Parts, model: object) -> str | None:
+    """Return the id of the provider that a model of an agent has, if the model is given by its name."""
+    if not isinstance(model, str):
+        return None
+    declared = {one.id: one.provider for one in parts.settings.get("models") or ()}
+    named = declared.get(model) or model.partition(":")[0]
+    return _SHORT_NAMES.get(named, named)
+
+
 def _mode(parts: Parts, model: str, *, alone: bool) -> OutputMode:
     """Return by which way the model gives its output: what was asked for, or what it can do best."""
     if parts.output_mode != "auto" or not parts.output.forms:

@@ -112,6 +112,11 @@ class Calls:
         made = dict.fromkeys(f"{call.view.name}\0{_signature(call.view.arguments)}" for call in self._open)
         self._run.note_calls(made)
 
+    @property
+    def counted(self) -> int:
+        """How many of them are calls of tools, and not the output of the run."""
+        return sum(not call.view.gives_output for call in self._open)
+
     def run(self) -> Flow[None]:
         """Answer all calls; those that wait for a decision are noted in the run.
 

@@ -106,6 +106,8 @@ class Engine:
         """
         try:
             answer = yield from finish(function, *given)
+        except PluginError:
+            raise
         except Exception as error:
             raise _named(plugin, place, error) from error
         if answer is not None and not isinstance(answer, Command):

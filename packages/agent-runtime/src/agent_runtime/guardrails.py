@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_core import AgentError
-from agent_runtime.engine import finish_slowly
+from agent_runtime.agent_functions import ask_function, misused
 
 if TYPE_CHECKING:
     from agent_core.steps import Flow
     from agent_runtime.results import RunResult
     from agent_runtime.run_context import RunContext
 
-Guard = Callable[["RunContext[Any]", Any], "str | Awaitable[str | None] | None"]
-"""Looks at the user's text or at an output, and returns why the run must end, or None."""
+Guard = Callable[..., "str | Awaitable[str | None] | None"]
+"""Looks at the user's text or at an output, and returns why the run must end, or None.
+
+It may take the `RunContext` first."""
 
 
 class GuardrailTripped(AgentError):
@@ -44,24 +46,21 @@ class Guardrail:
     """A guardrail with its name.
 
     Attributes:
+        kind: "input_guardrail" or "output_guardrail".
         check: The function.
         parallel: Whether an input guardrail runs while the model answers.
     """
 
+    kind: str
     name: str
     check: Guard
     parallel: bool = False
 
     def look(self, context: RunContext[Any], at: object) -> Flow[GuardrailTripped | None]:
         """Ask the guardrail; what it raises ends the run as a failure."""
-        why = yield from finish_slowly(lambda: self.check(context, at))
-        return None if why is None else GuardrailTripped(self.name, str(why))
-
-    async def look_async(self, context: RunContext[Any], at: object) -> GuardrailTripped | None:
-        """Do what `look` does, in a task of its own."""
-        import asyncio
-
-        why = await asyncio.to_thread(self.check, context, at)
-        if isinstance(why, Awaitable):
-            why = await why
-        return None if why is None else GuardrailTripped(self.name, str(why))
+        why = yield from ask_function(self.kind, self.check, context, at)
+        if why is None:
+            return None
+        if not isinstance(why, str):
+            raise misused(self.kind, self.check, f"it returns why the run must end, or None, not {why!r}")
+        return GuardrailTripped(self.name, why)

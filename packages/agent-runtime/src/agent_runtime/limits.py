@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
 from agent_runtime import fields
@@ -31,7 +32,8 @@ class UsageLimits:
 
     Attributes:
         requests: How often a model may be asked.
-        tool_calls: How many calls may run; the calls of an answer that would go over it are not run.
+        tool_calls: How many calls may run; the calls of an answer that would go over it are not run. The
+            output of a run is none of them.
         input_tokens: How many tokens may be sent. What the next request will send is estimated.
         output_tokens: How many tokens may be received.
         total_tokens: How many tokens may be sent and received.
@@ -71,6 +73,14 @@ class UsageLimits:
         }
         return UsageLimits(**rest)
 
+    def within(self, other: UsageLimits | None) -> UsageLimits:
+        """Return the limits that keep to both."""
+        if other is None:
+            return self
+        both = {name: (getattr(self, name), getattr(other, name)) for name in self.__slots__}
+        least = {name: [limit for limit in limits if limit is not None] for name, limits in both.items()}
+        return UsageLimits(**{name: min(limits) for name, limits in least.items() if limits})
+
     def before_calls(self, usage: Usage, count: int) -> Reason | None:
         """Return why *count* more calls of tools may not run."""
         if self.tool_calls is None or usage.tool_calls + count <= self.tool_calls:
@@ -98,4 +108,5 @@ class UsageLimits:
 
 
 def _number(value: float) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    """Return a count, or an amount of money in at most four digits that say something."""
+    return f"{Decimal(f'{value:.4g}'):f}" if isinstance(value, float) else str(value)

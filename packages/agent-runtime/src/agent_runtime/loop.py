@@ -270,7 +270,7 @@ def _answered(run: Run, turn: TurnResult) -> Flow[None]:
         raise
     if calls is None:
         return
-    if (stop := run.stop() or run.too_many_calls(len(made))) is not None:
+    if (stop := run.stop() or run.too_many_calls(calls.counted)) is not None:
         calls.give_up(f"the run was stopped ({stop.code})")
         if run.stop() is None:
             raise OverLimit(stop)

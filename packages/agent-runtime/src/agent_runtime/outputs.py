@@ -26,6 +26,7 @@ from agent_core.functions.shapes import MismatchError, UnsupportedAnnotationErro
 OutputMode = Literal["auto", "tool", "native", "prompt"]
 TOOL_NAME = "final_result"
 _WRAPPER = "response"
+_NONE_FITS = (None, types.NoneType, Any, object)
 _UNIONS = (typing.Union, types.UnionType)
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
@@ -96,11 +97,13 @@ class OutputType:
     Attributes:
         forms: The alternatives that are not text.
         takes_text: Whether plain text is an output as well.
+        may_be_none: Whether None is an output.
         words: What was asked for, in words.
     """
 
     forms: tuple[OutputForm, ...]
     takes_text: bool
+    may_be_none: bool
     words: str
 
     @property
@@ -133,8 +136,11 @@ class OutputType:
         }
         return {**schema, "$defs": definitions} if definitions else schema
 
-    def load(self, given: object) -> tuple[OutputForm, object]:
+    def load(self, given: object, *, begun: bool = False) -> tuple[OutputForm, object]:
         """Return the form that takes a JSON value, and what it takes of it; the first one wins.
+
+        Args:
+            begun: Whether the value is not complete yet.
 
         Raises:
             Refused: If none does.
@@ -148,7 +154,7 @@ class OutputType:
             if form.function is not None:
                 return form, given
             try:
-                form.load(given)
+                form.load(given, begun=begun)
             except Refused as refused:
                 problems.append(str(refused))
             else:
@@ -175,7 +181,8 @@ def read_output_type(given: object) -> OutputType:
                 f"output_type has two alternatives that are called {name!r}: rename one of them"
             )
     words = " or ".join(_words(member) for member in members)
-    return OutputType(forms=forms, takes_text=str in members, words=words)
+    may_be_none = any(_is_function(member) or member in _NONE_FITS for member in members)
+    return OutputType(forms=forms, takes_text=str in members, may_be_none=may_be_none, words=words)
 
 
 def _members(given: object) -> list[object]:

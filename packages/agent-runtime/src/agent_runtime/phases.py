@@ -70,6 +70,11 @@ class CallView:
     contained: bool = False
     roots: tuple[str, ...] = ()
 
+    @property
+    def gives_output(self) -> bool:
+        """Whether it is how the model gives the output of the run, which no limit of calls counts."""
+        return getattr(self.tool, "gives_output", False)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseView:

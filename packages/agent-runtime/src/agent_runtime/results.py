@@ -208,7 +208,8 @@ class RunResult(Generic[OutputT_co]):
             OutputNotProduced: If the run ended without: at a limit, cancelled, waiting, or with no words.
         """
         if self.produced is AS_TEXT:
-            if not self.text or self.suspended or self.reason.code in LIMITS or self.error is not None:
+            ended_early = self.reason.code in LIMITS or self.reason.code == "cancelled"
+            if not self.text.strip() or self.suspended or ended_early or self.error is not None:
                 raise OutputNotProduced(self)
             return cast("OutputT_co", self.text)
         if self.produced is MISSING:
@@ -285,7 +286,7 @@ class RunResult(Generic[OutputT_co]):
         yield "messages", len(self.added)
         yield "tokens", self.usage.total_tokens
         if self.usage.cost:
-            yield "cost", round(self.usage.cost, 6)
+            yield "estimated_cost" if self.usage.cost_is_estimate else "cost", round(self.usage.cost, 6)
 
 
 class OutputNotProduced(AgentError):

@@ -203,7 +203,7 @@ class Run:
 
     def note_result(self, call: CallView, metadata: Mapping[str, Any], *, ran: bool) -> None:
         """Count a call, keep what its tool left, and end the run if the tool fails too often."""
-        if ran:
+        if ran and not call.gives_output:
             self.use(ONE_CALL)
         if (left := metadata.get("state_update")) is not None:
             self.engine.state = self.state.updated(TOOL_STATE, left)
@@ -248,9 +248,9 @@ class Run:
     def too_many_calls(self, count: int) -> Reason | None:
         """Return why so many more calls may not run, or why there can be no request after them."""
         limits = self.request.limits
-        return (
-            None if limits is None else limits.reached(self.usage) or limits.before_calls(self.usage, count)
-        )
+        if limits is None or not count:
+            return None
+        return limits.reached(self.usage) or limits.before_calls(self.usage, count)
 
     def append(self, messages: Sequence[Message]) -> None:
         """Add messages to the session."""

@@ -10,7 +10,8 @@ from agent_runtime.outputs import OutputType, Refused, read_partial_json
 from agent_runtime.results import RunResult, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+    from typing import Self
 
     from agent_core.events import RunEvent
     from agent_core.steps import Flow
@@ -21,12 +22,19 @@ OutputT = TypeVar("OutputT")
 class RunStream(EventStream[RunResult[OutputT]]):
     """The events of a run, as an iterator; `result` is what it came to, once it is over.
 
-    Read it in one way: as events, as `text()`, or as `outputs()`.
+    Read it in one way: as events, as `text()`, or as `outputs()`. Events tell of a failure; the other two end
+    with what `Agent.run` would have raised.
     """
 
-    def __init__(self, flow: Flow[RunResult[OutputT]], output: OutputType) -> None:
+    def __init__(
+        self,
+        flow: Flow[RunResult[OutputT]],
+        output: OutputType,
+        settled: Callable[[RunResult[OutputT]], RunResult[OutputT]],
+    ) -> None:
         super().__init__(flow)
         self._output = output
+        self._settled = settled
 
     if TYPE_CHECKING:
 
@@ -38,7 +46,15 @@ class RunStream(EventStream[RunResult[OutputT]]):
 
     def text(self) -> Iterator[str]:
         """Yield the model's words as they come."""
-        return (event["text"] for event in self if event["type"] == "text")
+        for event in self:
+            if event["type"] == "text":
+                yield event["text"]
+        self.settle()
+
+    def settle(self) -> RunResult[OutputT]:
+        """Return the result of the run, which is over, or raise what `Agent.run` would have raised."""
+        assert self.result is not None
+        return self._settled(self.result)
 
     def outputs(self) -> Iterator[OutputT]:
         """Yield the output as it grows, whenever what is there of it fits its type; the last one is whole.
@@ -49,16 +65,21 @@ class RunStream(EventStream[RunResult[OutputT]]):
         growing = _Growing(self._output)
         for event in self:
             yield from growing.add(event)
-        assert self.result is not None
-        yield self.result.raise_for_error().output
+        yield self.settle().output
 
 
 class AsyncRunStream(AsyncEventStream[RunResult[OutputT]]):
     """The events of a run, as an async iterator; see `RunStream`."""
 
-    def __init__(self, flow: Flow[RunResult[OutputT]], output: OutputType) -> None:
+    def __init__(
+        self,
+        flow: Flow[RunResult[OutputT]],
+        output: OutputType,
+        settled: Callable[[RunResult[OutputT]], RunResult[OutputT]],
+    ) -> None:
         super().__init__(flow)
         self._output = output
+        self._settled = settled
 
     if TYPE_CHECKING:
 
@@ -73,6 +94,12 @@ class AsyncRunStream(AsyncEventStream[RunResult[OutputT]]):
         async for event in self:
             if event["type"] == "text":
                 yield event["text"]
+        self.settle()
+
+    def settle(self) -> RunResult[OutputT]:
+        """Return the result of the run, which is over, or raise what `Agent.run` would have raised."""
+        assert self.result is not None
+        return self._settled(self.result)
 
     async def outputs(self) -> AsyncIterator[OutputT]:
         """Yield the output as it grows; see `RunStream.outputs`."""
@@ -80,8 +107,7 @@ class AsyncRunStream(AsyncEventStream[RunResult[OutputT]]):
         async for event in self:
             for value in growing.add(event):
                 yield value
-        assert self.result is not None
-        yield self.result.raise_for_error().output
+        yield self.settle().output
 
 
 class _Growing:
@@ -109,7 +135,7 @@ class _Growing:
         elif (begin := self._said.find("{")) >= 0:
             given = read_partial_json(self._said[begin:])
             try:
-                form, inner = self._output.load(given)
+                form, inner = self._output.load(given, begun=True)
                 yield from self._new(form.load(inner, begun=True) if form.function is None else None)
             except Refused:
                 return
@@ -148,7 +174,7 @@ class RunStep:
     agent: str
     text: str
     calls: tuple[tuple[str, Any], ...] = ()
-    messages: tuple[Mapping[str, Any], ...] = ()
+    messages: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     usage: Usage = field(default_factory=Usage)
 
 
@@ -192,10 +218,15 @@ class _Steps:
 
 
 class RunSteps(Generic[OutputT]):
-    """A run step by step: nothing more is asked or called before the next step is wanted."""
+    """A run step by step, as an iterator: nothing more is asked or called before the next step is wanted.
+
+    It ends with what `Agent.run` would have raised. Leaving early keeps what was done: after `close()`, or
+    after a ``with`` block, `result` has it.
+    """
 
     def __init__(self, stream: RunStream[OutputT]) -> None:
         self.stream = stream
+        self._steps = _Steps()
 
     @property
     def result(self) -> RunResult[OutputT] | None:
@@ -205,11 +236,25 @@ class RunSteps(Generic[OutputT]):
     def __repr__(self) -> str:
         return _shown(self, self.result)
 
-    def __iter__(self) -> Iterator[RunStep]:
-        steps = _Steps()
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> RunStep:
         for event in self.stream:
-            if (step := steps.add(event)) is not None:
-                yield step
+            if (step := self._steps.add(event)) is not None:
+                return step
+        self.stream.settle()
+        raise StopIteration
+
+    def close(self) -> None:
+        """End the run now and keep what was done."""
+        self.stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
 
 class AsyncRunSteps(Generic[OutputT]):
@@ -217,6 +262,7 @@ class AsyncRunSteps(Generic[OutputT]):
 
     def __init__(self, stream: AsyncRunStream[OutputT]) -> None:
         self.stream = stream
+        self._steps = _Steps()
 
     @property
     def result(self) -> RunResult[OutputT] | None:
@@ -226,11 +272,25 @@ class AsyncRunSteps(Generic[OutputT]):
     def __repr__(self) -> str:
         return _shown(self, self.result)
 
-    async def __aiter__(self) -> AsyncIterator[RunStep]:
-        steps = _Steps()
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> RunStep:
         async for event in self.stream:
-            if (step := steps.add(event)) is not None:
-                yield step
+            if (step := self._steps.add(event)) is not None:
+                return step
+        self.stream.settle()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """End the run now and keep what was done."""
+        await self.stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
 
 
 def _shown(run: object, result: RunResult[Any] | None) -> str:

@@ -6,8 +6,9 @@ known to be noticed.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, assert_type
+from typing import TYPE_CHECKING, Any, Literal, assert_type
 
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import Agent, ModelRetry, RunContext, RunResult, RunStream, UsageLimits
@@ -81,8 +82,18 @@ def positive(ctx: RunContext[Deps], invoice: Invoice) -> Invoice:
     return invoice
 
 
+@both.instructions
+async def what_day_it_is() -> str:
+    return "It is Monday."
+
+
 @both.input_guardrail
 def polite(ctx: RunContext[Deps], text: str) -> str | None:
+    return None
+
+
+@both.input_guardrail(parallel=True)
+async def short(text: str) -> str | None:
     return None
 
 
@@ -98,6 +109,11 @@ def wrong_uses() -> Iterator[object]:
     yield Agent("local", tools=double.__wrapped__)  # type: ignore[call-overload]
     yield Agent("local", limits=3)  # type: ignore[call-overload]
     yield typed.run("Hello.").output.amount  # type: ignore[attr-defined]
+    yield Agent("local", output_type=Invoice, output_mode="json")  # type: ignore[call-overload]
+    yield Agent("local", handoffs=["refunds"])  # type: ignore[list-item]
+    yield UsageLimits(request_limit=3)  # type: ignore[call-arg]
+    yield both.override(deps=3)  # type: ignore[call-overload]
+    both.repl()  # type: ignore[call-arg]
 
     @both.tool  # type: ignore[arg-type]
     def reads_other_dependencies(ctx: RunContext[int], text: str) -> str:
@@ -111,7 +127,28 @@ def wrong_uses() -> Iterator[object]:
     def looks_at_another_output(ctx: RunContext[Deps], refusal: Refusal) -> str | None:
         return refusal.why
 
+    @both.tool(retries=2)  # type: ignore[arg-type]
+    def reads_others_as_well(ctx: RunContext[int], text: str) -> str:
+        return text * ctx.deps
+
+    @both.instructions  # type: ignore[arg-type]
+    def speaks_of_others(ctx: RunContext[int]) -> str:
+        return str(ctx.deps)
+
+    @both.instructions  # type: ignore[arg-type, type-var]
+    def is_no_text() -> int:
+        return 3
+
+    @both.input_guardrail(parallel=True)  # type: ignore[arg-type]
+    def guards_with_others(ctx: RunContext[int], text: str) -> str | None:
+        return None
+
+    @both.input_guardrail  # type: ignore[arg-type, type-var]
+    def does_not_say_why(text: str) -> list[str]:
+        return [text]
+
     yield reads_other_dependencies, takes_another_output, looks_at_another_output
+    yield reads_others_as_well, speaks_of_others, is_no_text, guards_with_others, does_not_say_why
 
 
 def test_the_output_has_the_type_that_was_asked_for() -> None:
@@ -129,6 +166,33 @@ def test_alternatives_are_told_apart() -> None:
 
     assert isinstance(output, Refusal)
     assert output.why == "no"
+
+
+def test_an_output_may_be_what_is_no_class() -> None:
+    union = Agent(
+        model(Reply(tool_calls=[ToolCall("final_result_Invoice", {"total": 3})])),
+        output_type=Invoice | Refusal,
+    )
+    named: Agent[Deps, Literal["yes", "no"]] = Agent(
+        model(given(response="yes")), output_type=Literal["yes", "no"], deps_type=Deps
+    )
+
+    assert union.run("Hello.").output.total == 3
+    assert assert_type(named.run("Hello.", deps=Deps(3)).output, Literal["yes", "no"]) == "yes"
+
+
+def test_a_stream_and_steps_stay_what_they_are_in_a_block() -> None:
+    with Agent(model(given(total=3)), output_type=Invoice).stream("Hello.") as stream:
+        outputs = [assert_type(output, Invoice) for output in stream.outputs()]
+    with Agent(model("Hi.")).iter("Hello.") as steps:
+        texts = [assert_type(step.text, str) for step in steps]
+
+    async def listen() -> list[str]:
+        async with Agent(model("Hi.")).stream_async("Hello.") as words:
+            return [assert_type(word, str) async for word in words.text()]
+
+    assert outputs[-1].total == 3
+    assert texts == asyncio.run(listen()) == ["Hi."]
 
 
 def test_events_are_typed() -> None:
