@@ -8,7 +8,7 @@ import pytest
 
 from agent_core import AgentCore, Message, Session
 from agent_core.side_request import TEMPORARY, NotAnswered, ask
-from agent_core.testing import ScriptedProvider
+from agent_core.testing import Reply, ScriptedProvider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +48,20 @@ def test_without_an_application_the_same_core_is_asked_without_tools() -> None:
     assert answer == "a title"
     [request] = provider.requests
     assert [item["content"] for item in request.native_messages] == ["Be brief.", "What is this about?"]
+
+
+def test_what_an_answer_used_is_counted_by_whoever_runs_the_action() -> None:
+    used = {"input_tokens": 5, "output_tokens": 2}
+    core, _ = core_that_answers(Reply(text="yes", usage=used))
+    app = Application(core, {"type": "usage", "model": "small", "usage": {"total_tokens": 9}})
+    counted: list[tuple[Any, str | None]] = []
+    context = {"core": core, "config": {}, "count_usage": lambda *given: counted.append(given)}
+
+    ask(context, None, "Be brief.", "Is it?")
+    with pytest.raises(NotAnswered):
+        ask({**context, "app": app}, "judge", "Be brief.", "Is it?")
+
+    assert counted == [(used, None), ({"total_tokens": 9}, "small")]
 
 
 def test_an_agent_of_the_application_is_asked_in_a_session_that_says_it_is_temporary() -> None:

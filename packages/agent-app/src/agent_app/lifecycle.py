@@ -19,7 +19,9 @@ from agent_core.actions import check_inputs
 from agent_core.frozen import NotData, freeze_data, thaw
 from agent_core.log import get_logger
 from agent_core.pipeline.action_run import run_action, token_for
+from agent_core.side_request import COUNT_USAGE
 from agent_runtime.errors import describe
+from agent_runtime.results import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from agent_app.store.base import SessionInfo
     from agent_core import AgentCore, Cancellation
     from agent_core.actions import Action
+    from agent_core.events import UsageEvent
     from agent_core.steps import Flow
     from agent_runtime import ResolvedAgent
     from agent_runtime.results import Reason
@@ -45,6 +48,35 @@ REQUEST_ENDS: Final = {
 }
 """The lifecycles of requests that ended before their work was done, by the code of the reason."""
 _log = get_logger("app")
+
+
+class SideUsage:
+    """What the questions of actions used, for titles and summaries: events for the log of their session.
+
+    Args:
+        agent: Whose model answers questions that name no other one.
+    """
+
+    def __init__(self, agent: ResolvedAgent) -> None:
+        self.events: list[UsageEvent] = []
+        self._model = agent.model
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the actions receive, so that their questions are counted."""
+        return {COUNT_USAGE: self._count}
+
+    def _count(self, used: Mapping[str, Any], model: str | None) -> None:
+        counted = Usage.of_answer(used, self._model).to_dict() if model is None else dict(used)
+        self.events.append(
+            {
+                "type": "usage",
+                "model": model or self._model.id,
+                "usage": counted,
+                "total": counted,
+                "beside": True,
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)

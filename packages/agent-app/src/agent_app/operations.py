@@ -23,6 +23,7 @@ from agent_app.errors import (
 from agent_app.events import read_cursor
 from agent_app.labels import labelled, read_labels
 from agent_app.lifecycle import (
+    SideUsage,
     application_context,
     execute,
     lifecycle,
@@ -544,7 +545,8 @@ def session_action(
     def work(writer: SessionWriter, active: ActiveRun) -> Flow[tuple[Session, dict[str, Any]]]:
         agent = services.resolve(writer.session)
         yield from read_whole(writer.session)
-        facts = application_context(services, own, agent)
+        used = SideUsage(agent)
+        facts = application_context(services, own, agent, **used.facts)
         config = effective_config(agent, writer.session, {})
         try:
             session, result = yield from agent.core.session_action_flow(
@@ -559,10 +561,10 @@ def session_action(
             )
         except AgentError as error:
             if _was_run(error):
-                writer.log([journal.executed(plugin, action_id, describe(error))])
+                writer.log([*used.events, journal.executed(plugin, action_id, describe(error))])
                 yield from run_blocking(partial(_told, writer.commit))
             raise
-        writer.log([journal.executed(plugin, action_id, result.get("error"))])
+        writer.log([*used.events, journal.executed(plugin, action_id, result.get("error"))])
         yield from save_prepared(services, writer, session)
         return writer.session, result
 

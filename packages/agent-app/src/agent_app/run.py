@@ -14,7 +14,13 @@ from agent_app.agents import KEYS, resolve_request_config
 from agent_app.attachments import with_content
 from agent_app.errors import SessionNotFound, StoreError
 from agent_app.grants import granted_rules
-from agent_app.lifecycle import application_context, end_lifecycle, run_lifecycle, somebody_acts
+from agent_app.lifecycle import (
+    SideUsage,
+    application_context,
+    end_lifecycle,
+    run_lifecycle,
+    somebody_acts,
+)
 from agent_app.outbox import Outbox
 from agent_app.services import AGENT, OVERRIDES, effective_config, own_settings, read_for_request, read_whole
 from agent_app.session_writer import with_writer
@@ -293,8 +299,8 @@ class _Chat:
         """Run a lifecycle when everything up to it is stored, since its actions may read the session."""
         if somebody_acts(self._services, name):
             yield from self._outbox.settle()
-        session, problems = yield from _lifecycle(self._services, name, session, agent, self._request, about)
-        self._writer.log(problems)
+        session, events = yield from _lifecycle(self._services, name, session, agent, self._request, about)
+        self._writer.log(events)
         return session
 
     def _keep_prepared(self, session: Session, agent: ResolvedAgent | None) -> Flow[None]:
@@ -449,10 +455,12 @@ def _lifecycle(
     request: Request,
     about: Mapping[str, Any] = EMPTY,
 ) -> Flow[tuple[Session, list[Event]]]:
-    """Run a lifecycle with the settings of a request; return the session, and an event for each failure.
+    """Run a lifecycle with the settings of a request; return the session and the events to log.
 
-    Without an agent, since there is none to be had, only application plugins take part.
+    There is an event for each failure, and for each answer that an action asked a model for. Without an
+    agent, since there is none to be had, only application plugins take part.
     """
+    used = None if agent is None else SideUsage(agent)
     outcome = yield from run_lifecycle(
         services,
         name,
@@ -460,7 +468,7 @@ def _lifecycle(
         agent=agent,
         config={} if agent is None else effective_config(agent, session, request.overrides),
         context=request.context,
-        facts=about,
+        facts=about if used is None else {**about, **used.facts},
     )
     failed: list[Event] = [
         {
@@ -472,7 +480,7 @@ def _lifecycle(
         }
         for problem in outcome.problems
     ]
-    return outcome.session, failed
+    return outcome.session, [*(() if used is None else used.events), *failed]
 
 
 def _ended(session: Session, results: Sequence[RunResult]) -> FinalEvent:

@@ -65,6 +65,28 @@ def test_cost_adds_up_with_every_request_that_was_answered(home: Home, server: S
     assert f"session {19 * answered} tokens" in status
 
 
+@pytest.mark.skipif(find_spec("session_title_feature") is None, reason="titles are not installed")
+def test_cost_counts_the_request_for_the_title(home: Home, server: ScriptedServer) -> None:
+    settings = home.settings.read_text().replace("title_model = false", "title_model = true")
+    home.settings.write_text(settings)
+    server.play(chat_reply("Boil water first."), chat_reply("Making tea"), chat_reply("Tea, again"))
+
+    with home.chat() as chat:
+        chat.type("How do I make tea?\r")
+        chat.expect("Boil water first.")
+        chat.expect_line("ready .* session 38 tokens")
+        chat.type("/cost\r")
+        chat.expect("2 requests, 24 tokens in (8 cached), 14 out")
+        chat.expect("this session: 38 tokens")
+        chat.expect_line("ready")
+        chat.type("/make_title\r")
+        chat.expect("Tea, again")
+        chat.expect_line("ready .* session 57 tokens")
+        chat.type("/cost\r")
+        chat.expect("this session: 57 tokens")
+    assert len(server.requests) == 3
+
+
 def test_a_fork_says_in_its_title_that_it_is_one_and_a_name_stays(home: Home, server: ScriptedServer) -> None:
     server.play(chat_reply("Answer 1."), chat_reply("Answer 2."))
     with home.chat() as chat:

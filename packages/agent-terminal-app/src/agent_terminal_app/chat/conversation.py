@@ -333,6 +333,14 @@ class Conversation:
                 self.plan = written
                 self.changed()
 
+    async def count_again(self) -> None:
+        """Take from the log what the session has used: an action may have asked a model something."""
+        if self.session_id is not None and not self.meters.is_estimate:
+            used = await asyncio.to_thread(used_by_model, self.app, self.session_id)
+            self.meters.tokens = sum(one.total_tokens for one in used.values())
+            self.meters.cost = sum(one.cost for one in used.values())
+            self.changed()
+
     def _count(self, event: Mapping[str, Any]) -> None:
         if event["type"] == "usage" and event.get("beside"):
             self.meters.count_delegate(event["usage"])

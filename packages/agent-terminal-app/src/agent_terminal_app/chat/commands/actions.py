@@ -277,6 +277,7 @@ async def _result(
         _, result = await app.execute_session_action_async(
             session_id, action.plugin, action.id, params, place
         )
+        await talk.conversation.count_again()
     return result
 
 
