@@ -9,6 +9,7 @@ import { Feed } from "./feed";
 import { LiveRun } from "./live_run";
 import { Store } from "./store";
 import type { Approval, Event, InputMode, JsonObject, Message, Part, SessionInfo, SessionState, Usage, Waiting } from "./wire";
+import { words } from "./words";
 
 const PAGE = 50;
 const LOOKED_THROUGH = 1000;
@@ -236,11 +237,11 @@ export class Conversation extends Store {
     this.status = "";
     if (event.type === "error") {
       const error = event["error"] as { message?: string } | undefined;
-      this.note("error", error?.message ?? "The run failed.", true);
+      this.note("error", error?.message ?? words.runFailed, true);
     } else {
       const code = (event["reason"] as { code?: string } | undefined)?.code ?? "natural_end";
-      if (code === "cancelled") this.note("info", "Stopped.");
-      else if (code !== "natural_end" && code !== "suspended") this.note("warning", `Ended early: ${code.replaceAll("_", " ")}.`);
+      if (code === "cancelled") this.note("info", words.stopped);
+      else if (code !== "natural_end" && code !== "suspended") this.note("warning", words.endedEarly(code.replaceAll("_", " ")));
       this.announcement = String(event["text"] ?? "");
     }
     this.changed();

@@ -12,6 +12,7 @@ import { Store, useStore } from "./store";
 import { oneLine } from "./text";
 import { Transcript } from "./transcript";
 import type { SessionInfo } from "./wire";
+import { language, words } from "./words";
 
 interface Props {
   conversation: Conversation | undefined;
@@ -29,7 +30,7 @@ export function ConversationView({ conversation, choices, create, open, showMenu
   useStore(conversation ?? nothing);
   const [branches, setBranches] = useState<SessionInfo[]>([]);
   const [failure, setFailure] = useState("");
-  const title = oneLine(conversation?.info?.title ?? "") || "New session";
+  const title = oneLine(conversation?.info?.title ?? "") || words.newSession;
 
   useEffect(() => {
     document.title = conversation ? `${title} · Keelwork` : "Keelwork";
@@ -70,17 +71,17 @@ export function ConversationView({ conversation, choices, create, open, showMenu
   };
 
   if (conversation?.gone) {
-    return <main class="conversation"><Header title="Session" showMenu={showMenu} /><p class="welcome">There is no such session any more.</p></main>;
+    return <main class="conversation"><Header title={words.sessions} showMenu={showMenu} /><p class="welcome">{words.sessionGone}</p></main>;
   }
   const at = branches.findIndex((one) => one.id === conversation?.id);
   return (
     <main class="conversation">
       <Header title={title} showMenu={showMenu}>
         {branches.length > 1 && at >= 0 && (
-          <span class="branches" role="group" aria-label="Branches">
-            <button type="button" class="icon" disabled={at === 0} aria-label="Branch before" onClick={() => open(branches[at - 1]?.id ?? "")}>‹</button>
+          <span class="branches" role="group" aria-label={words.branches}>
+            <button type="button" class="icon" disabled={at === 0} aria-label={words.previousBranch} onClick={() => open(branches[at - 1]?.id ?? "")}>‹</button>
             {at + 1}/{branches.length}
-            <button type="button" class="icon" disabled={at + 1 === branches.length} aria-label="Next branch" onClick={() => open(branches[at + 1]?.id ?? "")}>›</button>
+            <button type="button" class="icon" disabled={at + 1 === branches.length} aria-label={words.nextBranch} onClick={() => open(branches[at + 1]?.id ?? "")}>›</button>
           </span>
         )}
         {conversation && <Switches conversation={conversation} choices={choices} />}
@@ -89,10 +90,10 @@ export function ConversationView({ conversation, choices, create, open, showMenu
       {conversation ? (
         <Transcript conversation={conversation} branch={branch} />
       ) : (
-        <div class="welcome"><h1>What is to be done?</h1><p>Your agent answers here. Everything stays on this server.</p></div>
+        <div class="welcome"><h1>{words.welcome}</h1><p>{words.welcomeMore}</p></div>
       )}
       <footer class="below">
-        {conversation?.connected === false && <p class="quiet" role="status">Connection lost. Trying again …</p>}
+        {conversation?.connected === false && <p class="quiet" role="status">{words.connectionLost}</p>}
         {conversation?.approvals.slice(0, 1).map((approval) => (
           <ApprovalCard
             key={approval.id}
@@ -121,7 +122,7 @@ async function begin(conversation: Conversation, draft: Draft): Promise<void> {
 function Header({ title, showMenu, children }: { title: string; showMenu: () => void; children?: preact.ComponentChildren }) {
   return (
     <header class="bar">
-      <button type="button" class="icon narrow" aria-label="Sessions" onClick={showMenu}><Bars /></button>
+      <button type="button" class="icon narrow" aria-label={words.sessions} onClick={showMenu}><Bars /></button>
       <h2 dir="auto">{title}</h2>
       {children}
     </header>
@@ -133,13 +134,13 @@ function Switches({ conversation, choices }: { conversation: Conversation; choic
   return (
     <span class="switches">
       {choices.agents.length > 1 && (
-        <select aria-label="Agent" value={agent} disabled={conversation.running} onChange={(event) => void conversation.change({ agent_id: event.currentTarget.value })}>
+        <select aria-label={words.agent} value={agent} disabled={conversation.running} onChange={(event) => void conversation.change({ agent_id: event.currentTarget.value })}>
           {choices.agents.map((name) => <option key={name} value={name}>{name}</option>)}
         </select>
       )}
       {choices.models.length > 1 && (
-        <select aria-label="Model" disabled={conversation.running} onChange={(event) => void conversation.change({ model: event.currentTarget.value })}>
-          <option value="">the agent's model</option>
+        <select aria-label={words.model} disabled={conversation.running} onChange={(event) => void conversation.change({ model: event.currentTarget.value })}>
+          <option value="">{words.agentsModel}</option>
           {choices.models.map((name) => <option key={name} value={name}>{name}</option>)}
         </select>
       )}
@@ -150,12 +151,12 @@ function Switches({ conversation, choices }: { conversation: Conversation; choic
 function Queue({ conversation }: { conversation: Conversation }) {
   if (!conversation.queued.length) return null;
   return (
-    <ul class="queue" aria-label="Messages that wait">
+    <ul class="queue" aria-label={words.waitingMessages}>
       {conversation.queued.map((one) => (
         <li key={one.seq}>
-          <span class="badge">{one.mode === "queue" ? "after this answer" : "next step"}</span>
+          <span class="badge">{one.mode === "queue" ? words.afterAnswer : words.nextStep}</span>
           <span class="words" dir="auto">{oneLine(String(one.message.content))}</span>
-          <button type="button" onClick={() => void conversation.withdraw(one.seq)}>Withdraw</button>
+          <button type="button" onClick={() => void conversation.withdraw(one.seq)}>{words.withdraw}</button>
         </li>
       ))}
     </ul>
@@ -167,5 +168,5 @@ function UsageLine({ conversation }: { conversation: Conversation }) {
   const tokens = total?.total_tokens ?? (total?.input_tokens ?? 0) + (total?.output_tokens ?? 0);
   if (!tokens) return null;
   const cost = total?.cost ? ` · $${total.cost.toFixed(4)}` : "";
-  return <p class="usage quiet">{tokens.toLocaleString()} tokens{cost}</p>;
+  return <p class="usage quiet">{words.tokens(tokens.toLocaleString(language))}{cost}</p>;
 }

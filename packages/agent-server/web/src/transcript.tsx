@@ -8,6 +8,7 @@ import { type Block, Markdown } from "./markdown";
 import { visible } from "./text";
 import { ToolCard } from "./tool_card";
 import type { Part } from "./wire";
+import { words } from "./words";
 
 const NEAR_END = 80;
 
@@ -41,7 +42,7 @@ export function Transcript({ conversation, branch }: Props) {
       ref={box}
       role="log"
       aria-live="off"
-      aria-label="Conversation"
+      aria-label={words.conversation}
       aria-busy={conversation.running}
       tabIndex={0}
       onScroll={(event) => {
@@ -49,11 +50,11 @@ export function Transcript({ conversation, branch }: Props) {
         atEnd.current = scrollHeight - scrollTop - clientHeight < NEAR_END;
       }}
     >
-      {conversation.before !== null && <button type="button" class="more" onClick={() => void readOlder()}>Show earlier messages</button>}
+      {conversation.before !== null && <button type="button" class="more" onClick={() => void readOlder()}>{words.earlier}</button>}
       {entries.map((entry, at) => (
         <EntryView key={conversation.firstPosition + at} entry={entry} conversation={conversation} branch={branch} />
       ))}
-      {conversation.running && <p class="working" role="status">{conversation.status || "Working"}<span class="dots" aria-hidden="true" /></p>}
+      {conversation.running && <p class="working" role="status">{conversation.status || words.working}<span class="dots" aria-hidden="true" /></p>}
     </div>
   );
 }
@@ -84,22 +85,22 @@ function SaidView({ said, busy, branch }: { said: Said; busy: boolean; branch: P
           void branch(index, "edit", edited);
         }}
       >
-        <textarea aria-label="Another version of the message" value={edited} rows={4} onInput={(event) => setEdited(event.currentTarget.value)} />
+        <textarea aria-label={words.editedMessage} value={edited} rows={4} onInput={(event) => setEdited(event.currentTarget.value)} />
         <div class="buttons">
-          <button type="button" onClick={() => setEdited(undefined)}>Leave it</button>
-          <button type="submit" class="primary" disabled={!edited.trim()}>Send as a branch</button>
+          <button type="button" onClick={() => setEdited(undefined)}>{words.cancel}</button>
+          <button type="submit" class="primary" disabled={!edited.trim()}>{words.sendAsBranch}</button>
         </div>
       </form>
     );
   }
   return (
-    <article class="said" aria-label="You">
+    <article class="said" aria-label={words.youSaid}>
       <div class="bubble">
         <p class="plain" dir="auto">{visible(said.text)}</p>
         {said.parts.map((part, at) => <PartView key={at} part={part} />)}
       </div>
       {!busy && index !== undefined && (
-        <div class="tools"><button type="button" onClick={() => setEdited(said.text)}>Edit</button></div>
+        <div class="tools"><button type="button" onClick={() => setEdited(said.text)}>{words.edit}</button></div>
       )}
     </article>
   );
@@ -107,26 +108,26 @@ function SaidView({ said, busy, branch }: { said: Said; busy: boolean; branch: P
 
 function PartView({ part }: { part: Part }) {
   const isPicture = /^image\/(png|jpeg|gif|webp)$/.test(part.mime_type ?? "") && part.data;
-  if (isPicture) return <img class="picture" alt={part.name ?? "Attached picture"} src={`data:${part.mime_type};base64,${part.data}`} />;
+  if (isPicture) return <img class="picture" alt={part.name ?? words.image} src={`data:${part.mime_type};base64,${part.data}`} />;
   return <p class="file"><Sheet /> {visible(part.name ?? part.type)}</p>;
 }
 
 function AnswerView({ answer, busy, branch }: { answer: Answer; busy: boolean; branch: Props["branch"] }) {
   const { index } = answer;
   return (
-    <article class="answer" aria-label="Answer">
+    <article class="answer" aria-label={words.answer}>
       {answer.reasoning && (
         <details class="reasoning">
-          <summary>Reasoning</summary>
+          <summary>{words.reasoning}</summary>
           <p class="plain" dir="auto">{visible(answer.reasoning)}</p>
         </details>
       )}
       <MarkdownView text={answer.text} />
-      {answer.interrupted && <p class="quiet">Interrupted: this is what was said until then.</p>}
+      {answer.interrupted && <p class="quiet">{words.interrupted}</p>}
       {!busy && index !== undefined && (
         <div class="tools">
           <CopyButton text={answer.text} />
-          <button type="button" onClick={() => void branch(index, "regenerate")}>Answer again</button>
+          <button type="button" onClick={() => void branch(index, "regenerate")}>{words.answerAgain}</button>
         </div>
       )}
     </article>
@@ -156,27 +157,27 @@ function copyCode(event: MouseEvent): void {
   const code = button?.closest(".code")?.querySelector("code")?.textContent;
   if (button && code !== undefined && code !== null) {
     void navigator.clipboard.writeText(code).then(() => {
-      button.textContent = "Copied";
-      setTimeout(() => (button.textContent = "Copy"), 1500);
+      button.textContent = words.copied;
+      setTimeout(() => (button.textContent = words.copy), 1500);
     });
   }
 }
 
-export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
+export function CopyButton({ text, label = words.copy }: { text: string; label?: string }) {
   const [done, setDone] = useState(false);
   useEffect(() => {
     if (!done) return;
     const timer = setTimeout(() => setDone(false), 1500);
     return () => clearTimeout(timer);
   }, [done]);
-  return <button type="button" onClick={() => void navigator.clipboard.writeText(text).then(() => setDone(true))}>{done ? "Copied" : label}</button>;
+  return <button type="button" onClick={() => void navigator.clipboard.writeText(text).then(() => setDone(true))}>{done ? words.copied : label}</button>;
 }
 
 function NoteView({ note, retry }: { note: Note; retry: () => void }) {
   return (
     <div class={`note ${note.level}`} role={note.level === "error" ? "alert" : "status"}>
       <p class="plain">{visible(note.text)}</p>
-      {note.retry && <button type="button" onClick={retry}>Try again</button>}
+      {note.retry && <button type="button" onClick={retry}>{words.tryAgain}</button>}
     </div>
   );
 }
