@@ -12,6 +12,7 @@ import type { Approval, Event, InputMode, JsonObject, Message, Part, SessionInfo
 import { words } from "./words";
 
 const PAGE = 50;
+const OLDER = 100;
 const LOOKED_THROUGH = 1000;
 const BOUNDARIES = ["step_start", "step_end", "final", "error", "turn_end", "session_changed"];
 const ENDS = ["step_end", "final", "error", "turn_end"];
@@ -38,11 +39,16 @@ export class Conversation extends Store {
   /** What a screen reader hears: the whole answer once it is there, never its pieces. */
   announcement = "";
 
+  /** Calls whose details are open, and messages that are being edited: their rows may leave the screen and return. */
+  readonly opened = new Set<string>();
+  readonly edits = new Map<number, string>();
+
   private messages: Message[] = [];
   private stored: Entry[] = [];
   private readonly run = new LiveRun();
   private feed: Feed | undefined;
   private closed = false;
+  private isReading = false;
   private asked = false; // whether the run that begins next is this page's own
   private changes = 0; // counts events, to notice that something came while we were reading
 
@@ -157,8 +163,14 @@ export class Conversation extends Store {
   }
 
   async readOlder(): Promise<void> {
-    if (this.before === null) return;
-    const page = await as<MessagePage>(client.readMessages(this.id, { limit: PAGE, before: this.before }));
+    if (this.before === null || this.isReading) return;
+    this.isReading = true;
+    let page: MessagePage;
+    try {
+      page = await as<MessagePage>(client.readMessages(this.id, { limit: OLDER, before: this.before }));
+    } finally {
+      this.isReading = false;
+    }
     this.messages = [...page.items, ...this.messages];
     this.before = page.before;
     const shown = this.stored.length;

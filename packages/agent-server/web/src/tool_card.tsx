@@ -9,12 +9,17 @@ import { words } from "./words";
 
 const SIGNS = { writing: "…", waiting: "?", running: "▸", done: "✓" };
 
-export function ToolCard({ call, waits }: { call: Call; waits: boolean }) {
-  const [open, setOpen] = useState(false);
+export function ToolCard({ call, waits, opened }: { call: Call; waits: boolean; opened: Set<string> }) {
+  const [open, setOpen] = useState(opened.has(call.id));
+  const toggle = (is: boolean): void => {
+    if (is) opened.add(call.id);
+    else opened.delete(call.id);
+    setOpen(is);
+  };
   const failed = call.result?.failed ?? false;
   const state = failed ? words.callFailed : call.state === "waiting" && !waits ? words.callNoResult : stateOf(call);
   return (
-    <details class={failed ? "call failed" : `call ${call.state}`} open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class={failed ? "call failed" : `call ${call.state}`} open={open} onToggle={(event) => toggle(event.currentTarget.open)}>
       <summary>
         <span class="sign" aria-hidden="true">{failed ? "✗" : SIGNS[call.state]}</span>
         <span class="preview" dir="auto">{oneLine(call.preview || call.name)}</span>

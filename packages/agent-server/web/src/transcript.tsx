@@ -1,5 +1,6 @@
 // What was said, from the top to the newest.
 
+import { Component } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Conversation } from "./conversation";
 import type { Answer, Entry, Note, Said } from "./entries";
@@ -8,9 +9,8 @@ import { type Block, Markdown } from "./markdown";
 import { visible } from "./text";
 import { ToolCard } from "./tool_card";
 import type { Part } from "./wire";
+import { VirtualList } from "./virtual_list";
 import { words } from "./words";
-
-const NEAR_END = 80;
 
 interface Props {
   conversation: Conversation;
@@ -18,63 +18,68 @@ interface Props {
 }
 
 export function Transcript({ conversation, branch }: Props) {
-  const box = useRef<HTMLDivElement>(null);
-  const atEnd = useRef(true);
-  const entries = conversation.entries;
-
-  useLayoutEffect(() => {
-    // Whoever reads further up is left there.
-    if (atEnd.current && box.current) box.current.scrollTop = box.current.scrollHeight;
-  });
-
-  const readOlder = async (): Promise<void> => {
-    const height = box.current?.scrollHeight ?? 0;
-    atEnd.current = false;
-    await conversation.attempt(conversation.readOlder());
-    requestAnimationFrame(() => {
-      if (box.current) box.current.scrollTop += box.current.scrollHeight - height;
-    });
-  };
-
+  const { entries } = conversation;
+  const readOlder = (): void => void conversation.attempt(conversation.readOlder());
+  const busy = conversation.running;
+  const waits = conversation.approvals.length > 0;
   return (
-    <div
-      class="transcript"
-      ref={box}
-      role="log"
-      aria-live="off"
-      aria-label={words.conversation}
-      aria-busy={conversation.running}
-      tabIndex={0}
-      onScroll={(event) => {
-        const { scrollHeight, scrollTop, clientHeight } = event.currentTarget;
-        atEnd.current = scrollHeight - scrollTop - clientHeight < NEAR_END;
+    <VirtualList
+      first={conversation.firstPosition}
+      count={entries.length}
+      label={words.conversation}
+      busy={busy}
+      reachTop={readOlder}
+      toEnd={(jump) => <button type="button" class="to-end" onClick={jump}>{words.toNewest}</button>}
+      above={conversation.before !== null && <button type="button" class="more" onClick={readOlder}>{words.earlier}</button>}
+      below={busy && <p class="working" role="status">{conversation.status || words.working}<span class="dots" aria-hidden="true" /></p>}
+      draw={(at) => {
+        const entry = entries[at];
+        return entry && <EntryView entry={entry} conversation={conversation} branch={branch} busy={busy} waits={waits} />;
       }}
-    >
-      {conversation.before !== null && <button type="button" class="more" onClick={() => void readOlder()}>{words.earlier}</button>}
-      {entries.map((entry, at) => (
-        <EntryView key={conversation.firstPosition + at} entry={entry} conversation={conversation} branch={branch} />
-      ))}
-      {conversation.running && <p class="working" role="status">{conversation.status || words.working}<span class="dots" aria-hidden="true" /></p>}
-    </div>
+    />
   );
 }
 
-function EntryView({ entry, conversation, branch }: Props & { entry: Entry }) {
-  switch (entry.kind) {
-    case "said":
-      return <SaidView said={entry} busy={conversation.running} branch={branch} />;
-    case "answer":
-      return <AnswerView answer={entry} busy={conversation.running} branch={branch} />;
-    case "call":
-      return <ToolCard call={entry} waits={conversation.approvals.length > 0} />;
-    case "note":
-      return <NoteView note={entry} retry={() => void conversation.attempt(conversation.start())} />;
+type EntryProps = Props & { entry: Entry; busy: boolean; waits: boolean };
+
+/** A row of the transcript; one that cannot have changed is not drawn again while others stream in. */
+class EntryView extends Component<EntryProps> {
+  override shouldComponentUpdate(next: EntryProps): boolean {
+    const { entry, busy, waits } = this.props;
+    const isSettled = entry.kind === "call" ? entry.state === "done" : entry.kind !== "answer" || !entry.live;
+    return !isSettled || entry !== next.entry || busy !== next.busy || waits !== next.waits;
+  }
+
+  override render({ entry, conversation, branch, busy, waits }: EntryProps) {
+    switch (entry.kind) {
+      case "said":
+        return <SaidView said={entry} busy={busy} branch={branch} edits={conversation.edits} />;
+      case "answer":
+        return <AnswerView answer={entry} busy={busy} branch={branch} />;
+      case "call":
+        return <ToolCard call={entry} waits={waits} opened={conversation.opened} />;
+      case "note":
+        return <NoteView note={entry} retry={() => void conversation.attempt(conversation.start())} />;
+    }
   }
 }
 
-function SaidView({ said, busy, branch }: { said: Said; busy: boolean; branch: Props["branch"] }) {
-  const [edited, setEdited] = useState<string>();
+interface SaidProps {
+  said: Said;
+  busy: boolean;
+  branch: Props["branch"];
+  edits: Map<number, string>;
+}
+
+function SaidView({ said, busy, branch, edits }: SaidProps) {
   const { index } = said;
+  const [edited, setText] = useState(edits.get(index ?? -1));
+  const setEdited = (text: string | undefined): void => {
+    if (index === undefined) return;
+    if (text === undefined) edits.delete(index);
+    else edits.set(index, text); // the row may leave the screen and come back
+    setText(text);
+  };
   if (edited !== undefined && index !== undefined) {
     return (
       <form

@@ -25,6 +25,7 @@ export const english = {
   connectionLost: "Connection lost. Trying again …",
   conversation: "Conversation",
   earlier: "Show earlier messages",
+  toNewest: "Newest ↓",
   working: "Working",
   stopped: "Stopped.",
   runFailed: "The run failed.",

@@ -25,6 +25,7 @@ export const german: Words = {
   connectionLost: "Verbindung verloren. Neuer Versuch …",
   conversation: "Gespräch",
   earlier: "Frühere Nachrichten zeigen",
+  toNewest: "Neueste ↓",
   working: "Arbeitet",
   stopped: "Angehalten.",
   runFailed: "Der Lauf ist fehlgeschlagen.",
