@@ -218,4 +218,4 @@ def test_nothing_of_tools_people_and_titles_becomes_markup(
     read_through(page, look)
     wait(lambda: page.title().startswith("<script>"))
 
-    assert page.locator(".bar h2").inner_text().startswith("<script>")
+    assert page.locator(".bar h1").inner_text().startswith("<script>")

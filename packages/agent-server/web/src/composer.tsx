@@ -3,8 +3,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { client } from "./api";
 import type { Conversation } from "./conversation";
-import { Clip, Cross } from "./icons";
+import { Clip, Cross, Microphone } from "./icons";
 import type { InputMode, JsonObject } from "./wire";
+import { canDictate, dictate } from "./speech";
 import { words } from "./words";
 
 /** A file that was chosen; it is stored in the session when the message is sent. */
@@ -57,6 +58,12 @@ export function Composer({ conversation, submit }: Props) {
   useEffect(() => {
     if (matchMedia("(min-width: 700px)").matches) field.current?.focus();
   }, []);
+  const insert = (more: string): void => {
+    const now = field.current?.value ?? "";
+    write(now && !/\s$/.test(now) ? `${now} ${more}` : now + more);
+    field.current?.focus();
+  };
+  if (conversation) conversation.insert = insert;
   useEffect(() => {
     const box = field.current;
     if (box === null) return;
@@ -139,6 +146,7 @@ export function Composer({ conversation, submit }: Props) {
           }}
         />
         <button type="button" class="icon" aria-label={words.attachFiles} title={words.attachFiles} onClick={() => chooser.current?.click()}><Clip /></button>
+        {canDictate() && <DictationButton insert={insert} />}
         <span class="space" />
         {running && <button type="button" class="stop" onClick={() => void conversation?.stop()}>{words.stop}</button>}
         {running && hasSomething && <button type="button" onClick={() => void put("queue")}>{words.queue}</button>}
@@ -146,4 +154,19 @@ export function Composer({ conversation, submit }: Props) {
       </div>
     </form>
   );
+}
+
+function DictationButton({ insert }: { insert: (text: string) => void }) {
+  const stop = useRef<(() => void) | undefined>(undefined);
+  const [listening, setListening] = useState(false);
+  const newest = useRef(insert);
+  newest.current = insert;
+  useEffect(() => () => stop.current?.(), []);
+  const press = (): void => {
+    if (listening) stop.current?.();
+    else stop.current = dictate((phrase) => newest.current(phrase), () => setListening(false));
+    setListening(!listening);
+  };
+  const label = listening ? words.stopDictation : words.dictate;
+  return <button type="button" class="icon" aria-pressed={listening} aria-label={label} title={label} onClick={press}><Microphone /></button>;
 }

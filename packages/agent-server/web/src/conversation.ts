@@ -4,6 +4,7 @@
 // reads the messages, leaves out those of the step that goes on, and plays the events from that step's beginning.
 
 import { as, client, inSession, Problem, wordsOf } from "./api";
+import { Branches } from "./branches";
 import { type Entry, entriesOf, type Note } from "./entries";
 import { Feed } from "./feed";
 import { LiveRun } from "./live_run";
@@ -27,6 +28,7 @@ export class Conversation extends Store {
   running = false;
   connected = true;
   approvals: Approval[] = [];
+  branches = new Branches();
   queued: Waiting[] = [];
   notes: Note[] = [];
   usage: Usage | undefined;
@@ -117,6 +119,7 @@ export class Conversation extends Store {
       () => this.running,
     );
     void this.readUsage();
+    void this.readBranches();
     return true;
   }
 
@@ -177,6 +180,15 @@ export class Conversation extends Store {
     this.stored = entriesOf(this.messages, this.run.known);
     this.firstPosition -= this.stored.length - shown;
     this.changed();
+  }
+
+  private async readBranches(): Promise<void> {
+    try {
+      this.branches = new Branches((await client.listBranches(this.id)).items);
+      this.changed();
+    } catch {
+      // The conversation is whole without its branches.
+    }
   }
 
   private async readUsage(): Promise<void> {
@@ -282,6 +294,9 @@ export class Conversation extends Store {
 
   // What a person does
 
+  /** Put something into the composer, behind what is written there. */
+  insert: (text: string) => void = () => undefined;
+
   /** Say something: to an agent that waits, or to one that works. */
   async say(text: string, attachments: JsonObject[], shown: Part[], mode: InputMode): Promise<void> {
     if (this.running) {
@@ -322,6 +337,12 @@ export class Conversation extends Store {
     );
     this.approvals = this.approvals.filter((one) => one.id !== approval.id);
     this.changed();
+  }
+
+  /** Change the text of a waiting message, or when it is read; its attachments stay. */
+  async editWaiting({ seq, message }: Waiting, text: string, mode: InputMode): Promise<void> {
+    const attachments = (message.multipartContent ?? []).filter((part) => part.type !== "text") as unknown as JsonObject[];
+    await this.attempt(client.editInput(this.id, seq, { text, mode, attachments }));
   }
 
   async withdraw(seq: number): Promise<void> {

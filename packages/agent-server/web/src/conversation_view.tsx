@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { client, wordsOf } from "./api";
 import { ApprovalCard } from "./approval_card";
+import { BranchTree } from "./branch_tree";
 import { Composer, type Draft } from "./composer";
 import { Conversation } from "./conversation";
 import { Bars } from "./icons";
@@ -11,7 +12,7 @@ import type { Choices } from "./page";
 import { Store, useStore } from "./store";
 import { oneLine } from "./text";
 import { Transcript } from "./transcript";
-import type { SessionInfo } from "./wire";
+import { WaitingMessages } from "./waiting";
 import { language, words } from "./words";
 
 interface Props {
@@ -28,7 +29,7 @@ const firstWords = new Map<string, Draft>();
 
 export function ConversationView({ conversation, choices, create, open, showMenu }: Props) {
   useStore(conversation ?? nothing);
-  const [branches, setBranches] = useState<SessionInfo[]>([]);
+  const [tree, setTree] = useState(false);
   const [failure, setFailure] = useState("");
   const title = oneLine(conversation?.info?.title ?? "") || words.newSession;
 
@@ -41,7 +42,6 @@ export function ConversationView({ conversation, choices, create, open, showMenu
     const words = firstWords.get(conversation.id);
     firstWords.delete(conversation.id);
     if (words) void begin(conversation, words).catch(() => undefined);
-    client.listBranches(conversation.id).then((page) => setBranches(page.items), () => undefined);
   }, [conversation, conversation?.loaded]);
 
   const submit = async (draft: Draft): Promise<void> => {
@@ -73,24 +73,21 @@ export function ConversationView({ conversation, choices, create, open, showMenu
   if (conversation?.gone) {
     return <main class="conversation"><Header title={words.sessions} showMenu={showMenu} /><p class="welcome">{words.sessionGone}</p></main>;
   }
-  const at = branches.findIndex((one) => one.id === conversation?.id);
+  const branches = conversation?.branches;
   return (
     <main class="conversation">
       <Header title={title} showMenu={showMenu}>
-        {branches.length > 1 && at >= 0 && (
-          <span class="branches" role="group" aria-label={words.branches}>
-            <button type="button" class="icon" disabled={at === 0} aria-label={words.previousBranch} onClick={() => open(branches[at - 1]?.id ?? "")}>‹</button>
-            {at + 1}/{branches.length}
-            <button type="button" class="icon" disabled={at + 1 === branches.length} aria-label={words.nextBranch} onClick={() => open(branches[at + 1]?.id ?? "")}>›</button>
-          </span>
+        {branches && branches.family.length > 1 && (
+          <button type="button" class="show-tree" onClick={() => setTree(true)}>{words.branches} ({branches.family.length})</button>
         )}
+        {conversation && branches && tree && <BranchTree branches={branches} current={conversation.id} open={open} close={() => setTree(false)} />}
         {conversation && <Switches conversation={conversation} choices={choices} />}
         {conversation && <Offers conversation={conversation} open={open} />}
       </Header>
       {conversation ? (
-        <Transcript conversation={conversation} branch={branch} />
+        <Transcript conversation={conversation} branch={branch} open={open} />
       ) : (
-        <div class="welcome"><h1>{words.welcome}</h1><p>{words.welcomeMore}</p></div>
+        <div class="welcome"><h2>{words.welcome}</h2><p>{words.welcomeMore}</p></div>
       )}
       <footer class="below">
         {conversation?.connected === false && <p class="quiet" role="status">{words.connectionLost}</p>}
@@ -102,7 +99,7 @@ export function ConversationView({ conversation, choices, create, open, showMenu
             decide={(decision) => conversation.decide(approval, decision)}
           />
         ))}
-        {conversation && <Queue conversation={conversation} />}
+        {conversation && <WaitingMessages conversation={conversation} />}
         {failure && <p class="failure" role="alert">{failure}</p>}
         <Composer conversation={conversation} submit={submit} />
         {conversation?.usage && <UsageLine conversation={conversation} />}
@@ -123,7 +120,7 @@ function Header({ title, showMenu, children }: { title: string; showMenu: () => 
   return (
     <header class="bar">
       <button type="button" class="icon narrow" aria-label={words.sessions} onClick={showMenu}><Bars /></button>
-      <h2 dir="auto">{title}</h2>
+      <h1 dir="auto">{title}</h1>
       {children}
     </header>
   );
@@ -145,21 +142,6 @@ function Switches({ conversation, choices }: { conversation: Conversation; choic
         </select>
       )}
     </span>
-  );
-}
-
-function Queue({ conversation }: { conversation: Conversation }) {
-  if (!conversation.queued.length) return null;
-  return (
-    <ul class="queue" aria-label={words.waitingMessages}>
-      {conversation.queued.map((one) => (
-        <li key={one.seq}>
-          <span class="badge">{one.mode === "queue" ? words.afterAnswer : words.nextStep}</span>
-          <span class="words" dir="auto">{oneLine(String(one.message.content))}</span>
-          <button type="button" onClick={() => void conversation.withdraw(one.seq)}>{words.withdraw}</button>
-        </li>
-      ))}
-    </ul>
   );
 }
 

@@ -1,11 +1,13 @@
 // What was said, from the top to the newest.
 
-import { Component } from "preact";
+import { Component, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Versions } from "./branches";
 import type { Conversation } from "./conversation";
 import type { Answer, Entry, Note, Said } from "./entries";
 import { Sheet } from "./icons";
 import { type Block, Markdown } from "./markdown";
+import { canRead, readAloud, stopReading } from "./speech";
 import { visible } from "./text";
 import { ToolCard } from "./tool_card";
 import type { Part } from "./wire";
@@ -15,10 +17,13 @@ import { words } from "./words";
 interface Props {
   conversation: Conversation;
   branch: (index: number, how: "edit" | "regenerate", content?: string) => Promise<void>;
+  open: (id: string) => void;
 }
 
-export function Transcript({ conversation, branch }: Props) {
-  const { entries } = conversation;
+export function Transcript({ conversation, branch, open }: Props) {
+  const { entries, branches } = conversation;
+  const places = branches.places(conversation.id);
+  const last = entries.findLast((entry) => entry.kind === "answer");
   const readOlder = (): void => void conversation.attempt(conversation.readOlder());
   const busy = conversation.running;
   const waits = conversation.approvals.length > 0;
@@ -34,28 +39,44 @@ export function Transcript({ conversation, branch }: Props) {
       below={busy && <p class="working" role="status">{conversation.status || words.working}<span class="dots" aria-hidden="true" /></p>}
       draw={(at) => {
         const entry = entries[at];
-        return entry && <EntryView entry={entry} conversation={conversation} branch={branch} busy={busy} waits={waits} />;
+        const place = places.find((index) => entries.find((one) => indexOf(one) >= index) === entry);
+        const versions = place === undefined ? undefined : branches.versions(conversation.id, place);
+        return entry && (
+          <EntryView entry={entry} conversation={conversation} branch={branch} open={open} busy={busy} waits={waits} isLast={entry === last} versions={versions} />
+        );
       }}
     />
   );
 }
 
-type EntryProps = Props & { entry: Entry; busy: boolean; waits: boolean };
+function indexOf(entry: Entry): number {
+  return "index" in entry ? (entry.index ?? -1) : -1;
+}
+
+interface EntryProps extends Props {
+  entry: Entry;
+  busy: boolean;
+  waits: boolean;
+  isLast: boolean;
+  versions: Versions | undefined;
+}
 
 /** A row of the transcript; one that cannot have changed is not drawn again while others stream in. */
 class EntryView extends Component<EntryProps> {
   override shouldComponentUpdate(next: EntryProps): boolean {
-    const { entry, busy, waits } = this.props;
+    const { entry, busy, waits, isLast, versions } = this.props;
     const isSettled = entry.kind === "call" ? entry.state === "done" : entry.kind !== "answer" || !entry.live;
-    return !isSettled || entry !== next.entry || busy !== next.busy || waits !== next.waits;
+    const isSame = entry === next.entry && busy === next.busy && waits === next.waits && isLast === next.isLast;
+    return !isSettled || !isSame || String(versions?.ids) !== String(next.versions?.ids);
   }
 
-  override render({ entry, conversation, branch, busy, waits }: EntryProps) {
+  override render({ entry, conversation, branch, open, busy, waits, isLast, versions }: EntryProps) {
+    const switcher = versions && <VersionSwitch versions={versions} open={open} />;
     switch (entry.kind) {
       case "said":
-        return <SaidView said={entry} busy={busy} branch={branch} edits={conversation.edits} />;
+        return <SaidView said={entry} busy={busy} branch={branch} edits={conversation.edits} versions={switcher} />;
       case "answer":
-        return <AnswerView answer={entry} busy={busy} branch={branch} />;
+        return <AnswerView answer={entry} busy={busy} isLast={isLast} branch={branch} conversation={conversation} versions={switcher} />;
       case "call":
         return <ToolCard call={entry} waits={waits} opened={conversation.opened} />;
       case "note":
@@ -69,9 +90,21 @@ interface SaidProps {
   busy: boolean;
   branch: Props["branch"];
   edits: Map<number, string>;
+  versions: ComponentChildren;
 }
 
-function SaidView({ said, busy, branch, edits }: SaidProps) {
+/** Leads to the other versions of a message: ‹ 2/3 ›. */
+function VersionSwitch({ versions: { ids, at }, open }: { versions: Versions; open: (id: string) => void }) {
+  return (
+    <span class="branches" role="group" aria-label={words.versions}>
+      <button type="button" disabled={at <= 0} aria-label={words.previousBranch} onClick={() => open(ids[at - 1] ?? "")}>‹</button>
+      {at + 1}/{ids.length}
+      <button type="button" disabled={at + 1 >= ids.length} aria-label={words.nextBranch} onClick={() => open(ids[at + 1] ?? "")}>›</button>
+    </span>
+  );
+}
+
+function SaidView({ said, busy, branch, edits, versions }: SaidProps) {
   const { index } = said;
   const [edited, setText] = useState(edits.get(index ?? -1));
   const setEdited = (text: string | undefined): void => {
@@ -105,7 +138,10 @@ function SaidView({ said, busy, branch, edits }: SaidProps) {
         {said.parts.map((part, at) => <PartView key={at} part={part} />)}
       </div>
       {!busy && index !== undefined && (
-        <div class="tools"><button type="button" onClick={() => setEdited(said.text)}>{words.edit}</button></div>
+        <div class="tools">
+          {versions}
+          <button type="button" onClick={() => setEdited(said.text)}>{words.edit}</button>
+        </div>
       )}
     </article>
   );
@@ -117,10 +153,27 @@ function PartView({ part }: { part: Part }) {
   return <p class="file"><Sheet /> {visible(part.name ?? part.type)}</p>;
 }
 
-function AnswerView({ answer, busy, branch }: { answer: Answer; busy: boolean; branch: Props["branch"] }) {
+interface AnswerProps {
+  answer: Answer;
+  busy: boolean;
+  isLast: boolean;
+  branch: Props["branch"];
+  conversation: Conversation;
+  versions: ComponentChildren;
+}
+
+function AnswerView({ answer, busy, isLast, branch, conversation, versions }: AnswerProps) {
   const { index } = answer;
+  const article = useRef<HTMLElement>(null);
+  /** Quote what is selected in the answer, or all of it. */
+  const quote = (): void => {
+    const selection = getSelection();
+    const isInside = selection?.anchorNode && article.current?.contains(selection.anchorNode);
+    const text = (isInside && selection.toString().trim()) || answer.text.trim();
+    conversation.insert(`${text.replace(/^/gm, "> ")}\n\n`);
+  };
   return (
-    <article class="answer" aria-label={words.answer}>
+    <article class="answer" aria-label={words.answer} ref={article}>
       {answer.reasoning && (
         <details class="reasoning">
           <summary>{words.reasoning}</summary>
@@ -132,11 +185,26 @@ function AnswerView({ answer, busy, branch }: { answer: Answer; busy: boolean; b
       {!busy && index !== undefined && (
         <div class="tools">
           <CopyButton text={answer.text} />
+          {versions}
           <button type="button" onClick={() => void branch(index, "regenerate")}>{words.answerAgain}</button>
+          {isLast && answer.interrupted && <button type="button" onClick={() => void conversation.say(words.goOnMessage, [], [], "steer")}>{words.goOn}</button>}
+          <button type="button" onClick={quote}>{words.quote}</button>
+          {canRead && <ReadButton text={answer.text} />}
         </div>
       )}
     </article>
   );
+}
+
+function ReadButton({ text }: { text: string }) {
+  const [reading, setReading] = useState(false);
+  useEffect(() => () => stopReading(), []);
+  const press = (): void => {
+    if (reading) stopReading();
+    else readAloud(text, () => setReading(false));
+    setReading(!reading);
+  };
+  return <button type="button" aria-pressed={reading} onClick={press}>{reading ? words.stopReading : words.readAloud}</button>;
 }
 
 export function MarkdownView({ text }: { text: string }) {
