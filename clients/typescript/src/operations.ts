@@ -299,6 +299,8 @@ export interface SessionInfo {
   created: number;
   /** What plugins add, by plugin. */
   extra?: { [name: string]: Json };
+  /** In a list of branches: how many messages are those of its parent. */
+  forked_at?: number | null;
   id: string;
   /** In a search: the text that was found. */
   match?: string | null;

@@ -2,53 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from page_test import ASKS, IN_A_BROWSER, Notes, browser, is_over, no_findings, open_page, say, wait
 
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
-from agent_server.routes.page import FOLDER
 from agent_server.testing import Paced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Page
 
-    from agent_server.testing import Served, Serving
+    from agent_server.testing import Serving
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (apt-get install chromium)"),
-    pytest.mark.skipif(not (FOLDER / "index.html").exists(), reason="the page is not built (make page)"),
-]
-ASKS = {"permissions": {"default": "ask"}}
-
-
-class Notes:
-    """A tool that is asked about, and a form with a card as its answer."""
-
-    name = "notes"
-    version = "1"
-
-    def __init__(self) -> None:
-        self.written: list[str] = []
-
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        properties = {"text": {"type": "string"}}
-        parameters = {"type": "object", "properties": properties, "required": ["text"]}
-        function = {"name": "note", "description": "Write a note.", "parameters": parameters}
-        return [{"type": "function", "function": function}]
-
-    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        if arguments["text"] == "fail":
-            return {"success": False, "error": "the pen is broken"}
-        self.written.append(arguments["text"])
-        return {"success": True, "result": f"written: {arguments['text']}"}
+__all__ = ["browser", "open_page"]
+pytestmark = IN_A_BROWSER
 
 
 class Colours:
@@ -89,57 +59,6 @@ class Colours:
             "actions": actions,
         }
         return {"display": display}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Log a new browser in; in the end its console must have been silent."""
-    contexts: list[BrowserContext] = []
-    complaints: list[str] = []
-
-    def open_(served: Served, width: int = 1280, height: int = 800, **more: Any) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": height}, **more)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(60_000)
-        page.on("console", lambda line: complaints.extend([line.text] * (line.type in ("error", "warning"))))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
-        page.goto(f"{served.url}/login?code={served.access.new_link()}")
-        page.wait_for_selector("#composer")
-        return page
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert complaints == []
-
-
-def say(page: Page, text: str) -> None:
-    page.fill("#composer", text)
-    page.press("#composer", "Enter")
-
-
-def is_over(page: Page) -> None:
-    """Wait until the answer is complete and stored: then it can be branched from."""
-    page.wait_for_selector(".answer .tools >> nth=-1")
-    page.wait_for_selector(".working", state="detached")
-
-
-def wait(condition: Callable[[], bool]) -> None:
-    """Wait in Python: the page's policy lets no text be evaluated, not even by Playwright's own waiting."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_an_answer_streams_in_and_a_reload_goes_on_without_doubling(
@@ -302,7 +221,7 @@ def test_messages_wait_while_it_works_and_can_be_withdrawn(
         page.fill("#composer", words)
         page.click("text=Queue")
         page.wait_for_selector(f".queue >> text={words}")
-    page.click(".queue li:has-text('wrong') button")
+    page.click(".queue li:has-text('wrong') >> text=Withdraw")
     page.wait_for_selector(".queue >> text=wrong thing", state="detached")
     paced.release(100)
     page.wait_for_selector("text=second answer")
@@ -311,29 +230,6 @@ def test_messages_wait_while_it_works_and_can_be_withdrawn(
     said = [one.strip() for one in page.locator(".said .bubble").all_inner_texts()]
     assert said == ["begin", "right thing"]
     assert page.locator(".answer").count() == 2
-
-
-def test_edit_and_answer_again_are_branches(serve_it: Serving, open_page: Callable[..., Page]) -> None:
-    page = open_page(serve_it(["first", "second", "third"]))
-    say(page, "question")
-    is_over(page)
-
-    page.click("text=Edit")
-    page.fill(".editing textarea", "better question")
-    page.click("text=Send as a branch")
-    page.wait_for_selector("text=second")
-    is_over(page)
-    assert "2/2" in page.inner_text(".branches")
-    assert page.inner_text(".said .bubble").strip() == "better question"
-    page.click("text=Answer again")
-    page.wait_for_selector("text=third")
-    is_over(page)
-    page.click("[aria-label='Branch before']")
-    page.wait_for_selector("text=second")
-    page.click("[aria-label='Branch before']")
-    page.wait_for_selector("text=first")
-
-    assert page.inner_text(".said .bubble").strip() == "question"
 
 
 def test_files_are_attached(serve_it: Serving, open_page: Callable[..., Page]) -> None:
@@ -373,81 +269,11 @@ def test_a_plugins_form_and_card_need_no_code_of_the_page(
     assert page.locator(".card").count() == 1
 
 
-HOSTILE = [
-    "<script>document.title='owned'</script>",
-    "<img src=x onerror=\"document.title='owned'\">",
-    "<svg onload=\"document.title='owned'\"><script>document.title='owned'</script></svg>",
-    "<iframe srcdoc=\"<script>parent.document.title='owned'</script>\"></iframe>",
-    "[click](javascript:document.title='owned')",
-    "[click](JaVaScRiPt&colon;document.title='owned')",
-    "[click](data:text/html,<script>1</script>)",
-    "[click](vbscript:x) <vbscript:x> [a](//evil.test)",
-    "![pixel](https://evil.test/pixel.png)",
-    "[docs.python.org](https://evil.test/login)",
-    "[user](https://good.test@evil.test/)",
-    '[a](https://x.test "\\" onmouseover=\\"document.title=1")',
-    "```js onload=x\"><script>document.title='owned'</script>\n</code></pre><script>1</script>\n```",
-    "<style>body{display:none}</style><link rel=stylesheet href=https://evil.test/x.css>",
-    '<form action="https://evil.test"><input name=a><button>Log in</button></form>',
-    "<math><mtext><table><mglyph><style><img src=x onerror=document.title='owned'>",
-    '<a href="https://evil.test" style="position:fixed;inset:0">x</a>',
-    "|a|\n|-|\n|<img src=x onerror=document.title='owned'>|",
-    "[ref]\n\n[ref]: javascript:document.title='owned'",
-    "safe \u202egnp.exe\u202c name",
-    ">" * 5000 + " deep",
-    "[" * 5000 + "x",
-    "<details open ontoggle=document.title='owned'><template><b>x</b></template>",
-]
-
-
-def test_nothing_of_a_model_becomes_markup(serve_it: Serving, open_page: Callable[..., Page]) -> None:
-    served = serve_it([*HOSTILE])
-    page = open_page(served)
-    foreign: list[str] = []
-    page.on("request", lambda request: foreign.append(request.url))
-    for number, _payload in enumerate(HOSTILE, 1):
-        say(page, "go")
-        wait(lambda number=number: page.locator(".answer .tools").count() == number)  # type: ignore[misc]
-
-    found = page.evaluate(
-        """() => [...document.querySelectorAll('.answer .markdown *')].map((one) => [one.localName,
-        [...one.attributes].map((attribute) => attribute.name).join(' '), one.getAttribute('href') ?? ''])"""
-    )
-    tags = {tag for tag, _, _ in found}
-    attributes = {name for _, names, _ in found for name in names.split()}
-    links = [href for _, _, href in found if href]
-
-    assert "owned" not in page.title()
-    assert [url for url in foreign if not url.startswith((served.url, "data:"))] == []
-    assert tags <= {
-        "div",
-        "p",
-        "a",
-        "span",
-        "code",
-        "pre",
-        "button",
-        "table",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-    }
-    assert attributes <= {"class", "href", "title", "target", "rel", "dir", "type", "tabindex"}
-    assert all(href.startswith("https://") for href in links)
-    shown = page.inner_text(".transcript")
-    assert "<script>document.title='owned'</script>" in shown
-    assert "docs.python.org (evil.test)" in shown
-    assert "safe [U+202E]gnp.exe" in shown
-
-
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_its_screen_and_axe_finds_nothing(
     serve_it: Serving, open_page: Callable[..., Page], width: int, scheme: str
 ) -> None:
-    axe = FOLDER.parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
     long = (
         "# Title\n\n"
         + "word " * 80
@@ -466,9 +292,4 @@ def test_it_fits_its_screen_and_axe_finds_nothing(
     page.wait_for_selector(".approval")
 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    if axe.exists():
-        page.evaluate(axe.read_text(encoding="utf-8"))
-        problems = page.evaluate(
-            "axe.run().then((run) => run.violations.map((one) => [one.id, one.nodes.map((at) => at.html)]))"
-        )
-        assert problems == []
+    no_findings(page)

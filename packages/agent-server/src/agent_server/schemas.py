@@ -61,6 +61,9 @@ class SessionInfo(BaseModel):
     revision: int = Field(description="Rises with every change of its messages.")
     parent_id: str | None = Field(description="The session that it was forked from.")
     match: str | None = Field(default=None, description="In a search: the text that was found.")
+    forked_at: int | None = Field(
+        default=None, description="In a list of branches: how many messages are those of its parent."
+    )
     extra: dict[str, Any] = Field(default_factory=dict, description="What plugins add, by plugin.")
 
 

@@ -6,6 +6,7 @@ import { hides, oneLine, visible } from "./text";
 import { Arguments, DisplayOfTool } from "./tool_card";
 import { callOf } from "./entries";
 import type { Approval, Json, JsonObject, ToolDisplay } from "./wire";
+import { words } from "./words";
 
 interface Choice {
   key: string;
@@ -13,8 +14,6 @@ interface Choice {
   decision: JsonObject;
   kind: "yes" | "no" | "more";
 }
-
-const WHERE = { session: "for this session", always: "always" };
 
 /** Return the answers that can be given; what reaches further than this call names what it grants. */
 function choicesOf(approval: Approval): Choice[] {
@@ -25,13 +24,13 @@ function choicesOf(approval: Approval): Choice[] {
   }
   const narrow = (parameters.suggestions ?? []).filter((pattern) => pattern.includes("("));
   const pattern = narrow.find((one) => one.includes("*")) ?? narrow[0];
-  const granting = pattern === undefined ? [] : Object.entries(WHERE);
+  const granting = pattern === undefined ? [] : [["session", words.yesForSession(pattern)], ["always", words.yesAlways(pattern)]];
   return [
-    { key: "y", label: "Yes, once", decision: { approved: true }, kind: "yes" },
-    { key: "n", label: "No", decision: { approved: false }, kind: "no" },
-    ...granting.map(([scope, words], at): Choice => ({
+    { key: "y", label: words.yesOnce, decision: { approved: true }, kind: "yes" },
+    { key: "n", label: words.no, decision: { approved: false }, kind: "no" },
+    ...granting.map(([scope = "", label = ""], at): Choice => ({
       key: String(at + 2),
-      label: `Yes, ${words}: ${pattern}`,
+      label,
       decision: { approved: true, grant: { scope, pattern: pattern ?? "" } },
       kind: "more",
     })),
@@ -74,7 +73,7 @@ export function ApprovalCard({ approval, others, decide }: Props) {
   const { suspension } = approval;
   const { parameters } = suspension;
   const card = useRef<HTMLElement>(null);
-  const [words, setWords] = useState("");
+  const [answered, setAnswered] = useState("");
   const [sent, setSent] = useState(false);
   const [seen, setSeen] = useState(false); // nobody says yes to what was not on the screen
   const question = useRef<HTMLDivElement>(null);
@@ -107,23 +106,23 @@ export function ApprovalCard({ approval, others, decide }: Props) {
     give(chosen.decision);
   };
   const answer = (): void => {
-    if (wantsYesOrNo) give({ approved: false, reason: words });
-    else give({ value: valueOf(words, suspension.response_schema?.type) });
+    if (wantsYesOrNo) give({ approved: false, reason: answered });
+    else give({ value: valueOf(answered, suspension.response_schema?.type) });
   };
 
   return (
-    <section class="approval" ref={card} tabIndex={-1} aria-label="The agent asks" onKeyDown={press}>
-      <div class="question" ref={question} onScroll={look} tabIndex={0} role="group" aria-label="What is asked">
+    <section class="approval" ref={card} tabIndex={-1} aria-label={words.agentAsks} onKeyDown={press}>
+      <div class="question" ref={question} onScroll={look} tabIndex={0} role="group" aria-label={words.whatIsAsked}>
         <h2>{parameters.suggestions ? oneLine(parameters.preview || parameters.tool || suspension.tool) : visible(suspension.message)}</h2>
         {parameters.display?.content ? <DisplayOfTool display={parameters.display} /> : null}
         <Arguments value={argumentsLeft(written, parameters.display)} />
         {textsIn(written).some(hides) && (
-          <p class="warning">It holds characters that cannot be seen; they are written out here as [U+…].</p>
+          <p class="warning">{words.hiddenCharacters}</p>
         )}
-        {parameters.reason && <p class="quiet">You are asked because {visible(parameters.reason)}.</p>}
-        {parameters.tool && parameters.tool !== suspension.tool && <p class="quiet">{parameters.tool} will run, called by {suspension.tool}.</p>}
+        {parameters.reason && <p class="quiet">{words.askedBecause(visible(parameters.reason))}</p>}
+        {parameters.tool && parameters.tool !== suspension.tool && <p class="quiet">{words.calledBy(parameters.tool, suspension.tool)}</p>}
       </div>
-      {!seen && <p class="quiet" role="status">Read to the end, then you can say yes.</p>}
+      {!seen && <p class="quiet" role="status">{words.readToEnd}</p>}
       <div class="choices">
         {choices.map((choice) => (
           <button key={choice.key} type="button" class={choice.kind === "yes" ? "primary" : ""} disabled={!isOffered(choice)} onClick={() => give(choice.decision)}>
@@ -139,21 +138,21 @@ export function ApprovalCard({ approval, others, decide }: Props) {
             answer();
           }}
         >
-          <input value={words} aria-label={wantsYesOrNo ? "No, and what to do instead" : "Your answer"} placeholder={wantsYesOrNo ? "No, and what to do instead" : "Your answer"} onInput={(event) => setWords(event.currentTarget.value)} />
-          <button type="submit" disabled={sent || !words.trim()}>Answer</button>
+          <input value={answered} aria-label={wantsYesOrNo ? words.noInstead : words.yourAnswer} placeholder={wantsYesOrNo ? words.noInstead : words.yourAnswer} onInput={(event) => setAnswered(event.currentTarget.value)} />
+          <button type="submit" disabled={sent || !answered.trim()}>{words.giveAnswer}</button>
         </form>
       )}
-      {!wantsYesOrNo && <button type="button" disabled={sent} onClick={() => give({ approved: false })}>Give no answer</button>}
-      {others > 0 && <p class="quiet">{others} more after this.</p>}
+      {!wantsYesOrNo && <button type="button" disabled={sent} onClick={() => give({ approved: false })}>{words.noAnswer}</button>}
+      {others > 0 && <p class="quiet">{words.moreToDecide(others)}</p>}
     </section>
   );
 }
 
-function valueOf(words: string, type = "string"): Json {
-  if (type === "string") return words;
+function valueOf(text: string, type = "string"): Json {
+  if (type === "string") return text;
   try {
-    return JSON.parse(words) as Json;
+    return JSON.parse(text) as Json;
   } catch {
-    return words; // the server says what it wants instead
+    return text; // the server says what it wants instead
   }
 }

@@ -3,8 +3,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { client } from "./api";
 import type { Conversation } from "./conversation";
-import { Clip, Cross } from "./icons";
+import { Clip, Cross, Microphone } from "./icons";
 import type { InputMode, JsonObject } from "./wire";
+import { canDictate, dictate } from "./speech";
+import { words } from "./words";
 
 /** A file that was chosen; it is stored in the session when the message is sent. */
 export class Attachment {
@@ -12,7 +14,7 @@ export class Attachment {
   readonly type: string;
 
   constructor(private readonly file: File) {
-    this.name = file.name || "pasted file";
+    this.name = file.name || words.pastedFile;
     this.type = file.type;
   }
 
@@ -40,6 +42,12 @@ function draftName(conversation: Conversation | undefined): string {
 export function Composer({ conversation, submit }: Props) {
   const name = draftName(conversation);
   const [text, setText] = useState(() => localStorage.getItem(name) ?? "");
+  /** Change the text, and keep it at once: the page may be gone before it is drawn again. */
+  const write = (now: string): void => {
+    setText(now);
+    if (now) localStorage.setItem(name, now);
+    else localStorage.removeItem(name);
+  };
   const [files, setFiles] = useState<Attachment[]>([]);
   const [sending, setSending] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
@@ -50,24 +58,28 @@ export function Composer({ conversation, submit }: Props) {
   useEffect(() => {
     if (matchMedia("(min-width: 700px)").matches) field.current?.focus();
   }, []);
+  const insert = (more: string): void => {
+    const now = field.current?.value ?? "";
+    write(now && !/\s$/.test(now) ? `${now} ${more}` : now + more);
+    field.current?.focus();
+  };
+  if (conversation) conversation.insert = insert;
   useEffect(() => {
     const box = field.current;
     if (box === null) return;
     box.style.height = "auto";
     box.style.height = `${Math.min(box.scrollHeight, 240)}px`;
-    if (text) localStorage.setItem(name, text);
-    else localStorage.removeItem(name);
-  }, [text, name]);
+  }, [text]);
 
   const put = async (mode: InputMode): Promise<void> => {
     if (!hasSomething || sending) return;
     setSending(true);
-    setText("");
+    write("");
     setFiles([]);
     try {
       await submit({ text: text.trim(), files, mode });
     } catch {
-      setText((now) => now || text); // nothing that was written gets lost
+      if (!field.current?.value) write(text); // nothing that was written gets lost
       setFiles(files);
     } finally {
       setSending(false);
@@ -101,11 +113,11 @@ export function Composer({ conversation, submit }: Props) {
       }}
     >
       {files.length > 0 && (
-        <ul class="files" aria-label="Attached files">
+        <ul class="files" aria-label={words.attachedFiles}>
           {files.map((file) => (
             <li key={file}>
               {file.name}
-              <button type="button" class="icon" aria-label={`Remove ${file.name}`} onClick={() => setFiles(files.filter((one) => one !== file))}><Cross /></button>
+              <button type="button" class="icon" aria-label={words.removeFile(file.name)} onClick={() => setFiles(files.filter((one) => one !== file))}><Cross /></button>
             </li>
           ))}
         </ul>
@@ -116,9 +128,9 @@ export function Composer({ conversation, submit }: Props) {
         rows={1}
         dir="auto"
         value={text}
-        aria-label="Message"
-        placeholder={running ? "Say something while it works (Enter: next step, Alt+Enter: afterwards)" : "Message (Enter sends, Shift+Enter for a new line)"}
-        onInput={(event) => setText(event.currentTarget.value)}
+        aria-label={words.message}
+        placeholder={running ? words.messageHintRunning : words.messageHint}
+        onInput={(event) => write(event.currentTarget.value)}
         onKeyDown={press}
         onPaste={(event) => add(event.clipboardData?.files)}
       />
@@ -133,12 +145,28 @@ export function Composer({ conversation, submit }: Props) {
             event.currentTarget.value = "";
           }}
         />
-        <button type="button" class="icon" aria-label="Attach files" title="Attach files" onClick={() => chooser.current?.click()}><Clip /></button>
+        <button type="button" class="icon" aria-label={words.attachFiles} title={words.attachFiles} onClick={() => chooser.current?.click()}><Clip /></button>
+        {canDictate() && <DictationButton insert={insert} />}
         <span class="space" />
-        {running && <button type="button" class="stop" onClick={() => void conversation?.stop()}>Stop</button>}
-        {running && hasSomething && <button type="button" onClick={() => void put("queue")}>Queue</button>}
-        <button type="submit" class="primary" disabled={!hasSomething || sending}>{running ? "Steer" : "Send"}</button>
+        {running && <button type="button" class="stop" onClick={() => void conversation?.stop()}>{words.stop}</button>}
+        {running && hasSomething && <button type="button" onClick={() => void put("queue")}>{words.queue}</button>}
+        <button type="submit" class="primary" disabled={!hasSomething || sending}>{running ? words.steer : words.send}</button>
       </div>
     </form>
   );
+}
+
+function DictationButton({ insert }: { insert: (text: string) => void }) {
+  const stop = useRef<(() => void) | undefined>(undefined);
+  const [listening, setListening] = useState(false);
+  const newest = useRef(insert);
+  newest.current = insert;
+  useEffect(() => () => stop.current?.(), []);
+  const press = (): void => {
+    if (listening) stop.current?.();
+    else stop.current = dictate((phrase) => newest.current(phrase), () => setListening(false));
+    setListening(!listening);
+  };
+  const label = listening ? words.stopDictation : words.dictate;
+  return <button type="button" class="icon" aria-pressed={listening} aria-label={label} title={label} onClick={press}><Microphone /></button>;
 }

@@ -4,13 +4,16 @@
 // reads the messages, leaves out those of the step that goes on, and plays the events from that step's beginning.
 
 import { as, client, inSession, Problem, wordsOf } from "./api";
+import { Branches } from "./branches";
 import { type Entry, entriesOf, type Note } from "./entries";
 import { Feed } from "./feed";
 import { LiveRun } from "./live_run";
 import { Store } from "./store";
 import type { Approval, Event, InputMode, JsonObject, Message, Part, SessionInfo, SessionState, Usage, Waiting } from "./wire";
+import { words } from "./words";
 
 const PAGE = 50;
+const OLDER = 100;
 const LOOKED_THROUGH = 1000;
 const BOUNDARIES = ["step_start", "step_end", "final", "error", "turn_end", "session_changed"];
 const ENDS = ["step_end", "final", "error", "turn_end"];
@@ -25,6 +28,7 @@ export class Conversation extends Store {
   running = false;
   connected = true;
   approvals: Approval[] = [];
+  branches = new Branches();
   queued: Waiting[] = [];
   notes: Note[] = [];
   usage: Usage | undefined;
@@ -37,11 +41,16 @@ export class Conversation extends Store {
   /** What a screen reader hears: the whole answer once it is there, never its pieces. */
   announcement = "";
 
+  /** Calls whose details are open, and messages that are being edited: their rows may leave the screen and return. */
+  readonly opened = new Set<string>();
+  readonly edits = new Map<number, string>();
+
   private messages: Message[] = [];
   private stored: Entry[] = [];
   private readonly run = new LiveRun();
   private feed: Feed | undefined;
   private closed = false;
+  private isReading = false;
   private asked = false; // whether the run that begins next is this page's own
   private changes = 0; // counts events, to notice that something came while we were reading
 
@@ -110,6 +119,7 @@ export class Conversation extends Store {
       () => this.running,
     );
     void this.readUsage();
+    void this.readBranches();
     return true;
   }
 
@@ -156,14 +166,29 @@ export class Conversation extends Store {
   }
 
   async readOlder(): Promise<void> {
-    if (this.before === null) return;
-    const page = await as<MessagePage>(client.readMessages(this.id, { limit: PAGE, before: this.before }));
+    if (this.before === null || this.isReading) return;
+    this.isReading = true;
+    let page: MessagePage;
+    try {
+      page = await as<MessagePage>(client.readMessages(this.id, { limit: OLDER, before: this.before }));
+    } finally {
+      this.isReading = false;
+    }
     this.messages = [...page.items, ...this.messages];
     this.before = page.before;
     const shown = this.stored.length;
     this.stored = entriesOf(this.messages, this.run.known);
     this.firstPosition -= this.stored.length - shown;
     this.changed();
+  }
+
+  private async readBranches(): Promise<void> {
+    try {
+      this.branches = new Branches((await client.listBranches(this.id)).items);
+      this.changed();
+    } catch {
+      // The conversation is whole without its branches.
+    }
   }
 
   private async readUsage(): Promise<void> {
@@ -236,11 +261,11 @@ export class Conversation extends Store {
     this.status = "";
     if (event.type === "error") {
       const error = event["error"] as { message?: string } | undefined;
-      this.note("error", error?.message ?? "The run failed.", true);
+      this.note("error", error?.message ?? words.runFailed, true);
     } else {
       const code = (event["reason"] as { code?: string } | undefined)?.code ?? "natural_end";
-      if (code === "cancelled") this.note("info", "Stopped.");
-      else if (code !== "natural_end" && code !== "suspended") this.note("warning", `Ended early: ${code.replaceAll("_", " ")}.`);
+      if (code === "cancelled") this.note("info", words.stopped);
+      else if (code !== "natural_end" && code !== "suspended") this.note("warning", words.endedEarly(code.replaceAll("_", " ")));
       this.announcement = String(event["text"] ?? "");
     }
     this.changed();
@@ -268,6 +293,9 @@ export class Conversation extends Store {
   }
 
   // What a person does
+
+  /** Put something into the composer, behind what is written there. */
+  insert: (text: string) => void = () => undefined;
 
   /** Say something: to an agent that waits, or to one that works. */
   async say(text: string, attachments: JsonObject[], shown: Part[], mode: InputMode): Promise<void> {
@@ -309,6 +337,12 @@ export class Conversation extends Store {
     );
     this.approvals = this.approvals.filter((one) => one.id !== approval.id);
     this.changed();
+  }
+
+  /** Change the text of a waiting message, or when it is read; its attachments stay. */
+  async editWaiting({ seq, message }: Waiting, text: string, mode: InputMode): Promise<void> {
+    const attachments = (message.multipartContent ?? []).filter((part) => part.type !== "text") as unknown as JsonObject[];
+    await this.attempt(client.editInput(this.id, seq, { text, mode, attachments }));
   }
 
   async withdraw(seq: number): Promise<void> {

@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { client, wordsOf } from "./api";
 import { ApprovalCard } from "./approval_card";
+import { BranchTree } from "./branch_tree";
 import { Composer, type Draft } from "./composer";
 import { Conversation } from "./conversation";
 import { Bars } from "./icons";
@@ -11,7 +12,8 @@ import type { Choices } from "./page";
 import { Store, useStore } from "./store";
 import { oneLine } from "./text";
 import { Transcript } from "./transcript";
-import type { SessionInfo } from "./wire";
+import { WaitingMessages } from "./waiting";
+import { language, words } from "./words";
 
 interface Props {
   conversation: Conversation | undefined;
@@ -27,9 +29,9 @@ const firstWords = new Map<string, Draft>();
 
 export function ConversationView({ conversation, choices, create, open, showMenu }: Props) {
   useStore(conversation ?? nothing);
-  const [branches, setBranches] = useState<SessionInfo[]>([]);
+  const [tree, setTree] = useState(false);
   const [failure, setFailure] = useState("");
-  const title = oneLine(conversation?.info?.title ?? "") || "New session";
+  const title = oneLine(conversation?.info?.title ?? "") || words.newSession;
 
   useEffect(() => {
     document.title = conversation ? `${title} · Keelwork` : "Keelwork";
@@ -40,7 +42,6 @@ export function ConversationView({ conversation, choices, create, open, showMenu
     const words = firstWords.get(conversation.id);
     firstWords.delete(conversation.id);
     if (words) void begin(conversation, words).catch(() => undefined);
-    client.listBranches(conversation.id).then((page) => setBranches(page.items), () => undefined);
   }, [conversation, conversation?.loaded]);
 
   const submit = async (draft: Draft): Promise<void> => {
@@ -70,29 +71,26 @@ export function ConversationView({ conversation, choices, create, open, showMenu
   };
 
   if (conversation?.gone) {
-    return <main class="conversation"><Header title="Session" showMenu={showMenu} /><p class="welcome">There is no such session any more.</p></main>;
+    return <main class="conversation"><Header title={words.sessions} showMenu={showMenu} /><p class="welcome">{words.sessionGone}</p></main>;
   }
-  const at = branches.findIndex((one) => one.id === conversation?.id);
+  const branches = conversation?.branches;
   return (
     <main class="conversation">
       <Header title={title} showMenu={showMenu}>
-        {branches.length > 1 && at >= 0 && (
-          <span class="branches" role="group" aria-label="Branches">
-            <button type="button" class="icon" disabled={at === 0} aria-label="Branch before" onClick={() => open(branches[at - 1]?.id ?? "")}>‹</button>
-            {at + 1}/{branches.length}
-            <button type="button" class="icon" disabled={at + 1 === branches.length} aria-label="Next branch" onClick={() => open(branches[at + 1]?.id ?? "")}>›</button>
-          </span>
+        {branches && branches.family.length > 1 && (
+          <button type="button" class="show-tree" onClick={() => setTree(true)}>{words.branches} ({branches.family.length})</button>
         )}
+        {conversation && branches && tree && <BranchTree branches={branches} current={conversation.id} open={open} close={() => setTree(false)} />}
         {conversation && <Switches conversation={conversation} choices={choices} />}
         {conversation && <Offers conversation={conversation} open={open} />}
       </Header>
       {conversation ? (
-        <Transcript conversation={conversation} branch={branch} />
+        <Transcript conversation={conversation} branch={branch} open={open} />
       ) : (
-        <div class="welcome"><h1>What is to be done?</h1><p>Your agent answers here. Everything stays on this server.</p></div>
+        <div class="welcome"><h2>{words.welcome}</h2><p>{words.welcomeMore}</p></div>
       )}
       <footer class="below">
-        {conversation?.connected === false && <p class="quiet" role="status">Connection lost. Trying again …</p>}
+        {conversation?.connected === false && <p class="quiet" role="status">{words.connectionLost}</p>}
         {conversation?.approvals.slice(0, 1).map((approval) => (
           <ApprovalCard
             key={approval.id}
@@ -101,7 +99,7 @@ export function ConversationView({ conversation, choices, create, open, showMenu
             decide={(decision) => conversation.decide(approval, decision)}
           />
         ))}
-        {conversation && <Queue conversation={conversation} />}
+        {conversation && <WaitingMessages conversation={conversation} />}
         {failure && <p class="failure" role="alert">{failure}</p>}
         <Composer conversation={conversation} submit={submit} />
         {conversation?.usage && <UsageLine conversation={conversation} />}
@@ -121,8 +119,8 @@ async function begin(conversation: Conversation, draft: Draft): Promise<void> {
 function Header({ title, showMenu, children }: { title: string; showMenu: () => void; children?: preact.ComponentChildren }) {
   return (
     <header class="bar">
-      <button type="button" class="icon narrow" aria-label="Sessions" onClick={showMenu}><Bars /></button>
-      <h2 dir="auto">{title}</h2>
+      <button type="button" class="icon narrow" aria-label={words.sessions} onClick={showMenu}><Bars /></button>
+      <h1 dir="auto">{title}</h1>
       {children}
     </header>
   );
@@ -133,32 +131,17 @@ function Switches({ conversation, choices }: { conversation: Conversation; choic
   return (
     <span class="switches">
       {choices.agents.length > 1 && (
-        <select aria-label="Agent" value={agent} disabled={conversation.running} onChange={(event) => void conversation.change({ agent_id: event.currentTarget.value })}>
+        <select aria-label={words.agent} value={agent} disabled={conversation.running} onChange={(event) => void conversation.change({ agent_id: event.currentTarget.value })}>
           {choices.agents.map((name) => <option key={name} value={name}>{name}</option>)}
         </select>
       )}
       {choices.models.length > 1 && (
-        <select aria-label="Model" disabled={conversation.running} onChange={(event) => void conversation.change({ model: event.currentTarget.value })}>
-          <option value="">the agent's model</option>
+        <select aria-label={words.model} disabled={conversation.running} onChange={(event) => void conversation.change({ model: event.currentTarget.value })}>
+          <option value="">{words.agentsModel}</option>
           {choices.models.map((name) => <option key={name} value={name}>{name}</option>)}
         </select>
       )}
     </span>
-  );
-}
-
-function Queue({ conversation }: { conversation: Conversation }) {
-  if (!conversation.queued.length) return null;
-  return (
-    <ul class="queue" aria-label="Messages that wait">
-      {conversation.queued.map((one) => (
-        <li key={one.seq}>
-          <span class="badge">{one.mode === "queue" ? "after this answer" : "next step"}</span>
-          <span class="words" dir="auto">{oneLine(String(one.message.content))}</span>
-          <button type="button" onClick={() => void conversation.withdraw(one.seq)}>Withdraw</button>
-        </li>
-      ))}
-    </ul>
   );
 }
 
@@ -167,5 +150,5 @@ function UsageLine({ conversation }: { conversation: Conversation }) {
   const tokens = total?.total_tokens ?? (total?.input_tokens ?? 0) + (total?.output_tokens ?? 0);
   if (!tokens) return null;
   const cost = total?.cost ? ` · $${total.cost.toFixed(4)}` : "";
-  return <p class="usage quiet">{tokens.toLocaleString()} tokens{cost}</p>;
+  return <p class="usage quiet">{words.tokens(tokens.toLocaleString(language))}{cost}</p>;
 }

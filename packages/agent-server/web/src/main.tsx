@@ -1,5 +1,16 @@
 import { render } from "preact";
 import { Page } from "./page";
+import { chooseLanguage, keepLanguage, language } from "./words";
 
 const root = document.getElementById("page");
-if (root !== null) render(<Page />, root);
+
+function draw(): void {
+  const speak = (code: string): void => {
+    keepLanguage(code);
+    draw();
+  };
+  if (root !== null) render(<Page key={language} speak={speak} />, root);
+}
+
+chooseLanguage();
+draw();

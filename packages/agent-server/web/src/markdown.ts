@@ -19,6 +19,7 @@ import xml from "highlight.js/lib/languages/xml";
 import yaml from "highlight.js/lib/languages/yaml";
 import { Marked, type Token, type TokensList } from "marked";
 import { visible } from "./text";
+import { words } from "./words";
 
 const LANGUAGES = { bash, css, diff, go, javascript, json, python, rust, sql, typescript, xml, yaml };
 for (const [name, language] of Object.entries(LANGUAGES)) hljs.registerLanguage(name, language);
@@ -51,14 +52,14 @@ export function safeAddress(href: string): URL | undefined {
   }
 }
 
-function link(href: string, words: string, plain: string): string {
+function link(href: string, label: string, plain: string): string {
   const url = safeAddress(href);
-  if (url === undefined) return `${words} <span class="removed">(link removed)</span>`;
+  if (url === undefined) return `${label} <span class="removed">${escaped(words.linkRemoved)}</span>`;
   const where = url.host || url.pathname;
   const says = plain.trim() === href || plain.trim() === url.href;
   const host = says ? "" : ` <span class="host">(${escaped(where)})</span>`;
   const attributes = `title="${escaped(url.href)}" target="_blank" rel="noopener noreferrer nofollow"`;
-  return `<a href="${escaped(url.href)}" ${attributes}>${words}</a>${host}`;
+  return `<a href="${escaped(url.href)}" ${attributes}>${label}</a>${host}`;
 }
 
 function highlighted(code: string, language: string): string {
@@ -71,14 +72,14 @@ const marked = new Marked({
   gfm: true,
   renderer: {
     html: ({ raw }) => escaped(raw),
-    image: ({ href, text }) => link(href, escaped(text || "image"), text),
+    image: ({ href, text }) => link(href, escaped(text || words.image), text),
     link({ href, text, tokens }) {
       return link(href, this.parser.parseInline(tokens), text);
     },
     checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
     code({ text, lang }) {
       const language = /^[\w+#-]{1,30}/.exec(lang ?? "")?.[0]?.toLowerCase() ?? "";
-      const bar = `<div class="code-bar"><span>${escaped(language)}</span><button type="button" class="copy">Copy</button></div>`;
+      const bar = `<div class="code-bar"><span>${escaped(language)}</span><button type="button" class="copy">${escaped(words.copy)}</button></div>`;
       return `<div class="code">${bar}<pre dir="ltr" tabindex="0"><code>${highlighted(text, language)}</code></pre></div>`;
     },
   },

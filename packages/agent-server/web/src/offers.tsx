@@ -7,6 +7,7 @@ import { safeAddress } from "./markdown";
 import { CopyButton, MarkdownView } from "./transcript";
 import { oneLine, visible } from "./text";
 import type { Action, ActionResult, Display, DisplayAction, Input, Json, JsonObject, UiElement } from "./wire";
+import { words } from "./words";
 
 interface Offer {
   action: Action;
@@ -83,7 +84,7 @@ export function Offers({ conversation, open }: { conversation: Conversation; ope
   return (
     <>
       <details class="menu" ref={menu}>
-        <summary>Actions</summary>
+        <summary>{words.actions}</summary>
         <ul>
           {offers.map((offer) => (
             <li key={`${offer.action.plugin} ${offer.action.id}`}>
@@ -145,7 +146,7 @@ function ActionDialog({ offer, close, run }: { offer: Offer; close: () => void; 
         {inputs.map((input) => <Field key={input.name} input={input} />)}
         {failure && <p class="failure" role="alert">{failure}</p>}
         <div class="buttons">
-          <button type="button" onClick={close}>Cancel</button>
+          <button type="button" onClick={close}>{words.cancel}</button>
           <button type="submit" class="primary" disabled={busy}>{offer.label}</button>
         </div>
       </form>
@@ -243,7 +244,7 @@ function DisplayCard({ display, close, run }: CardProps) {
           if (action.kind === "copy_text") return <CopyButton key={action.id} text={action.text} label={oneLine(action.label)} />;
           return <button key={action.id} type="button" disabled={busy} onClick={() => void start(action)}>{oneLine(action.label)}</button>;
         })}
-        {display.dismissible !== false && <button type="button" onClick={close}>Close</button>}
+        {display.dismissible !== false && <button type="button" onClick={close}>{words.close}</button>}
       </div>
     </section>
   );

@@ -7,6 +7,7 @@ import { ConversationView } from "./conversation_view";
 import { Sessions } from "./sessions";
 import { Sidebar } from "./sidebar";
 import type { JsonObject } from "./wire";
+import { words } from "./words";
 
 function sessionInAddress(): string | undefined {
   return /^#s=(.+)$/.exec(location.hash)?.[1];
@@ -17,7 +18,7 @@ export interface Choices {
   models: string[];
 }
 
-export function Page() {
+export function Page({ speak }: { speak: (language: string) => void }) {
   const sessions = useMemo(() => new Sessions(), []);
   const [id, setId] = useState(sessionInAddress());
   const [menu, setMenu] = useState(false);
@@ -83,8 +84,8 @@ export function Page() {
 
   return (
     <div class={menu ? "page with-menu" : "page"}>
-      <Sidebar sessions={sessions} current={id} open={open} close={() => setMenu(false)} />
-      {menu && <button type="button" class="shade" aria-label="Close the list of sessions" onClick={() => setMenu(false)} />}
+      <Sidebar sessions={sessions} current={id} open={open} close={() => setMenu(false)} speak={speak} />
+      {menu && <button type="button" class="shade" aria-label={words.closeList} onClick={() => setMenu(false)} />}
       <ConversationView
         key={id ?? "new"}
         conversation={conversation}

@@ -7,6 +7,7 @@ import type { Sessions } from "./sessions";
 import { useStore } from "./store";
 import { ago, oneLine } from "./text";
 import type { SessionInfo } from "./wire";
+import { language, languages, words } from "./words";
 
 const TYPING_MS = 150;
 
@@ -15,9 +16,10 @@ interface Props {
   current: string | undefined;
   open: (id: string | undefined) => void;
   close: () => void;
+  speak: (language: string) => void;
 }
 
-export function Sidebar({ sessions, current, open, close }: Props) {
+export function Sidebar({ sessions, current, open, close, speak }: Props) {
   useStore(sessions);
   const typing = useRef<number>(0);
   const [failure, setFailure] = useState("");
@@ -30,16 +32,16 @@ export function Sidebar({ sessions, current, open, close }: Props) {
     typing.current = window.setTimeout(() => attempt(sessions.search(text)), TYPING_MS);
   };
   return (
-    <nav class="sidebar" aria-label="Sessions">
+    <nav class="sidebar" aria-label={words.sessions}>
       <div class="sidebar-head">
-        <button type="button" class="primary" onClick={() => open(undefined)}>New session</button>
-        <button type="button" class="icon narrow" aria-label="Close the list" onClick={close}><Cross /></button>
+        <button type="button" class="primary" onClick={() => open(undefined)}>{words.newSession}</button>
+        <button type="button" class="icon narrow" aria-label={words.closeList} onClick={close}><Cross /></button>
       </div>
       <input
         id="search"
         type="search"
-        placeholder="Search all sessions"
-        aria-label="Search all sessions"
+        placeholder={words.searchSessions}
+        aria-label={words.searchSessions}
         onInput={(event) => search(event.currentTarget.value)}
       />
       {failure && <p class="failure" role="alert">{failure}</p>}
@@ -58,11 +60,17 @@ export function Sidebar({ sessions, current, open, close }: Props) {
         ))}
       </ul>
       {sessions.loaded && !sessions.items.length && (
-        <p class="quiet">{sessions.query ? "No session has these words." : "No sessions yet."}</p>
+        <p class="quiet">{sessions.query ? words.noMatch : words.noSessions}</p>
       )}
       {sessions.cursor !== null && (
-        <button type="button" class="more" onClick={() => attempt(sessions.more())}>Show more</button>
+        <button type="button" class="more" onClick={() => attempt(sessions.more())}>{words.showMore}</button>
       )}
+      <label class="language">
+        <span class="unseen">{words.language}</span>
+        <select value={language} onChange={(event) => speak(event.currentTarget.value)}>
+          {languages().map(([code, name]) => <option key={code} value={code} lang={code}>{name}</option>)}
+        </select>
+      </label>
     </nav>
   );
 }
@@ -78,7 +86,7 @@ interface RowProps {
 function Row({ info, isCurrent, open, rename, remove }: RowProps) {
   const [mode, setMode] = useState<"plain" | "rename" | "delete">("plain");
   const field = useRef<HTMLInputElement>(null);
-  const title = oneLine(info.title) || "New session";
+  const title = oneLine(info.title) || words.newSession;
   useEffect(() => field.current?.select(), [mode]);
   if (mode === "rename") {
     const finish = (): void => {
@@ -92,7 +100,7 @@ function Row({ info, isCurrent, open, rename, remove }: RowProps) {
           ref={field}
           value={info.title}
           maxLength={500}
-          aria-label="New title"
+          aria-label={words.newTitle}
           onBlur={finish}
           onKeyDown={(event) => {
             if (event.key === "Enter") finish();
@@ -105,9 +113,9 @@ function Row({ info, isCurrent, open, rename, remove }: RowProps) {
   if (mode === "delete") {
     return (
       <li class="session deleting">
-        <span>Delete “{title}”?</span>
-        <button type="button" class="danger" onClick={remove}>Delete</button>
-        <button type="button" onClick={() => setMode("plain")}>Keep</button>
+        <span>{words.removeQuestion(title)}</span>
+        <button type="button" class="danger" onClick={remove}>{words.remove}</button>
+        <button type="button" onClick={() => setMode("plain")}>{words.keep}</button>
       </li>
     );
   }
@@ -117,8 +125,8 @@ function Row({ info, isCurrent, open, rename, remove }: RowProps) {
         <span class="title" dir="auto">{title}</span>
         <span class="quiet">{info.match ? oneLine(info.match, 80) : ago(info.updated)}</span>
       </button>
-      <button type="button" class="icon" aria-label={`Rename ${title}`} title="Rename" onClick={() => setMode("rename")}><Pencil /></button>
-      <button type="button" class="icon" aria-label={`Delete ${title}`} title="Delete" onClick={() => setMode("delete")}><Bin /></button>
+      <button type="button" class="icon" aria-label={words.renameOf(title)} title={words.rename} onClick={() => setMode("rename")}><Pencil /></button>
+      <button type="button" class="icon" aria-label={words.removeOf(title)} title={words.remove} onClick={() => setMode("delete")}><Bin /></button>
     </li>
   );
 }

@@ -1,5 +1,7 @@
 // Words for people.
 
+import { language, words } from "./words";
+
 // Marks that change the order or the look of what follows, and characters that do not show.
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e0fff}]/gu;
 
@@ -25,13 +27,9 @@ export function oneLine(text: string, most = 200): string {
 /** Return how long ago something was, in a word or two. */
 export function ago(seconds: number): string {
   const minutes = (Date.now() / 1000 - seconds) / 60;
-  if (minutes < 1) return "now";
-  if (minutes < 60) return `${Math.floor(minutes)} min`;
-  if (minutes < 60 * 24) return `${Math.floor(minutes / 60)} h`;
-  if (minutes < 60 * 24 * 30) return `${Math.floor(minutes / 60 / 24)} d`;
-  return new Date(seconds * 1000).toLocaleDateString();
-}
-
-export function count(number: number, one: string, many = `${one}s`): string {
-  return `${number.toLocaleString()} ${number === 1 ? one : many}`;
+  if (minutes < 1) return words.now;
+  if (minutes < 60) return words.minutes(Math.floor(minutes));
+  if (minutes < 60 * 24) return words.hours(Math.floor(minutes / 60));
+  if (minutes < 60 * 24 * 30) return words.days(Math.floor(minutes / 60 / 24));
+  return new Date(seconds * 1000).toLocaleDateString(language);
 }

@@ -5,15 +5,21 @@ import { asText } from "./api";
 import type { Call } from "./entries";
 import { oneLine, visible } from "./text";
 import type { Json, ToolDisplay } from "./wire";
+import { words } from "./words";
 
 const SIGNS = { writing: "…", waiting: "?", running: "▸", done: "✓" };
 
-export function ToolCard({ call, waits }: { call: Call; waits: boolean }) {
-  const [open, setOpen] = useState(false);
+export function ToolCard({ call, waits, opened }: { call: Call; waits: boolean; opened: Set<string> }) {
+  const [open, setOpen] = useState(opened.has(call.id));
+  const toggle = (is: boolean): void => {
+    if (is) opened.add(call.id);
+    else opened.delete(call.id);
+    setOpen(is);
+  };
   const failed = call.result?.failed ?? false;
-  const state = failed ? "failed" : call.state === "waiting" && !waits ? "no result" : STATES[call.state];
+  const state = failed ? words.callFailed : call.state === "waiting" && !waits ? words.callNoResult : stateOf(call);
   return (
-    <details class={failed ? "call failed" : `call ${call.state}`} open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class={failed ? "call failed" : `call ${call.state}`} open={open} onToggle={(event) => toggle(event.currentTarget.open)}>
       <summary>
         <span class="sign" aria-hidden="true">{failed ? "✗" : SIGNS[call.state]}</span>
         <span class="preview" dir="auto">{oneLine(call.preview || call.name)}</span>
@@ -24,7 +30,9 @@ export function ToolCard({ call, waits }: { call: Call; waits: boolean }) {
   );
 }
 
-const STATES = { writing: "being written", waiting: "waits", running: "running", done: "done" };
+function stateOf({ state }: Call): string {
+  return { writing: words.callWriting, waiting: words.callWaiting, running: words.callRunning, done: words.callDone }[state];
+}
 
 function Details({ call }: { call: Call }) {
   const result = call.result;
@@ -33,8 +41,8 @@ function Details({ call }: { call: Call }) {
       <p class="heading">{call.name}</p>
       {call.display?.content ? <DisplayOfTool display={call.display} /> : null}
       {call.state === "writing" ? <Pre text={visible(call.written)} /> : <Arguments value={call.arguments} />}
-      {call.output && <><p class="heading">Output</p><Pre text={visible(call.output)} /></>}
-      {result && <p class="heading">{result.failed ? "Error" : "Result"}</p>}
+      {call.output && <><p class="heading">{words.output}</p><Pre text={visible(call.output)} /></>}
+      {result && <p class="heading">{result.failed ? words.error : words.result}</p>}
       {result && (result.display?.content ? <DisplayOfTool display={result.display} /> : <Pre text={visible(result.text)} />)}
     </div>
   );

@@ -1,79 +1,118 @@
 // What was said, from the top to the newest.
 
+import { Component, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Versions } from "./branches";
 import type { Conversation } from "./conversation";
 import type { Answer, Entry, Note, Said } from "./entries";
 import { Sheet } from "./icons";
 import { type Block, Markdown } from "./markdown";
+import { canRead, readAloud, stopReading } from "./speech";
 import { visible } from "./text";
 import { ToolCard } from "./tool_card";
 import type { Part } from "./wire";
-
-const NEAR_END = 80;
+import { VirtualList } from "./virtual_list";
+import { words } from "./words";
 
 interface Props {
   conversation: Conversation;
   branch: (index: number, how: "edit" | "regenerate", content?: string) => Promise<void>;
+  open: (id: string) => void;
 }
 
-export function Transcript({ conversation, branch }: Props) {
-  const box = useRef<HTMLDivElement>(null);
-  const atEnd = useRef(true);
-  const entries = conversation.entries;
-
-  useLayoutEffect(() => {
-    // Whoever reads further up is left there.
-    if (atEnd.current && box.current) box.current.scrollTop = box.current.scrollHeight;
-  });
-
-  const readOlder = async (): Promise<void> => {
-    const height = box.current?.scrollHeight ?? 0;
-    atEnd.current = false;
-    await conversation.attempt(conversation.readOlder());
-    requestAnimationFrame(() => {
-      if (box.current) box.current.scrollTop += box.current.scrollHeight - height;
-    });
-  };
-
+export function Transcript({ conversation, branch, open }: Props) {
+  const { entries, branches } = conversation;
+  const places = branches.places(conversation.id);
+  const last = entries.findLast((entry) => entry.kind === "answer");
+  const readOlder = (): void => void conversation.attempt(conversation.readOlder());
+  const busy = conversation.running;
+  const waits = conversation.approvals.length > 0;
   return (
-    <div
-      class="transcript"
-      ref={box}
-      role="log"
-      aria-live="off"
-      aria-label="Conversation"
-      aria-busy={conversation.running}
-      tabIndex={0}
-      onScroll={(event) => {
-        const { scrollHeight, scrollTop, clientHeight } = event.currentTarget;
-        atEnd.current = scrollHeight - scrollTop - clientHeight < NEAR_END;
+    <VirtualList
+      first={conversation.firstPosition}
+      count={entries.length}
+      label={words.conversation}
+      busy={busy}
+      reachTop={readOlder}
+      toEnd={(jump) => <button type="button" class="to-end" onClick={jump}>{words.toNewest}</button>}
+      above={conversation.before !== null && <button type="button" class="more" onClick={readOlder}>{words.earlier}</button>}
+      below={busy && <p class="working" role="status">{conversation.status || words.working}<span class="dots" aria-hidden="true" /></p>}
+      draw={(at) => {
+        const entry = entries[at];
+        const place = places.find((index) => entries.find((one) => indexOf(one) >= index) === entry);
+        const versions = place === undefined ? undefined : branches.versions(conversation.id, place);
+        return entry && (
+          <EntryView entry={entry} conversation={conversation} branch={branch} open={open} busy={busy} waits={waits} isLast={entry === last} versions={versions} />
+        );
       }}
-    >
-      {conversation.before !== null && <button type="button" class="more" onClick={() => void readOlder()}>Show earlier messages</button>}
-      {entries.map((entry, at) => (
-        <EntryView key={conversation.firstPosition + at} entry={entry} conversation={conversation} branch={branch} />
-      ))}
-      {conversation.running && <p class="working" role="status">{conversation.status || "Working"}<span class="dots" aria-hidden="true" /></p>}
-    </div>
+    />
   );
 }
 
-function EntryView({ entry, conversation, branch }: Props & { entry: Entry }) {
-  switch (entry.kind) {
-    case "said":
-      return <SaidView said={entry} busy={conversation.running} branch={branch} />;
-    case "answer":
-      return <AnswerView answer={entry} busy={conversation.running} branch={branch} />;
-    case "call":
-      return <ToolCard call={entry} waits={conversation.approvals.length > 0} />;
-    case "note":
-      return <NoteView note={entry} retry={() => void conversation.attempt(conversation.start())} />;
+function indexOf(entry: Entry): number {
+  return "index" in entry ? (entry.index ?? -1) : -1;
+}
+
+interface EntryProps extends Props {
+  entry: Entry;
+  busy: boolean;
+  waits: boolean;
+  isLast: boolean;
+  versions: Versions | undefined;
+}
+
+/** A row of the transcript; one that cannot have changed is not drawn again while others stream in. */
+class EntryView extends Component<EntryProps> {
+  override shouldComponentUpdate(next: EntryProps): boolean {
+    const { entry, busy, waits, isLast, versions } = this.props;
+    const isSettled = entry.kind === "call" ? entry.state === "done" : entry.kind !== "answer" || !entry.live;
+    const isSame = entry === next.entry && busy === next.busy && waits === next.waits && isLast === next.isLast;
+    return !isSettled || !isSame || String(versions?.ids) !== String(next.versions?.ids);
+  }
+
+  override render({ entry, conversation, branch, open, busy, waits, isLast, versions }: EntryProps) {
+    const switcher = versions && <VersionSwitch versions={versions} open={open} />;
+    switch (entry.kind) {
+      case "said":
+        return <SaidView said={entry} busy={busy} branch={branch} edits={conversation.edits} versions={switcher} />;
+      case "answer":
+        return <AnswerView answer={entry} busy={busy} isLast={isLast} branch={branch} conversation={conversation} versions={switcher} />;
+      case "call":
+        return <ToolCard call={entry} waits={waits} opened={conversation.opened} />;
+      case "note":
+        return <NoteView note={entry} retry={() => void conversation.attempt(conversation.start())} />;
+    }
   }
 }
 
-function SaidView({ said, busy, branch }: { said: Said; busy: boolean; branch: Props["branch"] }) {
-  const [edited, setEdited] = useState<string>();
+interface SaidProps {
+  said: Said;
+  busy: boolean;
+  branch: Props["branch"];
+  edits: Map<number, string>;
+  versions: ComponentChildren;
+}
+
+/** Leads to the other versions of a message: ‹ 2/3 ›. */
+function VersionSwitch({ versions: { ids, at }, open }: { versions: Versions; open: (id: string) => void }) {
+  return (
+    <span class="branches" role="group" aria-label={words.versions}>
+      <button type="button" disabled={at <= 0} aria-label={words.previousBranch} onClick={() => open(ids[at - 1] ?? "")}>‹</button>
+      {at + 1}/{ids.length}
+      <button type="button" disabled={at + 1 >= ids.length} aria-label={words.nextBranch} onClick={() => open(ids[at + 1] ?? "")}>›</button>
+    </span>
+  );
+}
+
+function SaidView({ said, busy, branch, edits, versions }: SaidProps) {
   const { index } = said;
+  const [edited, setText] = useState(edits.get(index ?? -1));
+  const setEdited = (text: string | undefined): void => {
+    if (index === undefined) return;
+    if (text === undefined) edits.delete(index);
+    else edits.set(index, text); // the row may leave the screen and come back
+    setText(text);
+  };
   if (edited !== undefined && index !== undefined) {
     return (
       <form
@@ -84,22 +123,25 @@ function SaidView({ said, busy, branch }: { said: Said; busy: boolean; branch: P
           void branch(index, "edit", edited);
         }}
       >
-        <textarea aria-label="Another version of the message" value={edited} rows={4} onInput={(event) => setEdited(event.currentTarget.value)} />
+        <textarea aria-label={words.editedMessage} value={edited} rows={4} onInput={(event) => setEdited(event.currentTarget.value)} />
         <div class="buttons">
-          <button type="button" onClick={() => setEdited(undefined)}>Leave it</button>
-          <button type="submit" class="primary" disabled={!edited.trim()}>Send as a branch</button>
+          <button type="button" onClick={() => setEdited(undefined)}>{words.cancel}</button>
+          <button type="submit" class="primary" disabled={!edited.trim()}>{words.sendAsBranch}</button>
         </div>
       </form>
     );
   }
   return (
-    <article class="said" aria-label="You">
+    <article class="said" aria-label={words.youSaid}>
       <div class="bubble">
         <p class="plain" dir="auto">{visible(said.text)}</p>
         {said.parts.map((part, at) => <PartView key={at} part={part} />)}
       </div>
       {!busy && index !== undefined && (
-        <div class="tools"><button type="button" onClick={() => setEdited(said.text)}>Edit</button></div>
+        <div class="tools">
+          {versions}
+          <button type="button" onClick={() => setEdited(said.text)}>{words.edit}</button>
+        </div>
       )}
     </article>
   );
@@ -107,30 +149,62 @@ function SaidView({ said, busy, branch }: { said: Said; busy: boolean; branch: P
 
 function PartView({ part }: { part: Part }) {
   const isPicture = /^image\/(png|jpeg|gif|webp)$/.test(part.mime_type ?? "") && part.data;
-  if (isPicture) return <img class="picture" alt={part.name ?? "Attached picture"} src={`data:${part.mime_type};base64,${part.data}`} />;
+  if (isPicture) return <img class="picture" alt={part.name ?? words.image} src={`data:${part.mime_type};base64,${part.data}`} />;
   return <p class="file"><Sheet /> {visible(part.name ?? part.type)}</p>;
 }
 
-function AnswerView({ answer, busy, branch }: { answer: Answer; busy: boolean; branch: Props["branch"] }) {
+interface AnswerProps {
+  answer: Answer;
+  busy: boolean;
+  isLast: boolean;
+  branch: Props["branch"];
+  conversation: Conversation;
+  versions: ComponentChildren;
+}
+
+function AnswerView({ answer, busy, isLast, branch, conversation, versions }: AnswerProps) {
   const { index } = answer;
+  const article = useRef<HTMLElement>(null);
+  /** Quote what is selected in the answer, or all of it. */
+  const quote = (): void => {
+    const selection = getSelection();
+    const isInside = selection?.anchorNode && article.current?.contains(selection.anchorNode);
+    const text = (isInside && selection.toString().trim()) || answer.text.trim();
+    conversation.insert(`${text.replace(/^/gm, "> ")}\n\n`);
+  };
   return (
-    <article class="answer" aria-label="Answer">
+    <article class="answer" aria-label={words.answer} ref={article}>
       {answer.reasoning && (
         <details class="reasoning">
-          <summary>Reasoning</summary>
+          <summary>{words.reasoning}</summary>
           <p class="plain" dir="auto">{visible(answer.reasoning)}</p>
         </details>
       )}
       <MarkdownView text={answer.text} />
-      {answer.interrupted && <p class="quiet">Interrupted: this is what was said until then.</p>}
+      {answer.interrupted && <p class="quiet">{words.interrupted}</p>}
       {!busy && index !== undefined && (
         <div class="tools">
           <CopyButton text={answer.text} />
-          <button type="button" onClick={() => void branch(index, "regenerate")}>Answer again</button>
+          {versions}
+          <button type="button" onClick={() => void branch(index, "regenerate")}>{words.answerAgain}</button>
+          {isLast && answer.interrupted && <button type="button" onClick={() => void conversation.say(words.goOnMessage, [], [], "steer")}>{words.goOn}</button>}
+          <button type="button" onClick={quote}>{words.quote}</button>
+          {canRead && <ReadButton text={answer.text} />}
         </div>
       )}
     </article>
   );
+}
+
+function ReadButton({ text }: { text: string }) {
+  const [reading, setReading] = useState(false);
+  useEffect(() => () => stopReading(), []);
+  const press = (): void => {
+    if (reading) stopReading();
+    else readAloud(text, () => setReading(false));
+    setReading(!reading);
+  };
+  return <button type="button" aria-pressed={reading} onClick={press}>{reading ? words.stopReading : words.readAloud}</button>;
 }
 
 export function MarkdownView({ text }: { text: string }) {
@@ -156,27 +230,27 @@ function copyCode(event: MouseEvent): void {
   const code = button?.closest(".code")?.querySelector("code")?.textContent;
   if (button && code !== undefined && code !== null) {
     void navigator.clipboard.writeText(code).then(() => {
-      button.textContent = "Copied";
-      setTimeout(() => (button.textContent = "Copy"), 1500);
+      button.textContent = words.copied;
+      setTimeout(() => (button.textContent = words.copy), 1500);
     });
   }
 }
 
-export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
+export function CopyButton({ text, label = words.copy }: { text: string; label?: string }) {
   const [done, setDone] = useState(false);
   useEffect(() => {
     if (!done) return;
     const timer = setTimeout(() => setDone(false), 1500);
     return () => clearTimeout(timer);
   }, [done]);
-  return <button type="button" onClick={() => void navigator.clipboard.writeText(text).then(() => setDone(true))}>{done ? "Copied" : label}</button>;
+  return <button type="button" onClick={() => void navigator.clipboard.writeText(text).then(() => setDone(true))}>{done ? words.copied : label}</button>;
 }
 
 function NoteView({ note, retry }: { note: Note; retry: () => void }) {
   return (
     <div class={`note ${note.level}`} role={note.level === "error" ? "alert" : "status"}>
       <p class="plain">{visible(note.text)}</p>
-      {note.retry && <button type="button" onClick={retry}>Try again</button>}
+      {note.retry && <button type="button" onClick={retry}>{words.tryAgain}</button>}
     </div>
   );
 }

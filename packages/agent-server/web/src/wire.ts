@@ -12,6 +12,7 @@ export interface SessionInfo {
   messages: number;
   parent_id: string | null;
   match?: string | null;
+  forked_at?: number | null;
 }
 
 export interface Part {

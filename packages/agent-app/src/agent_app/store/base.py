@@ -56,6 +56,7 @@ class SessionInfo(Record):
         revision: Rises with every change.
         parent_id: The session that it was forked from, if any.
         match: For a search: the piece of text that was found.
+        forked_at: In a list of branches: how many messages it has from the session that it was forked from.
         extra: What application plugins say of it, by plugin; the store has none.
     """
 
@@ -68,6 +69,7 @@ class SessionInfo(Record):
     revision: int = 0
     parent_id: str | None = None
     match: str | None = None
+    forked_at: int | None = None
     extra: Mapping[str, Any] = field(default_factory=lambda: EMPTY, hash=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -437,10 +438,12 @@ def family(transaction: Transaction, session_id: str) -> list[SessionInfo]:
         "UNION SELECT s.id, s.parent_id FROM sessions s JOIN above a ON s.id = a.parent_id), "
         "below (id) AS (SELECT id FROM above "
         "UNION SELECT s.id FROM sessions s JOIN below b ON s.parent_id = b.id) "
-        f"SELECT {INFO} FROM sessions s JOIN below b ON b.id = s.id WHERE {own} ORDER BY s.created, s.id",
+        f"SELECT {INFO}, l.base FROM sessions s JOIN below b ON b.id = s.id "
+        f"JOIN lists l ON l.id = s.messages WHERE {own} ORDER BY s.created, s.id",
         session_id, *tenant,
     )  # fmt: skip
-    return [read_info(row) for row in rows]
+    found = [(read_info(row[:-1]), row[-1]) for row in rows]
+    return [one if one.parent_id is None else replace(one, forked_at=base) for one, base in found]
 
 
 def assign(transaction: Transaction, session_id: str, agent_id: str | None, now: float) -> SessionInfo:
