@@ -342,3 +342,11 @@ def test_a_branch_from_the_middle_reads_what_is_around_it(
     assert len(branched.metadata["native_messages"]) == 2001
     assert list(app.chat(branch.session_id, "and now?"))[-1]["text"].endswith("and now?")
     assert app.store.check(deep=True).problems == ()
+
+
+def test_what_takes_long_the_first_time_is_said(app: AgentApplication) -> None:
+    first, second = list(app.chat("s", "hello")), list(app.chat("s", "hello again"))
+
+    assert first[0] == {"type": "status", "text": "preparing 1,200 messages for the model, once"}
+    assert first[-1]["type"] == second[-1]["type"] == "final"
+    assert all(event["type"] != "status" for event in second)

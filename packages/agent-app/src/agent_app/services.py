@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from agent_app.events import EventHub
     from agent_app.store.base import SessionStore, Stored
     from agent_core import AgentCore, Session
+    from agent_core.events import Event
     from agent_runtime import AgentRuntime, ResolvedAgent
     from agent_runtime.executor import Executor, ProviderExecutor
     from agent_runtime.registries import Registry
@@ -311,18 +312,24 @@ def read_whole(session: Session) -> Flow[None]:
         yield from run_blocking(partial(read_all, session))
 
 
-def read_for_request(session: Session, agent: ResolvedAgent) -> Flow[None]:
+def read_for_request(
+    session: Session, agent: ResolvedAgent, show: Callable[[list[Event]], Flow[None]]
+) -> Flow[None]:
     """Have of a long session read what a request of an agent sends, where that holds nobody up.
 
     Mostly these are the native items alone: their messages are known by the links of the integrity chain.
+    Where there are none of this provider, all messages are read and converted, which takes seconds.
     """
     items = native_items(session)
     if not is_long(session.messages, items):
         return
     made_by = session.metadata.get(PROVENANCE)
     provider = made_by.get("provider") if isinstance(made_by, Mapping) else None
-    sends_items = session.seal is not None and provider == agent.model.provider
-    if sends_items and len(items) and agent.spec.context_policy is None:
+    has_items = session.seal is not None and provider == agent.model.provider and len(items)
+    if not has_items:
+        text = f"preparing {len(session.messages):,} messages for the model, once"
+        yield from show([{"type": "status", "text": text}])
+    if has_items and agent.spec.context_policy is None:
         yield from run_blocking(items.read)
     else:
         yield from run_blocking(partial(read_all, session))
