@@ -122,6 +122,11 @@ class Outbox:
                 self._kept(checkpoint)
         return shown
 
+    def tell(self, events: list[Event]) -> Flow[None]:
+        """Store events and show them, before anything else is done."""
+        self._writer.log(events)
+        yield from self.settle()
+
     def show(self, events: list[Event]) -> Flow[None]:
         """Show events that are stored, or need not be."""
         if events:

@@ -232,7 +232,7 @@ class _Chat:
         agent: ResolvedAgent | None = None
         try:
             agent = self._services.resolve(self._writer.session)
-            yield from read_for_request(self._writer.session, agent, self._outbox.show)
+            yield from read_for_request(self._writer.session, agent, self._outbox.tell)
             yield from self._recover(agent)
             before = self._writer.session
             session = yield from self._lifecycle("request_prepare", before, agent)

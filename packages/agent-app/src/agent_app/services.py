@@ -313,7 +313,7 @@ def read_whole(session: Session) -> Flow[None]:
 
 
 def read_for_request(
-    session: Session, agent: ResolvedAgent, show: Callable[[list[Event]], Flow[None]]
+    session: Session, agent: ResolvedAgent, tell: Callable[[list[Event]], Flow[None]]
 ) -> Flow[None]:
     """Have of a long session read what a request of an agent sends, where that holds nobody up.
 
@@ -328,7 +328,7 @@ def read_for_request(
     has_items = session.seal is not None and provider == agent.model.provider and len(items)
     if not has_items:
         text = f"preparing {len(session.messages):,} messages for the model, once"
-        yield from show([{"type": "status", "text": text}])
+        yield from tell([{"type": "status", "text": text}])
     if has_items and agent.spec.context_policy is None:
         yield from run_blocking(items.read)
     else:
