@@ -11,6 +11,8 @@ from agent_plugin_kit.secrets import (
     is_secret_name,
     is_secret_value,
     looks_secret,
+    mask_secrets,
+    secret_values,
 )
 
 BODY = "x1Y2" * 10
@@ -69,3 +71,35 @@ def test_no_text_is_too_much_for_a_shape(text: str) -> None:
     for shape in SHAPES:
         found = shape.expression.search(text)
         assert found is None or found[0].startswith(shape.starts)
+
+
+SETTINGS = {
+    "extra_headers": {"Authorization": ["Bearer hidden-one"], "X-Trace": "shown-one"},
+    "mcp_servers": [
+        {"url": "https://x.test", "headers": [{"name": "X-Api-Key", "value": "hidden-two"}]},
+        {"headers": [{"name": "Accept", "value": "shown-two"}]},
+    ],
+    "extra_body": {"credentials": {"user": "hidden-three", "more": [{"pass": "hidden-four"}], "age": 5}},
+    "extra_query": {"sig": "hidden-five", "api-version": "shown-three"},
+}
+HIDDEN = ("hidden-one", "hidden-two", "hidden-three", "hidden-four", "hidden-five")
+
+
+def test_everything_below_a_secret_field_is_secret() -> None:
+    values = list(secret_values(SETTINGS))
+
+    assert set(HIDDEN) <= set(values)
+    assert not any("shown" in value or value == "X-Api-Key" for value in values)
+
+
+def test_settings_are_shown_without_what_is_below_a_secret_field() -> None:
+    shown = mask_secrets(SETTINGS)
+
+    assert not any(hidden in str(shown) for hidden in HIDDEN)
+    assert all(plain in str(shown) for plain in ("shown-one", "shown-two", "shown-three", "X-Api-Key"))
+    assert shown["extra_headers"]["Authorization"] == ["[secret]"]
+    assert shown["extra_body"]["credentials"] == {
+        "user": "[secret]",
+        "more": [{"pass": "[secret]"}],
+        "age": 5,
+    }

@@ -397,6 +397,8 @@ class TestFailing:
             ("127.0.0.1:8080", "http://127.0.0.1:8080"),
             ("api.openai.com/v1", "https://api.openai.com/v1"),
             ("htps://api.openai.com/v1", "https://api.openai.com/v1"),
+            ("//api.openai.com/v1", "https://api.openai.com/v1"),
+            ("http:/localhost:1/v1", "http://localhost:1/v1"),
         ],
     )
     def test_an_address_without_a_scheme_says_so(
@@ -409,6 +411,14 @@ class TestFailing:
         assert str(caught.value) == (
             f"base_url {address!r} does not begin with http:// or https://: write {advice}"
         )
+
+    def test_a_password_in_an_address_without_a_scheme_is_not_shown(
+        self, core: AgentCore, asked: Session, config: dict[str, Any]
+    ) -> None:
+        with pytest.raises(ConfigError) as caught:
+            core.send_request(asked, {**config, "base_url": "me:word-word@x.test/v1"})
+
+        assert "me:[secret]@x.test" in str(caught.value) and "word-word" not in str(caught.value)
 
     def test_an_exchange_does_not_print_what_is_secret_in_it(self, exchange: Exchange) -> None:
         shown = repr(exchange._replace(url="https://me:word-word@x.test", other_secrets=("tok-12345",)))

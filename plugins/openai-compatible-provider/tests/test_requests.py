@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_core import tool
+from agent_core import ConfigError, tool
 from agent_testing import chat_reply
 
 if TYPE_CHECKING:
@@ -23,6 +23,19 @@ def test_a_call_is_no_more_than_model_and_messages(talk: Talk) -> None:
         "model": "scripted-model",
         "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
     }
+
+
+def test_a_password_in_the_address_and_a_key_cannot_both_be_sent(talk: Talk) -> None:
+    address = talk.config["base_url"].replace("http://", "http://me:word-word@")
+    talk.add("user", "Hi")
+
+    with pytest.raises(ConfigError, match="base_url has a password") as caught:
+        talk.ask(base_url=address)
+    assert caught.value.field == "base_url"
+    assert not talk.server.requests
+
+    talk.ask(HI, base_url=address, api_key="")
+    assert talk.server.request.headers["authorization"].startswith("Basic ")
 
 
 def test_a_stream_asks_for_token_counts(talk: Talk) -> None:

@@ -53,6 +53,8 @@ SECRET_FIELDS = frozenset(
         "authorization",
         "authorization_token",
         "proxy_authorization",
+        "sig",
+        "jwt",
     ]
 )
 """Names of fields, in lower case with underscores, whose texts are secrets."""
@@ -196,33 +198,46 @@ def is_secret_field(name: object) -> bool:
 def secret_values(settings: Any) -> Iterator[str]:
     """Yield every text in settings that may be a secret: by its field's name, or by its form.
 
-    Of a header such as "Bearer abc" the token is given as well, since that is what others quote.
+    Everything below a field that holds a secret is one. Of a header such as "Bearer abc" the token is given
+    as well, since that is what others quote.
     """
     if isinstance(settings, Mapping):
         for name, value in settings.items():
-            if isinstance(value, str) and _is_secret(name, value):
-                yield value
-                yield value.rpartition(" ")[2]
-            else:
-                yield from secret_values(value)
+            yield from _texts(value) if _holds_secret(settings, name) else secret_values(value)
     elif isinstance(settings, (list, tuple)):
         for item in settings:
             yield from secret_values(item)
     elif isinstance(settings, str) and is_secret_value(settings):
-        yield settings
+        yield from _texts(settings)
 
 
 def mask_secrets(settings: Any, mark: str = "[secret]") -> Any:
     """Return settings for showing: a mark stands in the place of every text that may be a secret."""
+    return _masked(settings, mark, within=False)
+
+
+def _holds_secret(settings: Mapping[Any, Any], field: object) -> bool:
+    """Say whether a field does; headers may also be written as pairs of "name" and "value"."""
+    return is_secret_field(settings.get("name") if field == "value" else field)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str) and value:
+        yield value
+        yield value.rpartition(" ")[2]
+    elif isinstance(value, (Mapping, list, tuple)):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(item)
+
+
+def _masked(settings: Any, mark: str, *, within: bool) -> Any:
+    """Return settings with marks; *within* a secret field in the place of every text."""
     if isinstance(settings, Mapping):
         return {
-            name: mark if _is_secret(name, value) else mask_secrets(value, mark)
+            name: _masked(value, mark, within=within or _holds_secret(settings, name))
             for name, value in settings.items()
         }
     if isinstance(settings, (list, tuple)):
-        return [mask_secrets(item, mark) for item in settings]
-    return mark if isinstance(settings, str) and is_secret_value(settings) else settings
-
-
-def _is_secret(name: object, value: object) -> bool:
-    return isinstance(value, str) and bool(value) and (is_secret_field(name) or is_secret_value(value))
+        return [_masked(item, mark, within=within) for item in settings]
+    secret = isinstance(settings, str) and settings and (within or is_secret_value(settings))
+    return mark if secret else settings

@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import orjson
 
@@ -371,6 +371,7 @@ class HttpProvider:
         self._check(config, exchange)
         cloud = self._cloud(config)
         headers = self._headers(config, exchange.key)
+        _check_password(exchange, headers)
         query = {**({} if cloud is None else cloud.query(config)), **(config.get("extra_query") or {})}
         request = HttpRequest(
             method,
@@ -521,9 +522,19 @@ def _with_headers(items: Dicts, headers: Mapping[str, str], exchange: Exchange) 
     return [*items[:-1], {**items[-1], "_metadata": {**(items[-1].get("_metadata") or {}), **known}}]
 
 
+def _check_password(exchange: Exchange, headers: Mapping[str, str]) -> None:
+    """Refuse an address with a password where the key goes into the same header."""
+    if urlsplit(exchange.url).password and any(name.lower() == "authorization" for name in headers):
+        raise ConfigError(
+            "base_url has a password, which is sent in the header Authorization, and so is the key: "
+            "take the password out of base_url, or set api_key to an empty text",
+            field="base_url",
+        )
+
+
 def _without_scheme(exchange: Exchange) -> str:
     url = exchange.redact(exchange.url)
-    host = url.partition("://")[2] or url
+    host = re.sub(r"^\s*(?:\w+:)?/+", "", url).strip()
     local = re.match(r"(localhost|127\.|\[::1\]|[^./]+(:\d+)?(/|$))", host)
     return (
         f"base_url {url!r} does not begin with http:// or https://: "

@@ -75,7 +75,8 @@ def secrets_in(config: Config) -> tuple[str, ...]:
 
     Tokens in headers, in the address, in more fields of the body, and those for MCP servers.
     """
-    password = urlsplit(str(config.get("base_url") or "")).password
+    address = str(config.get("base_url") or "")
+    password = urlsplit(address if "//" in address else f"//{address}").password
     carried = [value for name in _MAY_CARRY_SECRETS for value in secret_values(config.get(name))]
     return tuple(dict.fromkeys([*carried, *([password] if password else [])]))
 
