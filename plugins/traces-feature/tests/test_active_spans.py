@@ -195,7 +195,7 @@ def test_the_headers_of_a_real_request_can_carry_the_span(
         config = {"base_url": f"{server.url}/v1", "api_key": "k"}
         run(Agent("openai_compatible:m", config=config))
 
-    assert seen == ["chat openai_compatible:m"]
+    assert seen == ["chat m"]
 
 
 def test_what_the_program_had_active_is_above_the_run_and_its_baggage_reaches_tools(spans: Spans) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import Agent, RunContext
+from agent_testing import ScriptedServer, chat_reply
 from agent_testing.otlp import OtlpReceiver
 from traces_feature import TracesFeature, trace_agents
 
@@ -151,6 +153,65 @@ def test_content_is_recorded_on_request_and_without_secrets(receiver: Receiver) 
     assert key not in str(receiver.spans)
     assert "[secret]" in tool["gen_ai.tool.call.arguments"]
     assert "Post it." in receiver.attributes("invoke_agent agent")["gen_ai.input.messages"]
+
+
+def test_a_request_names_the_model_as_its_provider_does(traced: Receiver) -> None:
+    with ScriptedServer(chat_reply("Hi.", model="m-2026", response_id="answer-1")) as server:
+        config = {"base_url": f"{server.url}/v1", "api_key": "k"}
+        Agent("openai_compatible:m", config=config).run("Hello.")
+
+    traced.tracers.force_flush()
+    chat = traced.attributes("chat m")
+    assert (chat["gen_ai.request.model"], chat["gen_ai.response.model"]) == ("m", "m-2026")
+    assert chat["gen_ai.response.id"] == "answer-1"
+    assert [one.string_value for one in chat["gen_ai.response.finish_reasons"].values] == ["stop"]
+    traced.meters.force_flush()
+    [duration] = [metric for metric in traced.metrics if metric.name == "gen_ai.client.operation.duration"]
+    about = {item.key: item.value.string_value for item in duration.histogram.data_points[0].attributes}
+    assert (about["gen_ai.provider.name"], about["gen_ai.request.model"]) == ("openai", "m")
+
+
+def test_messages_are_recorded_in_the_form_of_the_conventions(receiver: Receiver) -> None:
+    key = "sk-" + "abc123" * 6
+
+    def post(password: str, text: str) -> str:
+        return "posted"
+
+    feature = TracesFeature(content=True, tracer_provider=receiver.tracers, meter_provider=receiver.meters)
+    call = ToolCall("post", {"password": "hunter2", "text": f"the key is {key}"}, "c1")
+    provider = ScriptedProvider([Reply(text="Now.", tool_calls=[call]), "x" * 9000])
+    Agent(provider, tools=[post], plugins={"traces": feature}).run(f"Post {key}.")
+
+    receiver.tracers.force_flush()
+    run = receiver.attributes("invoke_agent agent")
+    first, second = (
+        json.loads(item.value.string_value)
+        for span in sorted(receiver.spans, key=lambda span: span.start_time_unix_nano)
+        for item in span.attributes
+        if span.name == "chat scripted" and item.key == "gen_ai.output.messages"
+    )
+    assert json.loads(run["gen_ai.input.messages"]) == [
+        {"role": "user", "parts": [{"type": "text", "content": "Post [secret]."}]}
+    ]
+    assert first == [
+        {
+            "role": "assistant",
+            "parts": [
+                {"type": "text", "content": "Now."},
+                {
+                    "type": "tool_call",
+                    "id": "c1",
+                    "name": "post",
+                    "arguments": {"password": "[secret]", "text": "the key is [secret]"},
+                },
+            ],
+            "finish_reason": "tool_call",
+        }
+    ]
+    for answer in (second, json.loads(run["gen_ai.output.messages"])):
+        [message] = answer
+        assert message["finish_reason"] == "stop"
+        assert message["parts"] == [{"type": "text", "content": "x" * 8000}]
 
 
 def test_a_section_of_an_agent_switches_content_on(receiver: Receiver) -> None:

@@ -366,6 +366,7 @@ class Run:
             context=self.request.context,
             trace=self.request.trace if self.request.trace or self.saved is None else self.saved.trace,
             provider=self.agent.model.provider,
+            model_name=self.agent.model.model or self.agent.model.id,
         )
 
     def _granted_below(self, _child: Session) -> Sequence[Rule]:

@@ -192,6 +192,7 @@ class RunScope:
         "granted",
         "limits",
         "model",
+        "model_name",
         "own_trace",
         "parents",
         "provider",
@@ -223,6 +224,7 @@ class RunScope:
         context: Mapping[str, Any] | None = None,
         trace: Mapping[str, str] = EMPTY,
         provider: str = "",
+        model_name: str = "",
     ) -> None:
         self.run_id = run_id
         self.agent_id = agent_id
@@ -241,6 +243,7 @@ class RunScope:
         self.asking = False
         self.watchers: tuple[ContextWatcher, ...] = ()
         self.provider = provider
+        self.model_name = model_name
         self.failures: dict[str, int] = {}
         self.context = context
         self._used: list[Usage] = []

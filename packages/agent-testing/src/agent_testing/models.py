@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_core.encoding import canonical
+from jsonschema_rs import validator_for
+
+from agent_core.encoding import canonical, parse
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_core.testing.scripted import Spoken, read_line
 
@@ -37,6 +39,27 @@ class ModelRequest:
             if message["role"] == "tool":
                 found.insert(0, message)
         return found
+
+    @property
+    def called(self) -> set[str]:
+        """The names of the tools that were called since the user spoke last."""
+        said = [number for number, message in enumerate(self.messages) if message["role"] == "user"]
+        since = self.messages[said[-1] :] if said else self.messages
+        return {call["function"]["name"] for message in since for call in message.get("tool_calls") or ()}
+
+    @property
+    def output_schema(self) -> JsonObject | None:
+        """The schema that an answer in words should fit, from the settings or from the instructions."""
+        if (schema := self.config.get("output_schema")) is not None:
+            return dict(schema)
+        for message in self.messages:
+            _, found, after = str(message["content"]).partition(_SCHEMA_FOLLOWS)
+            if message["role"] == "system" and found:
+                return dict(parse(after.partition("\n")[0].encode()))
+        return None
+
+
+_SCHEMA_FOLLOWS = "It must fit this JSON Schema:\n"  # so an `Agent` tells it to models without another way
 
 
 class FunctionModel(ScriptedProvider):
@@ -92,11 +115,11 @@ class TestModel(FunctionModel):
             for name in request.tools
             if (name in wanted if wanted is not None else _is_plain(name)) and name not in outputs
         ]
-        if calls and not request.results:
-            return Reply(tool_calls=[self._call(name, request.tools[name]) for name in calls])
+        if due := [name for name in calls if name not in request.called]:
+            return Reply(tool_calls=[self._call(name, request.tools[name]) for name in due])
         if outputs:
             return Reply(tool_calls=[self._call(outputs[0], request.tools[outputs[0]])])
-        schema = request.config.get("output_schema")
+        schema = request.output_schema
         return Reply(text=self._text if schema is None else canonical(example(schema)).decode())
 
     def _call(self, name: str, schema: JsonObject) -> ToolCall:
@@ -162,14 +185,32 @@ def _resolved(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _object(schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonObject:
     properties = schema.get("properties") or {}
-    return {name: _value(properties.get(name, {}), root) for name in schema.get("required") or ()}
+    made = {name: _value(properties.get(name, {}), root) for name in schema.get("required") or ()}
+    others = schema.get("additionalProperties")
+    for number in range(len(made), int(schema.get("minProperties", 0))):
+        made[f"key_{number}"] = _value(others if isinstance(others, Mapping) else {}, root)
+    return made
 
 
 def _array(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Any]:
     first = [_value(one, root) for one in schema.get("prefixItems") or ()]
     items = schema.get("items")
     more = max(0, int(schema.get("minItems", 0)) - len(first))
-    return first + [_value(items if isinstance(items, Mapping) else {}, root) for _ in range(more)]
+    rest = [_value(items if isinstance(items, Mapping) else {}, root) for _ in range(more)]
+    if schema.get("uniqueItems") and isinstance(items, Mapping):
+        rest = [_varied(value, number, items) for number, value in enumerate(rest)]
+    return first + rest
+
+
+def _varied(value: Any, number: int, schema: Mapping[str, Any]) -> Any:
+    """Return another value of the same kind for each number."""
+    if "enum" in schema:
+        return schema["enum"][number % len(schema["enum"])]
+    if isinstance(value, bool):
+        return bool(number)
+    if isinstance(value, (int, float)):
+        return value + number * schema.get("multipleOf", 1)
+    return value + "a" * number if isinstance(value, str) else value
 
 
 def _text(schema: Mapping[str, Any], _root: Mapping[str, Any]) -> str:
@@ -183,15 +224,22 @@ def _text(schema: Mapping[str, Any], _root: Mapping[str, Any]) -> str:
 
 
 def _number(schema: Mapping[str, Any], _root: Mapping[str, Any]) -> float:
+    fits = validator_for(dict(schema)).is_valid
+    return next(filter(fits, _numbers(schema)), 1)
+
+
+def _numbers(schema: Mapping[str, Any]) -> Iterator[float]:
+    """Yield numbers that a schema may mean: plain ones first, then those at its borders."""
+    step = schema.get("multipleOf", 1)
     least = schema.get("minimum", schema.get("exclusiveMinimum"))
     most = schema.get("maximum", schema.get("exclusiveMaximum"))
-    step = schema.get("multipleOf", 1)
-    if least is not None:
-        bound = least if "minimum" in schema else least + step
-        return -(-bound // step) * step  # type: ignore[no-any-return]
-    if most is not None and most < 1:
-        return most if "maximum" in schema else most - step  # type: ignore[no-any-return]
-    return step if schema.get("multipleOf") else 1
+    yield from (1, 0, step)
+    for border in (least, most):
+        if border is not None:
+            above = -(-border // step) * step
+            yield from (border, above, above + step, above - step)
+    if least is not None and most is not None:
+        yield (least + most) / 2
 
 
 def _integer(schema: Mapping[str, Any], root: Mapping[str, Any]) -> int:

@@ -9,6 +9,7 @@ writes what they answered to ``recordings/<file>/<test>.json`` next to the test.
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,9 @@ from agent_testing.traffic import Guard, Recorder, Replayer
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+_LONGEST_NAME = 100
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,13 +56,23 @@ def _agent_guard(request: pytest.FixtureRequest) -> Iterator[None]:
         pytest.fail(str(guard.refused[0]), pytrace=False)
 
 
+def _recording_name(test: str) -> str:
+    """Return the name of the recording of a test: that of the test, with its class and parameters."""
+    _, _, name = test.partition("::")
+    plain = re.sub(r"[\[\]]+|::", lambda found: "." if found[0] == "::" else "_", name)
+    safe = re.sub(r"[^A-Za-z0-9_.-]+", "_", plain)[:_LONGEST_NAME]
+    return safe if safe == plain else f"{safe}-{sha256(name.encode()).hexdigest()[:8]}"
+
+
 @pytest.fixture
 def agent_recording(request: pytest.FixtureRequest) -> Iterator[Path]:
     """Replay the recorded answers of real models in this test; ``--agent-record`` records them."""
-    from agent_provider_kit.transport import transport_in_use
-
-    name = re.sub(r"[^\w.-]+", "_", request.node.name)
-    file = request.path.parent / "recordings" / request.path.stem / f"{name}.json"
+    file = (
+        request.path.parent
+        / "recordings"
+        / request.path.stem
+        / f"{_recording_name(request.node.nodeid)}.json"
+    )
     if not request.config.getoption("--agent-record"):
         with transport_in_use(Replayer(file)):
             yield file

@@ -2,8 +2,9 @@
 
 A recording has one file per test. Requests are matched by what they ask (method, path, body), not by
 their order, so that parallel requests replay as well; the same question asked again gets the next answer
-that was recorded for it. Headers are never written. Keys that were sent in a header or in the address
-are blotted out wherever they occur, and so are fields of the body whose names say that they are secret.
+that was recorded for it. Headers are never written. Keys that were sent in a header, in the address or in a
+form are blotted out wherever they occur, and so are fields of the body whose names say that they are secret,
+and whatever looks like a key. What a server gave and a later request used as its key is blotted out as well.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from agent_core.encoding import canonical
+from agent_plugin_kit.secrets import SHAPES
 from agent_provider_kit.transport import real_transport
 
 if TYPE_CHECKING:
@@ -26,8 +28,14 @@ if TYPE_CHECKING:
     from agent_provider_kit.transport import HttpRequest, HttpResponse, Transport
 
 BLOT = "***"
-_KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie")
-_SECRET_NAME = re.compile(r"api_?key|secret|password|access_?token|authorization", re.IGNORECASE)
+_KEY_HEADERS = ("authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie")
+_TELLING = (  # parts of names
+    r"(?:api|private)_?key|secret|passw|passphrase|(?:access|refresh|id|auth)_?token|authorization|assertion"
+)
+_SECRET_NAME = re.compile(_TELLING, re.IGNORECASE)
+_SECRET_PARAMETER = re.compile(
+    rf"(?:^|[?&])(?:key|token|sig|[^=&?]*(?:{_TELLING})[^=&]*)=([^&]+)", re.IGNORECASE
+)
 _LEAST_SECRET = 6
 
 
@@ -73,6 +81,7 @@ class Recorder:
     def __init__(self, inner: Transport) -> None:
         self.interactions: list[dict[str, Any]] = []
         self._inner = inner
+        self._secrets: set[str] = set()
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         response = await self._inner.send(request)
@@ -81,6 +90,7 @@ class Recorder:
     def add(self, request: HttpRequest, response: HttpResponse, body: bytes) -> None:
         """Write down one question and its answer, without what nobody may read."""
         secrets = _secrets_of(request)
+        self._secrets.update(secrets)
         kind = {name.lower(): value for name, value in response.headers.items()}.get("content-type", "")
         interaction = {
             "request": asked(request),
@@ -92,12 +102,17 @@ class Recorder:
         }
         self.interactions.append(_blotted(interaction, secrets))
 
+    def recording(self) -> dict[str, Any]:
+        """Return everything that was written down; no answer has a key that any request was sent with."""
+        interactions = [
+            {**one, "response": _blotted(one["response"], sorted(self._secrets))} for one in self.interactions
+        ]
+        return {"interactions": interactions}
+
     def save(self, file: Path) -> None:
         """Write the recording."""
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(
-            orjson.dumps({"interactions": self.interactions}, option=orjson.OPT_INDENT_2) + b"\n"
-        )
+        file.write_bytes(orjson.dumps(self.recording(), option=orjson.OPT_INDENT_2) + b"\n")
 
 
 class Replayer:
@@ -145,7 +160,11 @@ def _secrets_of(request: HttpRequest) -> list[str]:
         for name, value in request.headers.items()
         if name.lower() in _KEY_HEADERS
     ]
-    found += re.findall(r"[?&](?:key|api_key|token)=([^&]+)", request.url)
+    found += _SECRET_PARAMETER.findall(request.url)
+    if "form-urlencoded" in str(
+        {name.lower(): value for name, value in request.headers.items()}.get("content-type")
+    ):
+        found += _SECRET_PARAMETER.findall((request.body or b"").decode(errors="replace"))
     return [secret for secret in found if len(secret) >= _LEAST_SECRET]
 
 
@@ -160,6 +179,9 @@ def _blotted(value: Any, secrets: list[str]) -> Any:
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, BLOT)
+        for shape in SHAPES:
+            if any(start in value for start in shape.starts):
+                value = shape.expression.sub(lambda found: found[0].replace(found[1], BLOT), value)
     return value
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from agent_core.encoding import canonical
+
 GOODBYE = "[end]"
 """What a simulated user says when the conversation is over."""
 
@@ -75,8 +77,16 @@ def converse(agent: Talker, user: User, *, turns: int = 8, **options: Any) -> Co
         result = agent.run(said, session=session, **options)
         session = result.session
         conversation.results.append(result)
-        conversation.turns.append((said, result.text))
+        conversation.turns.append((said, _answer(result)))
     return conversation
+
+
+def _answer(result: Any) -> str:
+    """Return what the user reads: the agent's words, or its output where it gave one without words."""
+    if result.text or not result.has_output:
+        return str(result.text)
+    output = result.output
+    return output if isinstance(output, str) else canonical(result.to_dict()["output"]).decode()
 
 
 def _speaker(user: User) -> Callable[[str], str | None]:

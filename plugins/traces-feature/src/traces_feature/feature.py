@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from opentelemetry import metrics, trace
 
-from agent_core.encoding import canonical
-from agent_plugin_kit.secrets import SHAPES, mask_secrets
 from agent_runtime import watch_runs
 from traces_feature.metrics import Instruments
 from traces_feature.spans import RunSpans
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from agent_runtime import PluginRegistrar, RunScope
 
 _NAME = "keelwork.agents"
-_LONGEST = 8000
 
 
 class TracesFeature:
@@ -62,7 +59,7 @@ class TracesFeature:
     def watch(self, scope: RunScope, *, content: bool | None = None) -> RunSpans:
         """Return what makes spans of one run."""
         recorded = self._content if content is None else content
-        return RunSpans(scope, self._tracer, self._instruments, _shown if recorded else None)
+        return RunSpans(scope, self._tracer, self._instruments, content=recorded)
 
 
 def trace_agents(
@@ -80,12 +77,3 @@ def trace_agents(
     """
     feature = TracesFeature(content=content, tracer_provider=tracer_provider, meter_provider=meter_provider)
     return watch_runs(feature.watch)
-
-
-def _shown(value: object) -> str:
-    """Return what is recorded of a value: without secret fields, and without what looks like a key."""
-    text = value if isinstance(value, str) else canonical(mask_secrets(value)).decode()
-    for shape in SHAPES:
-        if any(start in text for start in shape.starts):
-            text = shape.expression.sub(lambda found: found[0].replace(found[1], "[secret]"), text)
-    return text[:_LONGEST]

@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from time import monotonic
+from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import propagate, trace
 from opentelemetry.context import attach, detach, get_current
 from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from traces_feature.content import finish_reason, shown_answer, shown_messages, shown_text, shown_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,26 +73,21 @@ class RunSpans:
     """The spans of one run.
 
     Args:
-        shown: Makes the text that is recorded of a value; None records no content.
+        content: Whether what is said, called and returned is recorded.
     """
 
     pieces = False
 
-    def __init__(
-        self,
-        scope: RunScope,
-        tracer: Tracer,
-        instruments: Instruments,
-        shown: Callable[[object], str] | None,
-    ) -> None:
+    def __init__(self, scope: RunScope, tracer: Tracer, instruments: Instruments, *, content: bool) -> None:
         self._scope = scope
         self._tracer = tracer
         self._instruments = instruments
-        self._shown = shown
+        self._content = content
         self._base: Context | None = None
         self._run: Span | None = None
         self._step: Span | None = None
         self._chat: Span | None = None
+        self._answered: tuple[Span, int] | None = None
         self._below_run: Context | None = None
         self._below_step: Context | None = None
         self._below_chat: Context | None = None
@@ -99,7 +96,7 @@ class RunSpans:
         self._asked_at = 0.0
         self._first_at: float | None = None
         self._began = monotonic()
-        self._model = ""
+        self._model, self._model_id = scope.model_name, ""
         self._provider = _PROVIDERS.get(scope.provider, scope.provider)
 
     def see(self, event: Event) -> None:
@@ -131,6 +128,7 @@ class RunSpans:
 
     def close(self) -> None:
         """End what is still open: the run was left before its last event."""
+        self._end_answered()
         for span in (*self._tools.values(), self._chat, self._step, self._run):
             if span is not None:
                 span.set_attribute("agent.interrupted", value=True)
@@ -140,7 +138,7 @@ class RunSpans:
     def _begin_run(self, event: Any) -> None:
         scope = self._scope
         self._base = propagate.extract(scope.trace) if scope.trace else get_current()
-        self._model = event["model"]
+        self._model, self._model_id = self._model or event["model"], event["model"]
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.provider.name": self._provider,
@@ -184,16 +182,30 @@ class RunSpans:
         if chat is None:
             return
         seconds = monotonic() - self._asked_at
-        about: dict[str, Any] = {"gen_ai.response.model": event["model"]}
-        about |= {name: used[key] for key, name in _COUNTS.items() if used.get(key)}
+        about: dict[str, Any] = {name: used[key] for key, name in _COUNTS.items() if used.get(key)}
         about |= _cost(used)
         first = None
         if self._first_at is not None:
             first = about["gen_ai.response.time_to_first_chunk"] = self._first_at - self._asked_at
         chat.set_attributes(about)
-        chat.end()
-        self._chat = None
-        self._instruments.answered(self._scope.provider, event["model"], used, seconds, first)
+        self._answered, self._chat = (chat, time_ns()), None
+        model = self._model if event["model"] == self._model_id else event["model"]
+        self._instruments.answered(self._provider, model, used, seconds, first)
+
+    def _end_answered(self, message: Mapping[str, Any] | None = None) -> None:
+        """End the span of a request at the time of its answer, with what the answer says of itself."""
+        if self._answered is None:
+            return
+        (chat, at), self._answered = self._answered, None
+        if message is not None:
+            about = message["metadata"]
+            for name, key in (("gen_ai.response.model", "model"), ("gen_ai.response.id", "response_id")):
+                if told := about.get(key):
+                    chat.set_attribute(name, str(told))
+            chat.set_attribute("gen_ai.response.finish_reasons", [finish_reason(message)])
+            if self._content:
+                chat.set_attribute("gen_ai.output.messages", shown_messages([message]))
+        chat.end(at)
 
     def _note_retry(self, event: Any) -> None:
         if self._chat is not None:
@@ -222,15 +234,15 @@ class RunSpans:
 
     def _begin_tool(self, event: Any) -> None:
         span = self._tool(event["call_id"], event["name"])
-        if self._shown is not None:
-            span.set_attribute("gen_ai.tool.call.arguments", self._shown(event["arguments"]))
+        if self._content:
+            span.set_attribute("gen_ai.tool.call.arguments", shown_value(event["arguments"]))
 
     def _end_tool(self, event: Any) -> None:
         span = self._tools.pop(event["call_id"], None)
         if span is None:
             return
-        if self._shown is not None:
-            span.set_attribute("gen_ai.tool.call.result", self._shown(event["message"]["content"]))
+        if self._content:
+            span.set_attribute("gen_ai.tool.call.result", shown_text(str(event["message"]["content"])))
         if event["is_error"]:
             kind = (event["message"]["metadata"].get("error") or {}).get("type", "_OTHER")
             _fail(span, str(kind))
@@ -238,9 +250,8 @@ class RunSpans:
         self._instruments.ran(event["name"], event["seconds"], failed=event["is_error"])
 
     def _end_step(self, event: Any) -> None:
-        if self._shown is not None and self._step is not None:
-            said = [message for message in event["messages"] if message["role"] == "assistant"]
-            self._step.set_attribute("gen_ai.output.messages", self._shown(said))
+        said = [message for message in event["messages"] if message["role"] == "assistant"]
+        self._end_answered(said[-1] if said else None)
         self._end(self._chat)
         self._end(self._step)
         self._chat = self._step = None
@@ -249,7 +260,7 @@ class RunSpans:
         kind = str(event["error"].get("category") or event["error"]["type"])
         for span in (self._chat, self._run):
             if span is not None:
-                _fail(span, kind, None if self._shown is None else str(event["error"]["message"]))
+                _fail(span, kind, shown_text(str(event["error"]["message"])) if self._content else None)
 
     def _end_run(self, event: Any) -> None:
         run = self._run
@@ -264,14 +275,15 @@ class RunSpans:
                 **_cost(used),
             }
         )
-        if self._shown is not None:
+        if self._content:
             asked = [message for message in event["messages"] if message["role"] == "user"]
-            run.set_attribute("gen_ai.input.messages", self._shown(asked))
-            run.set_attribute("gen_ai.output.messages", self._shown(event["text"]))
+            run.set_attribute("gen_ai.input.messages", shown_messages(asked))
+            run.set_attribute("gen_ai.output.messages", shown_answer(event["text"], reason["code"]))
         if reason["code"] == "handoff":
             about = {"agent.handoff.from": event["agent_id"], "agent.handoff.to": reason["detail"]}
             self._tracer.start_span(f"handoff {reason['detail']}", self._below_run, attributes=about).end()
         self._instruments.ended(event["agent_id"], reason["code"], monotonic() - self._began)
+        self._end_answered()
         for span in (*self._tools.values(), self._chat, self._step, run):
             self._end(span)
         self._tools, self._chat, self._step, self._run = {}, None, None, None
