@@ -7,6 +7,7 @@ import os
 import subprocess
 from base64 import b64decode, b64encode
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -228,15 +229,17 @@ def test_real_paths_come_first_also_those_outside_the_folder(project: Path) -> N
 
 
 def test_what_the_model_cannot_read_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
-    with AgentApplication(
-        CONFIG, plugins=[ScriptedProvider(["Never."], name="local_llama")], installed=False
-    ) as app:
+    class Reader(ScriptedProvider):
+        def get_models(self, config: dict[str, Any]) -> list[dict[str, Any]]:
+            return [{"id": "reader", "tags": ["tools"]}]
+
+    with AgentApplication(CONFIG, plugins=[Reader(["Never."], name="local_llama")], installed=False) as app:
         conversation = Conversation(app)
         (tmp_path / "a.png").write_bytes(PNG)
         (tmp_path / "long.txt").write_text("word " * 2000)
         for name, told in (
-            ("a.png", "reads text alone: /model"),
-            ("long.txt", "2,2.. tokens, and 1,000 fit into local"),
+            ("a.png", "the embedded model reads only text: /model"),
+            ("long.txt", "2,2.. tokens, and 1,000 fit into the embedded model"),
         ):
             with pytest.raises(NotAttached, match=told):
                 asyncio.run(gather(conversation, f"Look at @{tmp_path / name}"))

@@ -11,7 +11,7 @@ import pytest
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import Agent
 from agent_runtime.env import Prompt
-from agent_testing import ScriptedServer, ServerReply, error_reply, json_reply
+from agent_testing import ScriptedServer, ServerReply, anthropic_reply, error_reply, json_reply
 from search_tool import SearchTool
 from search_tool.engines import SearchError, search
 from search_tool.feature import MISSING, OWN_TOOLS, SCHEMA, SearchTools, _by_the_provider
@@ -130,3 +130,53 @@ def test_a_provider_that_searches_itself_gets_the_request_and_our_tool_goes() ->
 
 def test_the_settings_say_which_engines_there_are() -> None:
     assert SCHEMA["search_engine"]["enum"] == ["auto", "searxng", "brave", "tavily", "provider"]
+
+
+def test_without_an_engine_a_provider_that_can_search_does_after_the_call_was_approved() -> None:
+    search = ToolCall("web_search", {"query": "assam  tea"}, "c1")
+    with ScriptedServer(
+        anthropic_reply(tool_calls=[search]),
+        anthropic_reply("Assam, https://tea.example/assam: a strong tea."),
+        anthropic_reply("It is strong."),
+    ) as server:
+        config = {"base_url": server.url, "api_key": "k"}
+        agent = Agent(
+            "anthropic:claude-sonnet-5",
+            config=config,
+            plugins={"search_tool": SearchTool},
+            sections={"permissions": {"ask": ["web_search"]}},
+        )
+        asked = agent.run("What is assam tea?")
+        assert len(server.requests) == 1
+        [waiting] = asked.suspended
+        assert waiting.parameters["display"]["title"] == "by anthropic, which charges for it"
+        result = agent.run(session=asked.session, decisions=[{"target": waiting.id, "approved": True}])
+
+    first, side, last = (request.json for request in server.requests)
+    assert [one["name"] for one in first["tools"]] == ["web_search"] and "type" not in first["tools"][0]
+    assert side["tools"] == [{"type": "web_search_20250305", "name": "web_search"}]
+    assert len(side["messages"]) == 1 and "assam tea" in str(side["messages"][0]["content"])
+    assert "https://tea.example/assam" in str(last["messages"][-1])
+    assert (result.text, result.usage.requests) == ("It is strong.", 3)
+
+
+def test_a_search_of_the_provider_that_fails_is_the_result_of_the_call() -> None:
+    search = ToolCall("web_search", {"query": "tea"}, "c1")
+    with ScriptedServer(
+        anthropic_reply(tool_calls=[search]),
+        error_reply(400, "no search for you", wire="anthropic"),
+        anthropic_reply("I cannot search."),
+    ) as server:
+        agent = Agent(
+            "anthropic:claude-sonnet-5",
+            config={"base_url": server.url, "api_key": "k"},
+            plugins={"search_tool": SearchTool},
+        )
+        result = agent.run("What is tea?")
+
+    [message] = [one for one in result.messages if one["role"] == "tool"]
+    assert (
+        "the search of the provider failed" in message["content"]
+        and "no search for you" in message["content"]
+    )
+    assert result.text == "I cannot search."

@@ -162,16 +162,56 @@ def test_rules_and_people_see_the_spelling_that_is_requested(url: str, subject: 
 
 def test_somebody_who_decides_sees_the_host_apart() -> None:
     tool = WebTool()
+    state = tool.init({})
 
-    shown = tool.format_tool_call_display("fetch_url", {"url": "https://аpple.com/login?x=1"})  # noqa: RUF001
+    shown = tool.format_tool_call_display("fetch_url", {"url": "https://аpple.com/login?x=1"}, state)  # noqa: RUF001
     assert shown == {
         "type": "text",
         "title": "xn--pple-43d.com",
-        "content": "GET https://xn--pple-43d.com/login?x=1",
+        "content": "https://xn--pple-43d.com/login?x=1",
     }
-    refused = tool.format_tool_call_display("fetch_url", {"url": "http://0x7f.1/"})
+    refused = tool.format_tool_call_display("fetch_url", {"url": "http://0x7f.1/"}, state)
     assert refused is not None
     assert "odd spelling" in refused["content"]
+
+
+@pytest.mark.parametrize(
+    ("url", "settings", "why"),
+    [
+        ("http://127.0.0.1:9/x", {}, "127.0.0.1 is a loopback address"),
+        ("http://localhost:8000/", {}, "localhost leads to 127.0.0.1, a loopback address"),
+        ("http://[::1]/", {}, "::1 is a loopback address"),
+        ("https://8.8.8.8:2222/", {}, "port 2222 of 8.8.8.8 is not allowed"),
+        ("https://evil.example/", {"web_deny_hosts": ["evil.example"]}, "the settings do not allow"),
+    ],
+)
+def test_nobody_is_asked_about_an_address_that_is_refused_anyway(
+    url: str, settings: dict[str, Any], why: str
+) -> None:
+    tool = WebTool()
+
+    shown = tool.format_tool_call_display("fetch_url", {"url": url}, tool.init(settings))
+
+    assert shown is not None
+    assert shown["refused"].startswith(why)
+
+
+def test_a_place_that_the_settings_list_can_be_allowed() -> None:
+    tool = WebTool()
+    state = tool.init({"web_allow_private": ["127.0.0.1", "localhost"]})
+
+    for url in ("http://127.0.0.1:9/x", "http://localhost:8000/x"):
+        shown = tool.format_tool_call_display("fetch_url", {"url": url}, state)
+        assert shown is not None and "refused" not in shown
+
+
+def test_every_page_of_a_server_can_be_granted() -> None:
+    tool = WebTool()
+
+    assert tool.permission_suggestions("fetch_url", {"url": "https://tea.example/a?b=c"}) == [
+        "https://tea.example/*"
+    ]
+    assert tool.permission_suggestions("fetch_url", {"url": "no address"}) == []
 
 
 def test_a_preview_tells_which_part_is_read(core: AgentCore) -> None:
@@ -336,5 +376,5 @@ def test_an_application_hands_its_settings_to_the_tool_and_shows_the_call(serve:
     [begun] = [event for event in events if event["type"] == "tool_call_start"]
     [message] = [message for message in events[-1]["messages"] if message["role"] == "tool"]
     assert begun["preview"] == f"read {site.url}/"
-    assert begun["display"] == {"type": "text", "title": "127.0.0.1", "content": f"GET {site.url}/"}
+    assert begun["display"] == {"type": "text", "title": "127.0.0.1", "content": f"{site.url}/"}
     assert "\nhello\n</web_page>" in message["content"]

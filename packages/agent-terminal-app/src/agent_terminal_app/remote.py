@@ -57,6 +57,9 @@ class NoWindows:
     def find(self, _agent_id: str, _model_id: str) -> int | None:
         return None
 
+    def reads_only_text(self, _agent_id: str, _model_id: str) -> bool:
+        return False
+
 
 class RemoteApplication:
     """The sessions and agents of a server.

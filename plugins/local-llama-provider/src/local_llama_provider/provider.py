@@ -70,10 +70,12 @@ class LocalLlamaProvider:
 
     def get_models(self, config: JsonObject) -> Dicts:
         """Return the one model that the configuration means."""
+        tags = self.get_tags(config)
         if config.get("model_path"):
-            return [{"id": config.get("model") or "local", "name": str(config["model_path"])}]
+            return [{"id": config.get("model") or "local", "name": str(config["model_path"]), "tags": tags}]
         note = "A small demo model that runs on this computer. It chats, and it is often wrong."
-        return [{"id": DEMO_MODEL, "name": "SmolLM2 135M (demo model)", "description": note, "demo": True}]
+        about = {"name": "SmolLM2 135M (demo model)", "description": note, "demo": True, "tags": tags}
+        return [{"id": DEMO_MODEL, **about}]
 
     def get_tags(self, config: JsonObject) -> list[str]:
         """Say what a local model can do; a demo model says so."""

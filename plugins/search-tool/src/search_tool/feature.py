@@ -1,7 +1,10 @@
 """The plugin: the tool `web_search`, which engine answers it, and what is missing if there is none.
 
-With the engine `provider`, the model's own provider searches: the request says so, and the tool is not
-offered. Nobody is asked about such searches, so that engine is used only where a setting names it.
+Where no engine is set up, a provider that can search does it: the call of the tool is approved as any other,
+and then the agent's model is asked, in a question of its own, to search for the words of the call.
+
+With the engine `provider` by name, the provider searches within the conversation: the request says so, and
+the tool is not offered. Nobody is asked about such searches, so a setting must name that engine.
 """
 
 from __future__ import annotations
@@ -10,13 +13,16 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from agent_core import AgentError, Message
 from agent_core.encoding import canonical
 from agent_plugin_kit.settings import read_settings, setting, settings_schema
+from agent_runtime.phases import Phase
 from search_tool.engines import ADDRESSES, ENGINES, SearchError, search
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agent_core.steps import Flow
     from agent_runtime.env import PluginRegistrar, Prompt
     from agent_runtime.phases import PhaseView
 
@@ -34,8 +40,12 @@ MISSING: Final = (
     "no search engine is set up. Tell the person what would help: a SearXNG, `agent config set "
     "plugins.search_tool.search_url https://…`; or a key of Brave or Tavily, in the variable BRAVE_API_KEY "
     "or TAVILY_API_KEY, or by `agent keys set --own brave` and `agent config set "
-    "plugins.search_tool.brave_api_key stored:brave`; or, with a model of Anthropic, Google or OpenAI, "
-    "`agent config set plugins.search_tool.search_engine provider`"
+    "plugins.search_tool.brave_api_key stored:brave`; or a model of Anthropic, Google or OpenAI Responses, "
+    "which can search by itself"
+)
+OWN_SEARCH: Final = (
+    "Search the web for the words below, and answer with what you found: of each page its title, address "
+    "and a sentence or two of what it says. Add nothing that you have not found.\n\n"
 )
 _VARIABLES: Final = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
 _MOST: Final = 20
@@ -81,14 +91,19 @@ class Settings:
         own = {"brave": self.brave_key, "tavily": self.tavily_key}.get(engine, "")
         return own or environment.get(_VARIABLES.get(engine, ""), "").strip()
 
-    def chosen(self, environment: Mapping[str, str]) -> str:
-        """Return the engine that searches; empty if there is none."""
+    def chosen(self, environment: Mapping[str, str], provider: str = "") -> str:
+        """Return the engine that searches; empty if there is none.
+
+        Args:
+            provider: The provider of the model, which may be able to search itself.
+        """
         ready = {
             "searxng": bool(self.url),
             **{name: bool(self.key_of(name, environment)) for name in _VARIABLES},
         }
         if self.engine == "auto":
-            return next((name for name, is_ready in ready.items() if is_ready), "")
+            own = PROVIDER if provider in OWN_TOOLS else ""
+            return next((name for name, is_ready in ready.items() if is_ready), own)
         return self.engine if ready.get(self.engine, self.engine == PROVIDER) else ""
 
 
@@ -128,6 +143,9 @@ class SearchTool:
         registrar.tool(SECTION, tools)
         if read_settings(Settings, section).engine == PROVIDER:
             registrar.request_transform(_by_the_provider)
+        else:
+            registrar.phase_hook(Phase.BEFORE_TOOL_EXECUTE, tools.ask_provider)
+            registrar.phase_hook(Phase.RUN_END, tools.forget)
 
 
 def _by_the_provider(prompt: Prompt, view: PhaseView) -> Prompt:
@@ -159,6 +177,7 @@ class SearchTools:
     ) -> None:
         self._addresses = dict(addresses or {})
         self._section = dict(section or {})
+        self._found: dict[tuple[str, str], dict[str, Any]] = {}  # what providers found, by run and call
 
     def get_config_schema(self) -> dict[str, Any]:
         """Return the settings."""
@@ -170,23 +189,53 @@ class SearchTools:
         Raises:
             ConfigError: If one does not fit.
         """
-        return {"settings": read_settings(Settings, {**self._section, **config})}
+        settings = read_settings(Settings, {**self._section, **config})
+        return {"settings": settings, "provider": str(config.get("provider") or "")}
+
+    def ask_provider(self, view: PhaseView) -> Flow[None]:
+        """Have the model's provider search for a call that was approved, if no engine is set up."""
+        call, model = view.call, view.run.model
+        settings = read_settings(Settings, self._section)
+        if call is None or call.name != SEARCH or settings.chosen(os.environ, model.provider) != PROVIDER:
+            return
+        name, tool = OWN_TOOLS[model.provider]
+        question = Message("user", OWN_SEARCH + _words(call.arguments))
+        try:
+            text = yield from view.run.ask([question], config={name: [dict(tool)]})
+            found = {"success": True, "result": text or "Nothing was found.", "shown": _first_line(text)}
+        except AgentError as error:
+            found = {"success": False, "error": f"the search of the provider failed: {error}"}
+        self._found[view.run.run_id, call.id] = found
+
+    def forget(self, view: PhaseView) -> None:
+        """Forget what was found for calls of a run that has ended."""
+        for key in [key for key in self._found if key[0] == view.run.run_id]:
+            self._found.pop(key, None)
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         """Return the one tool."""
         return [_TOOL]
 
     async def execute_tool(
-        self, tool_name: str, arguments: Mapping[str, Any], state: Mapping[str, Any]
+        self,
+        tool_name: str,
+        arguments: Mapping[str, Any],
+        state: Mapping[str, Any],
+        *,
+        tool_call: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Search; the model reads what is missing, or why it failed."""
+        run_id = getattr((context or {}).get("run"), "run_id", "")
+        if (found := self._found.pop((run_id, str((tool_call or {}).get("id"))), None)) is not None:
+            return found
         settings: Settings = state["settings"]
         engine = settings.chosen(os.environ)
         if problem := _why_not(engine):
             return {"success": False, "error": problem}
         url = settings.url if engine == "searxng" else self._addresses.get(engine, ADDRESSES.get(engine, ""))
         try:
-            found = await search(
+            pages = await search(
                 engine,
                 str(arguments.get("query")),
                 settings.results,
@@ -197,26 +246,29 @@ class SearchTools:
             )
         except SearchError as error:
             return {"success": False, "error": str(error)}
-        lines = [f"{number}. {one.title}\n   {one.url}\n   {one.text}" for number, one in enumerate(found, 1)]
-        shown = f"{len(found)} results of {ENGINES[engine].label}" if found else "nothing was found"
+        lines = [f"{number}. {one.title}\n   {one.url}\n   {one.text}" for number, one in enumerate(pages, 1)]
+        shown = f"{len(pages)} results of {ENGINES[engine].label}" if pages else "nothing was found"
         return {"success": True, "result": "\n".join(lines) or "Nothing was found.", "shown": shown}
 
     def permission_subjects(self, tool_name: str, arguments: Mapping[str, Any]) -> list[str]:
         """Return the words that are sent."""
-        return [" ".join(str(arguments.get("query")).split())]
+        return [_words(arguments)]
 
     def format_tool_call_preview(self, tool_name: str, arguments: Mapping[str, Any]) -> str:
         """Return what is looked for."""
-        return f"search the web: {' '.join(str(arguments.get('query')).split())}"
+        return f"search the web: {_words(arguments)}"
 
     def format_tool_call_display(
         self, tool_name: str, arguments: Mapping[str, Any], state: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return what is sent, and to whom; of a call that would fail, why."""
-        engine = state["settings"].chosen(os.environ)
-        if problem := _why_not(engine):
+        provider = state["provider"]
+        engine = state["settings"].chosen(os.environ, provider)
+        by_provider = engine == PROVIDER and provider in OWN_TOOLS
+        if not by_provider and (problem := _why_not(engine)):
             return {"type": "text", "title": "refused", "content": problem, "refused": problem}
-        return {"type": "text", "title": ENGINES[engine].label, "content": str(arguments.get("query"))}
+        who = f"by {provider}, which charges for it" if by_provider else f"by {ENGINES[engine].label}"
+        return {"type": "text", "title": who, "content": str(arguments.get("query"))}
 
     def format_tool_result(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return what the model reads."""
@@ -225,6 +277,14 @@ class SearchTools:
     def to_display_format(self, text: str, result: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a person sees: how much was found."""
         return {"type": "text", "content": result.get("shown", text)}
+
+
+def _words(arguments: Any) -> str:
+    return " ".join(str((arguments or {}).get("query")).split())
+
+
+def _first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if line.strip()), "nothing was found")
 
 
 def _why_not(engine: str) -> str:

@@ -57,15 +57,33 @@ class Reach:
             PlaceRefusedError: If the settings do not allow to go there.
             FetchError: If the name has no address.
         """
+        self._check_host(url)
+        addresses = await self._addresses(url, proxied=proxied)
+        self._check_place(url, addresses)
+        return tuple(dict.fromkeys(map(str, addresses)))
+
+    def check_known(self, url: Url) -> None:
+        """Check what is known without looking a name up, so that nobody is asked about what cannot work.
+
+        Raises:
+            PlaceRefusedError: If the settings do not allow to go there.
+        """
+        self._check_host(url)
+        is_here = url.host == "localhost" or url.host.endswith(".localhost")  # RFC 6761
+        address = read_address("127.0.0.1") if is_here else url.address
+        if address is not None:
+            self._check_place(url, [address])
+
+    def _check_host(self, url: Url) -> None:
         if not self.settings.allows_host(url.host):
             hint = "web_allow_hosts and web_deny_hosts say which hosts it may be"
             raise PlaceRefusedError(f"the settings do not allow to read from {url.host}: {hint}")
-        addresses = await self._addresses(url, proxied=proxied)
+
+    def _check_place(self, url: Url, addresses: Sequence[Address]) -> None:
         if not self._is_chosen_place(url, addresses):
             for address in addresses:
                 self._check_address(url, address)
             self._check_port(url)
-        return tuple(dict.fromkeys(map(str, addresses)))
 
     async def _addresses(self, url: Url, *, proxied: bool) -> Sequence[Address]:
         if url.address is not None:

@@ -30,7 +30,7 @@ _TOOL: dict[str, Any] = {
                     "type": "integer",
                     "minimum": 0,
                     "default": 0,
-                    "description": "From which character of the text on; for the next part of a long page.",
+                    "description": "The character of the text to begin with, for the next part of a page.",
                 },
             },
             "required": ["url"],
@@ -104,14 +104,24 @@ class WebTool:
         start = arguments.get("start")
         return f"read {_plain_url(arguments)}" + (f" from character {start}" if start else "")
 
-    def format_tool_call_display(self, tool_name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the whole URL with the host apart, for somebody who has to allow it."""
-        del tool_name
+    def permission_suggestions(self, tool_name: str, arguments: Mapping[str, Any]) -> list[str]:
+        """Return what could be granted for longer: every page of the same server."""
         try:
             url = read_url(str(arguments.get("url")))
+        except FetchError:
+            return []
+        return [f"{str(url).removesuffix(url.target)}/*"]
+
+    def format_tool_call_display(
+        self, tool_name: str, arguments: Mapping[str, Any], state: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        """Return the whole URL with the host apart; of a call that would fail, why."""
+        try:
+            url = read_url(str(arguments.get("url")))
+            reach.Reach(state["settings"], self._look_up).check_known(url)
         except FetchError as error:
             return {"type": "text", "title": "refused", "content": str(error), "refused": str(error)}
-        return {"type": "text", "title": url.host, "content": f"GET {url}"}
+        return {"type": "text", "title": url.host, "content": str(url)}
 
     def format_tool_result(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result, with a picture as a part of its own."""

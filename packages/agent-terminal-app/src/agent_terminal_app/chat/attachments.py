@@ -228,24 +228,29 @@ async def _check_model(conversation: Conversation, attached: Sequence[Attachment
         NotAttached: If it cannot.
     """
     try:
-        model, window = await conversation.reader()
+        reader = await conversation.reader()
     except AgentError:  # an agent that cannot run says so when it is asked
         return
     pictures = [one.label for one in attached if one.part["type"] == "image"]
-    if pictures and is_embedded(model):
+    if pictures and reader.text_only:
         raise NotAttached(
-            f"{one_line(pictures[0])} is a picture, and the embedded model reads text alone: "
-            "/model chooses another one"
+            f"{one_line(pictures[0])} is a picture, and {model_name(reader.model)} reads only text: "
+            "/model chooses another model"
         )
     tokens = round(sum(one.size for one in attached if one.part["type"] == "text") / _BYTES_PER_TOKEN)
-    if window is not None and tokens > window:
+    if reader.window is not None and tokens > reader.window:
         what = attached[0].label if len(attached) == 1 else "all of it together"
-        raise _too_long(one_line(what), tokens, window, model)
+        raise _too_long(one_line(what), tokens, reader.window, reader.model)
+
+
+def model_name(model: str) -> str:
+    """Return what people call a model."""
+    return "the embedded model" if is_embedded(model) else one_line(model.rstrip(":"))
 
 
 def _too_long(what: str, tokens: int, window: int, model: str) -> NotAttached:
     return NotAttached(
-        f"{what} has about {tokens:,} tokens, and {window:,} fit into {one_line(model.rstrip(':'))}: "
+        f"{what} has about {tokens:,} tokens, and {window:,} fit into {model_name(model)}: "
         "attach a part of it, or choose another model (/model)"
     )
 

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_app.plans import WRITE_PLAN, in_plan_mode, plan_of, read_plan
 from agent_core import AgentError, ToolInteropRegistry
@@ -55,6 +55,20 @@ def call_arguments(app: AgentApplication, session_id: str, call_id: str) -> Any:
 _RECENT = 20
 _LOOK_AGAIN = 0.5
 """How many seconds pass between two looks at what another process does."""
+
+
+class Reader(NamedTuple):
+    """The model that reads the next message.
+
+    Attributes:
+        model: Its id; empty if only a server knows it.
+        window: How many tokens fit into it, if that is known.
+        text_only: Whether it is known to read no pictures.
+    """
+
+    model: str
+    window: int | None = None
+    text_only: bool = False
 
 
 class Conversation:
@@ -269,18 +283,20 @@ class Conversation:
             return None
         return Question.of(approvals[0], await self.app.load_session_async(self.session_id))
 
-    async def reader(self) -> tuple[str, int | None]:
-        """Return the model that reads the next message, and how many tokens fit into it, if that is known.
+    async def reader(self) -> Reader:
+        """Return the model that reads the next message, with what is known of what it can read.
 
         Raises:
             AgentError: If no agent is declared, or it cannot run.
         """
         if server_of(self.app) is not None:  # the server knows what its models can read
-            return "", None
+            return Reader("")
         who = await who_answers(self)
         self.model = who.model.id.rstrip(":")
-        window = await asyncio.to_thread(self.windows.find, who.agent.spec.id, who.model.id)
-        return who.model.id, window
+        agent_id, model_id = who.agent.spec.id, who.model.id
+        window = await asyncio.to_thread(self.windows.find, agent_id, model_id)
+        text_only = await asyncio.to_thread(self.windows.reads_only_text, agent_id, model_id)
+        return Reader(model_id, window, text_only)
 
     async def follow_model(self) -> str:
         """Give the agent the tools that suit the model that answers now; return a line if they changed.

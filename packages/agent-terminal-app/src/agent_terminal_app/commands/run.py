@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from agent_app.assets.asset import Sniffer, display_name, is_textual
+from agent_app.catalogue import WindowCache, Windows
 from agent_runtime import SpecError
 from agent_runtime.permissions import CallPattern
 from agent_terminal_app.application import catalogue_of, open_settings
+from agent_terminal_app.chat.attachments import model_name
 from agent_terminal_app.chat.questions.edit_mode import EDITING
 from agent_terminal_app.commands.sessions import complete_session
 from agent_terminal_app.errors import (
@@ -161,6 +163,7 @@ def command(
             own = stack.enter_context(opened.application(ephemeral=ephemeral))
             application = own
             session_id = choose_session(own, session, agent, last=last)
+            check_readable(own, session_id, attached, parts)
             tell_notices(own, session_id)
         asking = Asking(
             application, session_id, as_events=as_events, progress=verbose or is_terminal(sys.stderr)
@@ -219,6 +222,26 @@ def read_attachment(path: Path) -> dict[str, Any]:
     encoded = b64encode(data).decode()
     form = "image" if kind.startswith("image/") else "file"
     return {"type": form, "mime_type": kind, "data": encoded, "name": name}
+
+
+def check_readable(
+    application: AgentApplication, session_id: str, paths: Sequence[Path], parts: Sequence[Mapping[str, Any]]
+) -> None:
+    """Check that the model that answers can read what is attached, as far as that is known.
+
+    Raises:
+        CommandError: If it cannot.
+    """
+    others = [path for path, part in zip(paths, parts, strict=True) if part["type"] != "text"]
+    if not others:
+        return
+    windows = Windows(application, WindowCache(Paths.of_this_user().windows))
+    if model := windows.text_only_model(session_id):
+        raise CommandError(
+            f"{others[0]} was not sent: {model_name(model)} reads only text",
+            code=Exit.USAGE,
+            hint="attach a text file, or choose another model with --model",
+        )
 
 
 def _claimed_type(path: Path) -> str | None:
