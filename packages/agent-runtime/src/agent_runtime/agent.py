@@ -488,10 +488,10 @@ class Agent(Generic[DepsT, OutputT]):
     @overload
     def repl(self, *, deps: DepsT, **options: Unpack[RunOptions]) -> None: ...
     def repl(self, *, deps: Any = None, **options: Any) -> None:
-        """Talk with the agent in a terminal; an empty line or Ctrl-D ends it."""
+        """Talk with the agent in a terminal; an empty line or Ctrl-D ends it, Ctrl-C stops an answer."""
         from agent_runtime.repl import talk
 
-        talk(lambda text, session: self.stream(text, deps=deps, **{**options, "session": session}))
+        talk(lambda text=(), **more: self.stream(text, deps=deps, **{**options, **more}))
 
     def as_tool(self, name: str | None = None, description: str | None = None) -> AgentTool:
         """Return the agent as a tool for another: it gets a task, and its output is the tool's result."""
