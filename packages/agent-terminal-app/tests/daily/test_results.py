@@ -96,3 +96,20 @@ def test_what_a_command_shows_waits_for_the_end_of_the_paragraph(home: Home, ser
         chat.expect("this session")
         text = chat.text
     assert text.index("word59") < text.index("» /cost") < text.index("this session")
+
+
+@pytest.mark.parametrize("columns", [40, 100])
+def test_the_words_of_a_slow_answer_are_seen_before_their_row_is_full(
+    home: Home, server: ScriptedServer, columns: int
+) -> None:
+    answer = chat_reply("- Boil **fresh** water.")
+    assert answer.stream is not None
+    server.play(answer.stall(answer.stream.index(b"water")))
+
+    with home.chat(columns=columns) as chat:
+        chat.type("How do I make tea?\r")
+        chat.expect_line("• Boil fresh")
+        chat.expect_line("working")
+        server.release()
+        chat.expect_line("ready")
+        assert [line for line in chat.all_lines if "Boil" in line] == ["• Boil fresh water."]

@@ -281,6 +281,7 @@ class PromptLayout:
         here = ~is_done
         rows = HSplit(
             [
+                _lines(self.speaking, style=""),
                 _lines(self._pane_lines, style=""),
                 _lines(self.plan, style=""),
                 _lines(self.doing, style="class:around"),
@@ -302,7 +303,7 @@ class PromptLayout:
     def seen(self) -> tuple[object, ...]:
         """Return everything that may change by itself, to be compared with what was drawn."""
         listed = tuple(text for _style, text, *_ in self._choices())
-        above = (tuple(self.plan()), tuple(self.doing()), tuple(self.waiting()))
+        above = (tuple(self.speaking()), tuple(self.plan()), tuple(self.doing()), tuple(self.waiting()))
         return *above, self._toolbar(), self.pane.is_open, listed
 
     def is_list_new(self, layout: Layout) -> bool:
@@ -360,6 +361,11 @@ class PromptLayout:
         width, height = _size()
         most = max(3, min(_MOST_PLANNED, height // 3))
         return plan_lines(conversation.plan, width - 1, most, color=self._chat.screen.color)
+
+    def speaking(self) -> list[str]:
+        """Return the row of the answer that is not full yet, if the answer comes slowly."""
+        row = self._chat.progress.open_row
+        return [fitted(row, _size()[0] - 1)] if row.strip() else []
 
     def doing(self) -> list[str]:
         """Return the current work, one line each."""

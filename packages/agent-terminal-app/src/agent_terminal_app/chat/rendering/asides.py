@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agent_terminal_app.chat.rendering.screen import Screen
 
-PATIENCE = 1.0
-"""For how many seconds lines wait for more of a paragraph; a stream may stall."""
+PATIENCE = 3.0
+"""For how many seconds lines wait for more of a paragraph: streams pause for a second now and then."""
 
 
 class Asides:

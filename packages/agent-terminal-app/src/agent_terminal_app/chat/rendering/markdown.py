@@ -175,6 +175,14 @@ class LineMarkdown:
         self._fence, self._begun, self._code = "", None, None
         return lines
 
+    def open_row(self) -> str:
+        """Return the line that is not finished, as far as it has come and without styles."""
+        line = clean(self._open).expandtabs(_TAB)
+        if not line or self._fence:
+            return line
+        block, text = (self._begun, line) if self._begun is not None else self._read(line)
+        return (block.first if self._begun is None else block.rest) + seen(text, color=self._color)
+
     def _finished(self, line: str) -> list[str]:
         """Return the rows of a line that is whole."""
         line = clean(line.rstrip("\r"))

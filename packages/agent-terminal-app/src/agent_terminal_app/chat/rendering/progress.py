@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MINUTE = 60
+_SLOW = 0.5
+"""After how many seconds a row of the answer is shown before it is full."""
 
 
 @dataclass(slots=True)
@@ -50,6 +52,8 @@ class Progress:
         self.stopping = False
         self._began: float | None = None
         self._doing: dict[str, Doing] = {}
+        self._row: Callable[[], str] | None = None
+        self._row_began = 0.0
         self._changed = changed
         self._clock = clock
 
@@ -66,7 +70,7 @@ class Progress:
 
     def end(self) -> None:
         """Note that it is over."""
-        self._began = None
+        self._began, self._row = None, None
         self._doing.clear()
         self._changed()
 
@@ -80,6 +84,25 @@ class Progress:
         self.step = number
         self._doing.clear()
         self._changed()
+
+    def speak(self, row: Callable[[], str] | None, *, begins: bool = False) -> None:
+        """Note that the answer has come further within its row.
+
+        Args:
+            row: Returns the row as far as it has come; None if there is none any more.
+            begins: Whether it is another row than before.
+        """
+        if begins or self._row is None:
+            self._row_began = self._clock()
+        self._row = row
+        self._changed()
+
+    @property
+    def open_row(self) -> str:
+        """The row of the answer that is not full yet, if it comes so slowly that one would wait for it."""
+        if self._row is None or self._clock() - self._row_began < _SLOW:
+            return ""
+        return self._row()
 
     def do(self, key: str, title: str, *, seconds: float | None = None) -> None:
         """Note something that is being done, or waited for during so many seconds."""

@@ -121,8 +121,10 @@ class Renderer:
         self._finish_thought()
         self._progress.done(_STATUS)
         self._words.width = self._screen.width
-        for line in self._words.feed(event["text"]):
+        lines = self._words.feed(event["text"])
+        for line in lines:
             self._screen.line(line)
+        self._progress.speak(self._words.open_row, begins=bool(lines))
         self._note_paragraph(event["text"])
 
     def _note_paragraph(self, text: str) -> None:
@@ -157,6 +159,7 @@ class Renderer:
 
     def _finish_words(self) -> None:
         self._finish_thought()
+        self._progress.speak(None)
         for line in self._words.end():
             self._screen.line(line)
         self._tail = ""
