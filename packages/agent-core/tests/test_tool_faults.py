@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agent_core import AgentCore, Cancellation, RegistrationError, RequestCancelled, ToolError
+from agent_core import AgentCore, Cancellation, RegistrationError, RequestCancelled, Session, ToolError
 from agent_core.testing import EchoProvider
 
 Case = Callable[..., AbstractContextManager[None]]
@@ -431,6 +432,34 @@ def test_a_display_that_fails_costs_only_the_display(run: Drive, caplog: pytest.
     assert message["content"] == "worded"
     assert {"error", "display"}.isdisjoint(message["metadata"])
     assert "no picture" in caplog.text
+
+
+@pytest.mark.parametrize("content", [_endless([]), {1: _endless([])}], ids=["list", "dict"])
+def test_a_display_without_an_end_costs_only_the_display(run: Drive, content: Any) -> None:
+    plugin = Formatting(lambda _: "done")
+    plugin.display = {"type": "json", "content": content}
+
+    [message] = run(core_with(plugin), [call()], {})
+
+    assert message["content"] == "worded"
+    assert {"error", "display"}.isdisjoint(message["metadata"])
+
+
+@pytest.mark.parametrize("odd", [object(), float("nan"), {1}, b"x"], ids=["object", "nan", "set", "bytes"])
+def test_whatever_a_tool_returns_its_message_can_be_kept(run: Drive, odd: Any) -> None:
+    plugin = Formatting(lambda _: {"success": True, "state_update": {"seen": [odd]}})
+    plugin.formatted = {"type": "tool_result", "text": "worded", "more": {"odd": odd}}
+    plugin.display = {"type": "json", "content": [odd, 1]}
+    core = core_with(plugin)
+
+    [message] = run(core, [call()], {})
+    kept = core.add_message(
+        Session("s"), "tool", message["content"], message["metadata"], tool_result=message["tool_result"]
+    )
+
+    assert message["content"] == "worded"
+    assert message["metadata"]["display"]["content"][1] == 1
+    assert json.loads(json.dumps(kept.to_dict(), allow_nan=False)) == kept.to_dict()
 
 
 @pytest.fixture

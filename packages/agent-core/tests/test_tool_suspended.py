@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from agent_core import AgentCore, ToolSuspended, tool
 from agent_core.drivers import call
 from agent_core.pipeline.tool_calls import preview_call
@@ -36,6 +38,20 @@ def test_the_model_reads_that_the_call_waits_and_layers_above_read_for_what() ->
         "mode": "pass_decision",
         "data": {"table": 4},
     }
+
+
+@pytest.mark.parametrize("part", ["parameters", "data", "response_schema"])
+def test_a_question_that_cannot_be_kept_is_the_failure_of_its_tool(part: str) -> None:
+    def ask() -> str:
+        raise ToolSuspended("May I?", **{part: {"what": {1, 2}}})
+
+    core = AgentCore()
+    core.register_tool(ask)
+
+    [message] = core.execute_tool_calls([call_of("ask")], {})
+
+    assert message["metadata"]["error"]["type"] == "exception"
+    assert f"{part}.what: set is not JSON data" in message["content"]
 
 
 def test_a_renamed_function_tool_keeps_everything_but_its_name() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import traceback
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -419,6 +420,29 @@ class TestFailing:
             core.send_request(asked, {**config, "base_url": "me:word-word@x.test/v1"})
 
         assert "me:[secret]@x.test" in str(caught.value) and "word-word" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("settings", "field"),
+        [
+            ({"extra_headers": {"Cookie": ["tok-12345678"]}}, "extra_headers"),
+            ({"extra_headers": {"Cookie": None}}, "extra_headers"),
+            ({"extra_headers": {"Cookie": "tok-12345678\nx: y"}}, "extra_headers"),
+            ({"extra_headers": {"Not: a name": "tok-12345678"}}, "extra_headers"),
+            ({"extra_headers": {5: "tok-12345678"}}, "extra_headers"),
+            ({"extra_headers": ["Cookie: tok-12345678"]}, "extra_headers"),
+            ({"extra_query": "key=tok-12345678"}, "extra_query"),
+            ({"extra_body": "tok-12345678"}, "extra_body"),
+            ({"api_key": "tok-12345678\nmore"}, "api_key"),
+        ],
+    )
+    def test_settings_that_cannot_be_sent_are_named_and_not_shown(
+        self, core: AgentCore, asked: Session, config: dict[str, Any], settings: dict[str, Any], field: str
+    ) -> None:
+        with pytest.raises(ConfigError) as caught:
+            core.send_request(asked, {**config, **settings})
+
+        assert caught.value.field == field and field in str(caught.value)
+        assert "tok-12345678" not in "".join(traceback.format_exception(caught.value))
 
     def test_an_exchange_does_not_print_what_is_secret_in_it(self, exchange: Exchange) -> None:
         shown = repr(exchange._replace(url="https://me:word-word@x.test", other_secrets=("tok-12345",)))

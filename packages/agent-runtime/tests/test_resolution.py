@@ -32,6 +32,7 @@ from agent_runtime import (
     ResolvedAgent,
     ResolveError,
     RetryPolicy,
+    RunRequest,
     StateKey,
     ToolIdConflict,
     ToolSettings,
@@ -1217,3 +1218,17 @@ def test_an_unclaimed_section_is_logged_when_the_agent_is_resolved(caplog: pytes
     lines = [text for text in caplog.messages if text.startswith("agent_resolved")]
     assert len(lines) == 1
     assert "agent_id='a'" in lines[0] and "'memroy'" in lines[0]
+
+
+def test_nothing_prints_the_settings_which_may_have_keys_in_them() -> None:
+    secret = {"api_key": "sk-very-secret"}
+    model = ModelSpec("gpt", "scripted", config=secret)
+    spec = AgentSpec("a", "gpt", sections={"config": secret, "retry": {"max_retries": 1}})
+    builder = AgentRuntimeBuilder().with_provider("scripted", ScriptedProvider(), config=secret)
+    agent = builder.with_model(model).with_agent_spec(spec).build().resolve("a")
+
+    things = [model, spec, agent, agent.provider, agent.core.resolve(dict(agent.config))]
+    things.append(RunRequest("a", "hello", config=secret))
+
+    assert agent.config["api_key"] == "sk-very-secret"
+    assert [thing for thing in things if "very-secret" in repr(thing)] == []

@@ -630,6 +630,47 @@ def test_a_call_shows_its_start_its_parts_and_its_result(make_runtime: MakeRunti
     assert (shown[-1]["is_error"], shown[-1]["message"]["content"]) == (False, "climbed 2")
 
 
+def test_what_a_tool_shows_can_be_stored_and_sent_whatever_it_is(
+    make_runtime: MakeRuntime, watch: Drive
+) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+
+    def climb(number: int) -> Any:
+        """Climb."""
+        yield b"raw"
+        yield {"height": float("nan"), "step": 1}
+        yield "last"
+        return "climbed"
+
+    class Showing:
+        name = "showing"
+        kind = "tool"
+
+        def get_tool_schemas(self) -> list[dict[str, Any]]:
+            return [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
+
+        def format_tool_call_display(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+            return {"type": "json", "content": [object(), endless] if arguments else [float("inf"), 1]}
+
+        def stream_tool(self, tool_name: str, arguments: dict[str, Any]) -> Any:
+            yield {"part": endless}
+            yield {"success": True, "result": "seen"}
+
+    calls = [ToolCall("climb", {"number": 2}), ToolCall("look", {}), ToolCall("look", {"deep": 1})]
+    runtime = make_runtime([Reply(tool_calls=calls), "Done."], tools=[climb], plugins={"showing": Showing})
+
+    events, result = watch(runtime, RunRequest("a", "Go."))
+
+    shown = [event for event in events if event["type"].startswith("tool_call")]
+    json.dumps(shown, allow_nan=False)
+    parts = [event["part"] for event in shown if event["type"] == "tool_call_partial"]
+    assert len(parts) == 3 and "last" in json.dumps(parts[-1])
+    displays = [event["display"] for event in shown if event["type"] == "tool_call_start"]
+    assert displays[1]["content"] == [None, 1] and displays[2] is None
+    assert result.text == "Done."
+
+
 def test_a_tool_finds_its_run_in_its_context(make_runtime: MakeRuntime, drive: Drive) -> None:
     seen: list[Any] = []
 

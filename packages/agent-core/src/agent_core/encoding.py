@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from agent_core.frozen import thaw
+from agent_core.frozen import NotData, freeze_data, thaw
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -51,6 +51,20 @@ def plain(value: object) -> Any:
         return [plain(item) for item in value]
     to_list = getattr(value, "to_list", None)  # a History, which knows how to become a list
     return parse(canonical(value)) if to_list is None else plain(to_list())
+
+
+def as_data(value: Any) -> Any:
+    """Return *value* if it is JSON data, and otherwise what `plain` makes of it.
+
+    Raises:
+        NotData, RecursionError: If it is nested too deeply, or has no end.
+    """
+    try:
+        freeze_data(value)
+    except NotData:
+        value = plain(value)
+        freeze_data(value)
+    return value
 
 
 def _plain_key(key: object) -> str:

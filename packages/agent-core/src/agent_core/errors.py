@@ -39,6 +39,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_core.frozen import NotData, freeze_data
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -182,6 +184,9 @@ class ToolSuspended(ToolError):
         id: What a decision about it refers to; by default the runtime gives it one.
         more: Other questions that the same call waits for. When some are decided, the call is run again with
             those decisions, in its context under "decisions" by id, and asks the others once more.
+
+    Raises:
+        ArgumentError: If parameters, schema or data are not JSON data.
     """
 
     def __init__(
@@ -204,6 +209,11 @@ class ToolSuspended(ToolError):
             "mode": mode,
             "data": data or {},
         }
+        for part in ("parameters", "response_schema", "data"):
+            try:
+                freeze_data(asked[part], part)
+            except NotData as error:  # it is stored until somebody decides, in another process perhaps
+                raise ArgumentError(f"{error.path}: {error}") from None
         if id is not None:
             asked["id"] = id
         if others := [other.suspension for other in more]:

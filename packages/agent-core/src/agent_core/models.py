@@ -22,7 +22,7 @@ class ModelSnapshot:
     """
 
     models: FrozenList = field(default_factory=FrozenList)
-    key: object = None
+    key: object = field(default=None, repr=False)  # the settings are in it, and among them keys
 
     __hash__ = object.__hash__
 

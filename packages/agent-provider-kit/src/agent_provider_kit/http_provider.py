@@ -29,7 +29,7 @@ from agent_provider_kit.failures import (
     Unreachable,
 )
 from agent_provider_kit.keys import ApiKey, brings_its_own_key, find_key
-from agent_provider_kit.settings import COMMON_SETTINGS, timeouts
+from agent_provider_kit.settings import COMMON_SETTINGS, check_extras, timeouts
 from agent_provider_kit.sse import SseDecoder, SseError, SseEvent
 from agent_provider_kit.transport import HttpRequest, HttpResponse, Transport, default_transport
 from agent_provider_kit.wire import TooDeep, decode_object
@@ -318,6 +318,7 @@ class HttpProvider:
     def _exchange(self, config: Config, hook: str) -> Exchange:
         cloud = self._cloud(config)
         key = find_key(config, *(self.key_variables if cloud is None else cloud.key_variables))
+        check_extras(config, key)
         return Exchange(self.name, hook, self._base_url(config), key, config=config)
 
     def _exchange_of(self, state: State, hook: str) -> Exchange:

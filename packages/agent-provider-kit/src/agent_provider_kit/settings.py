@@ -17,6 +17,7 @@ from agent_provider_kit.transport import Timeouts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from agent_provider_kit.keys import ApiKey
     from agent_provider_kit.wire import Config, JsonObject
 
 ANSWER_SETTINGS: dict[str, JsonObject] = {
@@ -68,6 +69,32 @@ COMMON_SETTINGS: dict[str, JsonObject] = {
     **ANSWER_SETTINGS,
 }
 """What every provider over HTTP can be told."""
+
+
+_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+def check_extras(config: Config, key: ApiKey) -> None:
+    """Refuse what no request could carry, without showing it: most of it is secret.
+
+    Raises:
+        ConfigError: It names the setting.
+    """
+    for name in ("extra_headers", "extra_query", "extra_body"):
+        if not isinstance(given := config.get(name) or {}, Mapping):
+            raise ConfigError(f"{name} must be an object, not {type(given).__name__}", field=name)
+    for header, value in (config.get("extra_headers") or {}).items():
+        if not isinstance(header, str) or not _HEADER_NAME.fullmatch(header):
+            raise ConfigError("extra_headers has a name that no header can have", field="extra_headers")
+        if not isinstance(value, str):
+            problem = f"must be a text, not {type(value).__name__}"
+            raise ConfigError(f"extra_headers[{header!r}] {problem}", field="extra_headers")
+        if _CONTROL.search(value):
+            raise ConfigError(f"extra_headers[{header!r}] has a line break in it", field="extra_headers")
+    if _CONTROL.search(key.value):
+        problem = f"has a line break in it; it came from {key.origin}"
+        raise ConfigError(f"the API key (api_key) {problem}", field="api_key")
 
 
 def timeouts(config: Config) -> Timeouts:

@@ -15,9 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_core import AgentError, Message
-from agent_core.encoding import canonical
+from agent_core.encoding import as_data, canonical
 from agent_core.errors import RequestCancelled
-from agent_core.frozen import EMPTY, freeze, thaw
+from agent_core.frozen import EMPTY, NotData, freeze, thaw
+from agent_core.log import get_logger
 from agent_core.pipeline.tool_calls import CallRefused, ToolHost, display_ready, preview_ready, ready_call
 from agent_core.pipeline.tools import INTERRUPTED, SUSPENDED, run_ready_call
 from agent_core.steps import Flow, run_blocking, with_events
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from agent_runtime.run import Run
     from agent_runtime.suspension import Decision, Suspension
 
+_log = get_logger("runtime")
 _MISTAKES = ("invalid_arguments", "unknown_tool", "unreadable_call")
 
 
@@ -398,8 +400,15 @@ def _is_parallel(call: CallView) -> bool:
 
 
 def _parts(call: CallView, events: list[Any]) -> list[Any]:
-    """Return a tool's partial output as events of the run."""
-    return [part_event(call, event["part"]) for event in events if "part" in event]
+    """Return a tool's partial output as events of the run, which are stored and sent to front ends."""
+    shown = []
+    for event in events:
+        if "part" in event:
+            try:
+                shown.append(part_event(call, as_data(event["part"])))
+            except (NotData, RecursionError) as error:
+                _log.warning("part_not_shown", tool=call.name, error=str(error))
+    return shown
 
 
 def _signature(arguments: Any) -> str:

@@ -98,7 +98,7 @@ class Prompt:
 
     messages: Sequence[Message]
     tools: tuple[ToolDescriptor, ...]
-    config: Mapping[str, Any]
+    config: Mapping[str, Any] = field(repr=False)  # may have a key in it
 
     def with_system(self, text: str) -> Prompt:
         """Return the prompt with *text* behind its system message, or as one if it has none."""
@@ -309,7 +309,7 @@ class ResolvedAgent:
     spec: AgentSpec
     model: ModelSpec
     provider: Executor
-    config: Mapping[str, Any]
+    config: Mapping[str, Any] = field(repr=False)  # may have a key in it
     env: ExecutionEnv
     tools: Mapping[str, object]
     decisions: tuple[Decision, ...]

@@ -34,7 +34,7 @@ class Inference:
 
     session: Session
     clock: Clock
-    config: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    config: Mapping[str, Any] = field(default_factory=lambda: EMPTY, repr=False)  # may have a key in it
     transform: Transform | None = None
     stream: bool = True
     cancellation: Cancellation | None = None
@@ -75,7 +75,7 @@ class ProviderExecutor:
 
     core: AgentCore
     model: ModelSpec
-    config: Mapping[str, Any]
+    config: Mapping[str, Any] = field(repr=False)  # may have a key in it
 
     @property
     def id(self) -> str:

@@ -100,7 +100,7 @@ class ProviderEntry:
 
     id: str
     wrapper: ProviderWrapper
-    config: FrozenDict
+    config: FrozenDict = field(repr=False)  # may have a key in it
 
     @classmethod
     def of(

@@ -120,7 +120,7 @@ class RunRequest:
     _: KW_ONLY
     decisions: Sequence[Decision | Mapping[str, Any]] = ()
     run_id: str | None = None
-    config: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    config: Mapping[str, Any] = field(default_factory=lambda: EMPTY, repr=False)  # may have a key in it
     stream: bool = True
     timeout: float | Literal["default"] | None = "default"
     token_budget: int | None = None

@@ -45,7 +45,7 @@ class ModelSpec:
     input_price: Amount | None = None
     output_price: Amount | None = None
     cached_input_price: Amount | None = None
-    config: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    config: Mapping[str, Any] = field(default_factory=lambda: EMPTY, repr=False)  # may have a key in it
 
     def __post_init__(self) -> None:
         fields.check(self)
@@ -247,7 +247,7 @@ class AgentSpec:
     context_policy: ContextPolicy | None = None
     stop_conditions: tuple[StopCondition, ...] = ()
     endpoint: RemoteEndpoint | None = None
-    sections: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    sections: Mapping[str, Any] = field(default_factory=lambda: EMPTY, repr=False)  # may have keys in it
 
     def __post_init__(self) -> None:
         fields.check(self)

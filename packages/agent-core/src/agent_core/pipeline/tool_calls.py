@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from agent_core.context import complete_context
 from agent_core.display import clean_tool_display
 from agent_core.display.text import clean
+from agent_core.encoding import as_data
 from agent_core.errors import AgentError, ToolError, closest
-from agent_core.frozen import JsonObject, freeze
+from agent_core.frozen import JsonObject, NotData, freeze
 from agent_core.interop import unwrap_call
 from agent_core.log import get_logger
 from agent_core.pipeline.tool_messages import argument_problem, error_message
@@ -165,10 +166,11 @@ def display_ready(host: ToolHost, ready: ReadyCall) -> JsonObject | None:
         return None
     try:
         shown = ready.binding.plugin.format_tool_call_display(invocation(host, ready))
-        return None if shown is None else clean_tool_display(shown)
-    except AgentError as error:
+        display: JsonObject | None = None if shown is None else as_data(clean_tool_display(shown))
+    except (AgentError, NotData, RecursionError) as error:
         _log.warning("display_failed", tool=ready.call.tool_name, error=str(error))
         return None
+    return display
 
 
 def _as_the_tool_wants(host: ToolHost, call: ToolCall, binding: ToolBinding) -> ToolCall:

@@ -7,8 +7,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from agent_core.display import clean_tool_display
-from agent_core.encoding import canonical, parse
+from agent_core.encoding import as_data, canonical, parse
 from agent_core.errors import AgentError
+from agent_core.frozen import NotData
 from agent_core.interop import CORE_TEXT_TOOL_RESULT_FORMAT_ID, TOOL_RESULT_FIELD
 from agent_core.log import get_logger
 
@@ -136,19 +137,24 @@ def _formatted(host: ToolHost, ready: ReadyCall, metadata: JsonObject, result: J
         structured = formatted  # in the format in which the tool gave it
     display = _display(ready, shown.text, result) or shown.display
     if display is not None:
-        metadata["display"] = display
+        metadata["display"] = as_data(display)
     if isinstance(update := result.get("state_update"), dict):
-        metadata["state_update"] = update
+        metadata["state_update"] = as_data(update)
     if failed:
         metadata["error"] = {"type": "tool_failed"}
-    return {"role": "tool", "content": shown.text, "metadata": metadata, TOOL_RESULT_FIELD: structured}
+    return {
+        "role": "tool",
+        "content": shown.text,
+        "metadata": metadata,
+        TOOL_RESULT_FIELD: as_data(structured),
+    }
 
 
 def _display(ready: ReadyCall, text: str, result: JsonObject) -> JsonObject | None:
     try:
         shown = ready.binding.plugin.to_display_format(text, result, ready.binding.state)
-        return None if shown is None else clean_tool_display(shown)
-    except AgentError as error:
+        return None if shown is None else as_data(clean_tool_display(shown))
+    except (AgentError, NotData, RecursionError) as error:
         # What the person sees is a courtesy; the result itself is what counts.
         _log.warning("tool_display_failed", tool=ready.call.tool_name, error=str(error))
         return None

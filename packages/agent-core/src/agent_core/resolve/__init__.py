@@ -44,7 +44,7 @@ class Resolution:
         warnings: What the configuration's author should know.
     """
 
-    config: FrozenDict
+    config: FrozenDict = field(repr=False)  # may have a key in it
     provider: BoundProvider
     features: tuple[FeatureWrapper, ...]
     tools: tuple[ToolWrapper, ...]
