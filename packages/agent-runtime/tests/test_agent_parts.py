@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import json
 import threading
+import weakref
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import repeat
@@ -27,6 +29,7 @@ from agent_runtime import (
     Agent,
     AgentRuntimeBuilder,
     AgentSpec,
+    DelegateCycle,
     GuardrailTripped,
     LimitReached,
     ModelRetry,
@@ -517,6 +520,34 @@ def test_one_can_talk_with_an_agent(
     assert len(provider.requests[2].native_messages) == 5
 
 
+def test_agents_delegate_at_most_so_deep() -> None:
+    agent = Agent(EchoProvider(), name="a1")
+    for number in range(2, 9):
+        agent = Agent(
+            EchoProvider(),
+            name=f"a{number}",
+            delegates=[agent] if number % 2 else [],
+            tools=([] if number % 2 else [agent.as_tool()]),
+        )
+
+    with pytest.raises(DelegateCycle, match=r"'top': its delegates go deeper than 8: top → a8 → .* → a1"):
+        Agent(EchoProvider(), name="top", delegates=[agent])
+
+
+def test_an_agent_that_answers_with_many_models_does_not_keep_them_all() -> None:
+    agent = Agent(EchoProvider())
+    first = EchoProvider()
+    agent.run("Hello.", model=first)
+    gone = weakref.ref(first)
+    del first
+
+    for _ in range(100):
+        assert agent.run("Hello.", model=EchoProvider()).output == "Hello."
+
+    gc.collect()
+    assert gone() is None
+
+
 # The first ten mistakes
 
 
@@ -531,6 +562,12 @@ def test_one_can_talk_with_an_agent(
         ({"config": "key"}, ArgumentTypeError, "config must be a dict of settings, not str"),
         ({"handoffs": ["refunds"]}, ArgumentTypeError, "handoffs must be a list of agents, not of str"),
         ({"instructions": [5]}, ArgumentTypeError, "instructions are texts and functions, not int"),
+        ({"instructions": 5}, ArgumentTypeError, "instructions are texts and functions, not int"),
+        ({"delegates": 5}, ArgumentTypeError, "delegates must be a list of agents, not of int"),
+        ({"output_mode": "json"}, ArgumentError, 'output_mode is "auto", "tool", "native" or "prompt", not'),
+        ({"output_retries": -1}, ArgumentError, "output_retries is a number from 0 on, not -1"),
+        ({"output_retries": "2"}, ArgumentError, "output_retries is a number from 0 on, not '2'"),
+        ({"limits": {"requests": 3}}, ArgumentTypeError, "limits must be UsageLimits(..."),
     ],
 )
 def test_a_mistake_is_answered_with_what_to_write(options: Any, error: Any, told: str) -> None:
@@ -551,11 +588,19 @@ def test_a_misspelt_setting_of_a_provider_is_noticed() -> None:
         ({"session": "abc"}, "session must be a Session, not str: give result.session"),
         ({"time_out": 3}, "did you mean 'timeout'"),
         ({"message_history": []}, "write session=result.session"),
+        ({"limits": 3}, r"limits must be UsageLimits\(...\), not int"),
     ],
 )
 def test_a_mistake_in_a_run_is_answered_with_what_to_write(options: Any, told: str) -> None:
     with pytest.raises(ArgumentTypeError, match=told):
         Agent(EchoProvider).run("Hello.", **options)
+
+
+def test_a_message_that_is_none_is_refused() -> None:
+    with pytest.raises(
+        ArgumentTypeError, match="messages must be texts, messages or dicts of messages, not int"
+    ):
+        Agent(EchoProvider).run(5)
 
 
 def test_an_unknown_way_to_end_at_a_limit_is_refused() -> None:

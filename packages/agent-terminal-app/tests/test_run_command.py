@@ -591,3 +591,21 @@ def test_a_trace_is_drawn_from_the_stored_events(shell: Shell) -> None:
     assert streamed["name"] == "model test"
     assert streamed["begin"] <= streamed["first"] <= streamed["end"]
     assert shell.run("trace", "nothing-like-it")[0] == 1
+
+
+def test_a_trace_shows_retries_and_why_a_run_failed(shell: Shell) -> None:
+    retry = "{ max_retries = 1, base_delay = 0.01 }"
+    with_settings(shell, f'[agents.one]\nmodel = "test"\nsections = {{ retry = {retry} }}\n')
+    assert shell.run("run", "fail transport")[0] == 4
+    _, out, _ = shell.run("sessions", "list", "--json")
+    [session] = json.loads(out)
+
+    drawn = shell.run("trace", session["id"])[1]
+
+    [run, *parts] = drawn.splitlines()[1:]
+    assert run.startswith("run of one") and "it failed: transport" in run
+    assert any("retry" in part for part in parts)
+    assert "not ended" not in drawn
+    [traced] = json.loads(shell.run("trace", session["id"], "--json")[1])
+    assert all(part["end"] is not None for part in traced["parts"])
+    assert traced["parts"][0]["end"] >= max(part["end"] for part in traced["parts"])

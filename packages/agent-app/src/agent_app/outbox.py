@@ -7,6 +7,7 @@ Here that becomes as few transactions as it allows: what comes up to one such mo
 from __future__ import annotations
 
 from functools import partial
+from time import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_app.errors import SessionNotFound, StoreError
@@ -157,6 +158,7 @@ class Outbox:
 
     def fail(self, error: ErrorEvent) -> Flow[None]:
         """End the request with an error; the caller hears of it also if the log is gone."""
+        error["at"] = time()
         self._writer.log([error])
         try:
             shown = yield from self._commit()

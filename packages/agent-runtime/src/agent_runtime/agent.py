@@ -6,6 +6,7 @@ and builds it again when a decorator adds something, or when a run wants another
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -18,11 +19,12 @@ from agent_core.steps import with_events
 from agent_runtime.agent_run import KEY, AgentRun
 from agent_runtime.assembly import Assembly, Handoff, Parts, assemble, provider_id
 from agent_runtime.clock import SYSTEM_CLOCK
-from agent_runtime.delegates import DelegateTool
+from agent_runtime.delegates import MOST_DEPTH, DelegateTool
+from agent_runtime.errors import DelegateCycle
 from agent_runtime.guardrails import Guardrail
 from agent_runtime.habits import missing
 from agent_runtime.loop import run_request
-from agent_runtime.options import AgentOptions, RunOptions, check_options, check_session
+from agent_runtime.options import AgentOptions, RunOptions, check_options, check_session, check_values
 from agent_runtime.outputs import read_output_type
 from agent_runtime.results import LIMITS, MISSING, LimitReached, Reason
 from agent_runtime.run_stream import AsyncRunSteps, AsyncRunStream, RunSteps, RunStream
@@ -30,7 +32,7 @@ from agent_runtime.runs import RunRequest
 from agent_runtime.tool_sets import checked_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
     from contextlib import AbstractContextManager
 
     from typing_extensions import TypeVar
@@ -118,6 +120,9 @@ class _Override:
     deps: object = MISSING
     tools: tuple[object, ...] | None = None
 
+
+_MOST_ASSEMBLIES = 32
+"""How many models an agent is kept ready for; a program may make one for each run."""
 
 _overrides: ContextVar[dict[int, _Override] | None] = ContextVar("agent_overrides", default=None)
 
@@ -210,6 +215,7 @@ class Agent(Generic[DepsT, OutputT]):
         **settings: Any,
     ) -> None:
         check_options(settings, AgentSettings, "Agent", ("model", "output_type", "deps_type"))
+        check_values(settings)
         texts, functions = _instructions(settings.pop("instructions", ()))
         if prompt := settings.pop("system_prompt", ""):
             texts.insert(0, prompt)
@@ -543,6 +549,9 @@ class Agent(Generic[DepsT, OutputT]):
             parts = self._parts if override.tools is None else replace(self._parts, tools=override.tools)
             if model is not None:
                 parts = replace(parts, model=model, settings=_settings_for(parts, model))
+            _check_depth(self, (self.name,))
+            while len(self._assemblies) >= _MOST_ASSEMBLIES:
+                self._assemblies.pop(next(iter(self._assemblies)), None)
             known = self._assemblies[key] = assemble(parts, handoffs)
         return known
 
@@ -550,11 +559,10 @@ class Agent(Generic[DepsT, OutputT]):
         self, messages: object, deps: Any, options: dict[str, Any], *, stream: bool = True
     ) -> _Work[OutputT]:
         check_options(options, RunOptions, "a run", ("deps",))
+        check_values(options)
         check_session(options.get("session"))
         override = (_overrides.get() or {}).get(id(self), _Override())
         model, on_limit = options.pop("model", None), options.pop("on_limit", self._on_limit)
-        if on_limit not in ("raise", "return"):
-            raise ArgumentError(f'on_limit is "raise" or "return", not {on_limit!r}')
         run = AgentRun()
         options.setdefault("limits", self._limits)
         options["context"] = {**(options.get("context") or {}), KEY: run}
@@ -683,12 +691,22 @@ def _instructions(given: object) -> tuple[list[str], list[Callable[..., Any]]]:
     Raises:
         ArgumentTypeError: If something is neither.
     """
-    items = [given] if isinstance(given, str) or callable(given) else list(cast("Any", given))
+    items = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     for item in items:
         if not isinstance(item, str) and not callable(item):
             raise ArgumentTypeError(f"instructions are texts and functions, not {type(item).__name__}")
     texts = [item for item in items if isinstance(item, str)]
-    return texts, [item for item in items if not isinstance(item, str)]
+    return texts, [cast("Any", item) for item in items if not isinstance(item, str)]
+
+
+def _check_depth(agent: Agent[Any, Any], way: tuple[str, ...]) -> None:
+    """Refuse agents that delegate too deep; none can delegate in a circle, since each is made of others."""
+    parts = agent._parts  # noqa: SLF001
+    for below in (*parts.delegates, *(tool.agent for tool in parts.tools if isinstance(tool, AgentTool))):
+        if len(way) == MOST_DEPTH:
+            problem = f"its delegates go deeper than {MOST_DEPTH}"
+            raise DelegateCycle(way[0], (*way, below.name), problem=problem)
+        _check_depth(below, (*way, below.name))
 
 
 def _check_function(kind: str, given: object) -> None:
@@ -697,7 +715,7 @@ def _check_function(kind: str, given: object) -> None:
 
 
 def _agents(name: str, given: object, kinds: tuple[type, ...]) -> list[Any]:
-    items = [given] if isinstance(given, kinds) else list(cast("Any", given))
+    items = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
     for item in items:
         if not isinstance(item, kinds):
             raise ArgumentTypeError(f"{name} must be a list of agents, not of {type(item).__name__}")

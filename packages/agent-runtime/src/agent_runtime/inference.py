@@ -60,7 +60,7 @@ def infer(run: Run) -> Flow[TurnResult]:
 def _ask(run: Run) -> Flow[Answer]:
     while True:
         try:
-            translation = _Translation(stream=run.request.stream)
+            translation = _Translation(stream=run.request.stream, timed=run.keeps)
             answer = yield from with_events(run.agent.provider.ask(_inference(run)), translation.of_all)
         except AgentError as error:
             if not _can_shorten(run, error) or not (yield from _shorten(run, error)):
@@ -241,9 +241,14 @@ def _shorten(run: Run, error: AgentError) -> Flow[bool]:
 
 
 class _Translation:
-    """Turns the core's events of one answer into those of a run."""
+    """Turns the core's events of one answer into those of a run.
 
-    def __init__(self, *, stream: bool) -> None:
+    Args:
+        timed: Whether retries and fallbacks get their time, for who reads the log later.
+    """
+
+    def __init__(self, *, stream: bool, timed: bool) -> None:
+        self._timed = timed
         self._owes_text = stream  # a provider that sends no pieces still has said something in the end
         self.first_at: float | None = None
 
@@ -261,6 +266,8 @@ class _Translation:
             return self._of_final(event["messages"])
         if event.get("discarded"):
             self._owes_text, self.first_at = True, None
+        if self._timed and event["type"] in ("retry", "fallback"):
+            event["at"] = time()
         return event
 
     def _of_partial(self, message: Mapping[str, Any]) -> Event | None:

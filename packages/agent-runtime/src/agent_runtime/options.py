@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from agent_core import ArgumentTypeError, ConfigError, Session
+from agent_core import ArgumentError, ArgumentTypeError, ConfigError, Session
 from agent_core.config import CORE_KEYS
 from agent_core.errors import closest
+from agent_runtime.limits import UsageLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_core import CancellationToken
-    from agent_runtime.limits import UsageLimits
     from agent_runtime.permissions import Rule
     from agent_runtime.policies import StopCondition
     from agent_runtime.runs import Checkpoint
@@ -92,6 +92,7 @@ class RunOptions(TypedDict, total=False):
     parents: tuple[str, ...]
 
 
+_CHOICES = {"on_limit": ("raise", "return"), "output_mode": ("auto", "tool", "native", "prompt")}
 _INSTEAD = {
     "system": "write instructions=... for what the model reads first",
     "system_message": "write instructions=... for what the model reads first",
@@ -132,6 +133,25 @@ def check_options(given: Mapping[str, object], known: Any, owner: str, also: Seq
             f"did you mean {close!r}?" if close else f"known are {', '.join(names)}"
         )
         raise ArgumentTypeError(f"{owner} has no option {name!r}: {hint}")
+
+
+def check_values(given: Mapping[str, Any]) -> None:
+    """Refuse values of options that would be noticed only in the middle of a run, or never.
+
+    Raises:
+        ArgumentTypeError: If `limits` are no `UsageLimits`.
+        ArgumentError: If another one has a value that it cannot have.
+    """
+    limits = given.get("limits")
+    if limits is not None and not isinstance(limits, UsageLimits):
+        raise ArgumentTypeError(f"limits must be UsageLimits(...), not {type(limits).__name__}")
+    for name, choices in _CHOICES.items():
+        if (chosen := given.get(name, choices[0])) not in choices:
+            *others, last = (f'"{choice}"' for choice in choices)
+            raise ArgumentError(f"{name} is {', '.join(others)} or {last}, not {chosen!r}")
+    retries = given.get("output_retries", 0)
+    if not isinstance(retries, int) or retries < 0:
+        raise ArgumentError(f"output_retries is a number from 0 on, not {retries!r}")
 
 
 def check_session(session: object) -> None:

@@ -451,7 +451,8 @@ def as_messages(given: Any) -> list[Message]:
     """
     if given is None:
         return []
-    items = [given] if isinstance(given, (str, Message, Mapping)) else list(given)
+    several = isinstance(given, Iterable) and not isinstance(given, (str, Message, Mapping))
+    items = list(given) if several else [given]
     return [_as_message(item) for item in items]
 
 

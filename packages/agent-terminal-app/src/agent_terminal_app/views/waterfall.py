@@ -72,8 +72,6 @@ class TracedRun:
             self.bars.append(Bar(1, f"handoff to {event['to_agent']}", at, at))
         elif kind == "suspended":
             self.bars.append(Bar(1, "waits for a decision", at, at))
-        elif kind == "error":
-            self.bars.append(Bar(1, "failed", at, at, one_line(event["error"]["message"])))
 
     def _end_part(self, event: Mapping[str, Any], at: float) -> None:
         kind = event["type"]
@@ -86,6 +84,12 @@ class TracedRun:
             self._end("step", at)
         elif kind == "run_end":
             self._end_run(event, at)
+        elif kind == "error":  # how an application ends a run that failed
+            run = self._open.get("run")
+            for key in list(self._open):
+                self._end(key, at)
+            if run is not None:
+                run.note = f"failed: {one_line(event['error']['message'])}"
 
     def _answered(self, event: Mapping[str, Any]) -> str:
         used, bar, first_at = _used(event["usage"]), self._open.get("chat"), event.get("first_at")
