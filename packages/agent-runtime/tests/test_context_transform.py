@@ -113,6 +113,20 @@ def test_of_a_message_that_is_longer_than_the_window_the_beginning_and_the_end_a
     assert COUNTER.messages([long, answer]) <= 900
 
 
+def test_a_short_question_stays_whole_if_the_file_with_it_is_too_long() -> None:
+    question, file = "What is this?", f"FIRST{'a' * 9000}LAST"
+    parts = [{"type": "text", "text": question}, {"type": "text", "text": file}]
+    messages = [Message("user", question, {}, parts), Message("assistant", "well")]
+
+    long, _ = plugin().transform(prompt(messages), looking(messages)).messages
+
+    assert long.content == question and long.multipart_content is not None
+    first, second = long.multipart_content
+    assert first["text"] == question
+    assert second["text"].startswith("FIRSTa") and second["text"].endswith("aLAST")
+    assert COUNTER.messages([long]) <= 900
+
+
 def test_results_that_are_too_long_share_the_room_and_keep_their_calls() -> None:
     made = [{"id": one, "type": "function", "function": {"name": "look", "arguments": "{}"}} for one in "abc"]
     results = [

@@ -169,8 +169,8 @@ def test_servers_that_wait_for_approval_are_named_on_stderr(shell: Shell) -> Non
 
     assert (code, out) == (0, "You said: hello\n")
     assert err == (
-        "agent: MCP server tea: it is not approved yet, so none of its tools are there: "
-        "in `agent chat`, /mcp_tools.approve server=tea\n"
+        "agent: MCP server tea is not approved yet, so its tools are missing: "
+        "`agent mcp test tea` approves it\n"
     )
     assert not mark.exists()
 
@@ -178,9 +178,10 @@ def test_servers_that_wait_for_approval_are_named_on_stderr(shell: Shell) -> Non
 def test_in_a_chat_the_command_of_the_notice_shows_what_would_run(shell: Shell) -> None:
     with_server(shell, 'command = "false"', 'env = {LD_PRELOAD = "/lib/none.so"}')
 
-    code, out, _ = shell.run("chat", "--plain", stdin=b"/mcp_tools.approve server=tea\n/1\n/quit\n")
+    code, out, _ = shell.run("chat", "--plain", stdin=b"/mcp\n/1\n/1\n/quit\n")
 
     assert code == 0
+    assert "tools are missing: /mcp\n" in out
     places = [out.find(text) for text in ("not approved yet", "/lib/none.so", "exit code 1")]
     assert -1 not in places
     assert places == sorted(places)

@@ -477,7 +477,7 @@ def test_a_person_who_begins_is_told_what_waits_a_line_for_each_server(world: Wo
     world.rough("mate")
     world.booked("tea", BASE)
     world.approve("tea")
-    assert notices(world) == ["mate: MCP server mate: it is not approved yet, so none of its tools are there"]
+    assert notices(world) == ["mate: MCP server mate is not approved yet, so its tools are missing"]
 
     world.book("tea", changed(description="Does brew.\nAnd more."))
     world.act("reconnect", server="tea")
@@ -485,8 +485,8 @@ def test_a_person_who_begins_is_told_what_waits_a_line_for_each_server(world: Wo
     world.servers["mate"]["env"] = {"LD_PRELOAD": "/tmp/evil.so"}
 
     mate, tea = notices(world)
-    assert mate.startswith("mate: MCP server mate: it is declared otherwise than you approved it")
-    assert tea == "tea: MCP server tea: 1 of what it offers is new or changed and not approved yet"
+    assert mate.startswith("mate: MCP server mate has other settings than you approved")
+    assert tea == "tea: MCP server tea offers 1 new or changed thing that you have not approved"
 
 
 def test_a_person_who_begins_is_told_that_the_file_of_approvals_is_damaged(world: World) -> None:

@@ -38,7 +38,7 @@ def test_a_card_shows_its_choices_with_what_they_do() -> None:
     assert shown[-4:] == [
         "  [1] Open page — opens xn--bcher-kva.example",
         "  [2] Copy code — copies ABCD",
-        "  [3] Check — runs status of the plugin auth",
+        "  [3] Check — done by the plugin auth",
         "  /1 to /3 do one of them",
     ]
 

@@ -34,7 +34,7 @@ def notices(fleet: Fleet, settings: Settings) -> list[dict[str, Any]]:
 def _notice(report: Report) -> dict[str, Any]:
     server = report.server.name
     return {
-        "text": f"MCP server {server}: {_waiting(report)}",
+        "text": f"MCP server {server} {_waiting(report)}",
         "action_id": APPROVE,
         "params": {"server": server},
     }
@@ -43,12 +43,10 @@ def _notice(report: Report) -> dict[str, Any]:
 def _waiting(report: Report) -> str:
     if report.judgement.launch:
         count = len(report.judgement.waiting)
-        return (
-            f"{count} of what it offers {'is' if count == 1 else 'are'} new or changed and not approved yet"
-        )
+        return f"offers {count} new or changed {'thing' if count == 1 else 'things'} that you have not approved"
     if report.approval is None:
-        return "it is not approved yet, so none of its tools are there"
-    return "it is declared otherwise than you approved it, so none of its tools are there"
+        return "is not approved yet, so its tools are missing"
+    return "has other settings than you approved, so its tools are missing"
 
 
 Answer = dict[str, Any]

@@ -20,7 +20,7 @@ LEAST_EXCERPT = 64
 """No excerpt is made shorter than this many tokens: less says nothing."""
 
 _SHORTENED_ROLES = ("user", "tool")
-_TOOL_RESULT_TEXT = "text"
+_TEXT = "text"
 
 
 def with_excerpts(
@@ -45,7 +45,7 @@ def with_excerpts(
 
 
 def _cap(costs: list[int], room: int) -> int:
-    """Return how many tokens a single message may have, so that all of them fit into *room* together."""
+    """Return how much a single one may have, of messages or texts, so that all fit into *room* together."""
     left = room
     for place, cost in enumerate(sorted(costs)):
         share = left // (len(costs) - place)
@@ -56,7 +56,7 @@ def _cap(costs: list[int], room: int) -> int:
 
 
 def excerpt(message: Message, most: int, counter: TokenCounter) -> Message:
-    """Return a message with the middle of its texts left out, so that it has about *most* tokens."""
+    """Return a message with the middle of its longest texts left out, so that it has about *most* tokens."""
     kept, cost = 1.0, counter.message(message)
     made = message
     while cost > most and kept > 0.0005:  # noqa: PLR2004 - of a text of a million characters, 500 are left
@@ -67,29 +67,30 @@ def excerpt(message: Message, most: int, counter: TokenCounter) -> Message:
 
 
 def _excerpt(message: Message, kept: float) -> Message:
-    parts = message.multipart_content
+    """Return a message of which a share is kept: of a question with a long file, the question stays whole."""
+    parts = list(message.multipart_content or ())
     result = message.tool_result
+    texts = [message.content, *(one.get(_TEXT) for one in (*parts, result or {}))]
+    lengths = [len(text) for text in texts if isinstance(text, str)]
+    most = _cap(lengths, int(sum(lengths) * kept))
     return replace(
         message.with_native_indices(None),
-        content=_shortened(message.content, kept),
-        multipart_content=None if parts is None else [_part(part, kept) for part in parts],
-        tool_result=None if result is None else _part(result, kept),
+        content=_shortened(message.content, most),
+        multipart_content=None if message.multipart_content is None else [_part(one, most) for one in parts],
+        tool_result=None if result is None else _part(result, most),
     )
 
 
-def _part(part: Any, kept: float) -> dict[str, Any]:
-    if not isinstance(part.get(_TOOL_RESULT_TEXT), str):
+def _part(part: Any, most: int) -> dict[str, Any]:
+    if not isinstance(part.get(_TEXT), str):
         return dict(part)
-    return {**part, _TOOL_RESULT_TEXT: _shortened(part[_TOOL_RESULT_TEXT], kept)}
+    return {**part, _TEXT: _shortened(part[_TEXT], most)}
 
 
-def _shortened(text: Any, kept: float) -> Any:
-    if not isinstance(text, str):
+def _shortened(text: Any, most: int) -> Any:
+    if not isinstance(text, str) or len(text) <= most:
         return text
-    length = int(len(text) * kept)
-    head = length // 2
-    left_out = len(text) - length
-    if not left_out:
-        return text
+    head = most // 2
+    left_out = len(text) - most
     note = f"\n[… {left_out:,} characters are left out here: the message is longer than the window …]\n"
-    return text[:head] + note + text[len(text) - (length - head) :]
+    return text[:head] + note + text[len(text) - (most - head) :]

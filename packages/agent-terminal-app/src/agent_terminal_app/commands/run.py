@@ -45,7 +45,7 @@ from agent_terminal_app.remote import open_remote
 from agent_terminal_app.views.sessions import (
     find_session,
     here,
-    in_chat,
+    in_shell,
     last_session_here,
     opening_notices,
 )
@@ -348,10 +348,10 @@ def choose_session(
 
 
 def tell_notices(application: AgentApplication, session_id: str) -> None:
-    """Show the notices of plugins, with the command of the chat that deals with each."""
+    """Show the notices of plugins, with the command that deals with each."""
     for notice in opening_notices(application, session_id):
-        todo = in_chat(notice)
-        say(f"agent: {one_line(notice.text)}{f': in `agent chat`, {todo}' if todo else ''}")
+        todo = in_shell(notice)
+        say(f"agent: {one_line(notice.text)}{f': {todo}' if todo else ''}")
 
 
 # The request

@@ -278,12 +278,25 @@ def _sandbox_notices(application: AgentApplication, session: Session) -> list[No
     return [Notice(plugin="shell_tool", text=describe(settings))]
 
 
+_APPROVE_SERVER = ("mcp_tools", "approve")
+
+
 def in_chat(notice: Notice) -> str:
     """Return the command of the chat that deals with a notice; empty if there is nothing to do."""
     if not notice.action_id:
         return ""
+    if (notice.plugin, notice.action_id) == _APPROVE_SERVER:
+        return "/mcp"
     given = [shlex.quote(f"{name}={_written(value)}") for name, value in notice.params.items()]
     return one_line(" ".join([f"/{notice.plugin}.{notice.action_id}", *given]))
+
+
+def in_shell(notice: Notice) -> str:
+    """Return what to run in a shell to deal with a notice; empty if there is nothing to do."""
+    if (notice.plugin, notice.action_id) == _APPROVE_SERVER:
+        return f"`agent mcp test {shlex.quote(one_line(_written(notice.params.get('server'))))}` approves it"
+    todo = in_chat(notice)
+    return f"in `agent chat`, {todo}" if todo else ""
 
 
 def _written(value: object) -> str:

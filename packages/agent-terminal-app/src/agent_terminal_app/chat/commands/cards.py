@@ -59,7 +59,7 @@ class FollowUp:
             return f"opens {self.host}"
         if self.kind == "copy_text":
             return f"copies {one_line(self.text, _PREVIEW)}"
-        return f"runs {self.action_id} of the plugin {self.plugin}"
+        return f"done by the plugin {self.plugin}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
