@@ -51,6 +51,20 @@ export interface AssetList {
   items: Asset[];
 }
 
+/** What should answer from now on. */
+export interface Choice {
+  /** Ask for the list of models before anything is saved. */
+  check?: boolean;
+  /** Without it, the one that was found. */
+  key?: string | null;
+  /** Without it, the recommended one. */
+  model?: string | null;
+  /** A connection of the list. */
+  name?: string | null;
+  /** The address of a server of your own. */
+  url?: string | null;
+}
+
 /** The text before the cursor. */
 export interface CompletionRequest {
   /** A suggestion that was accepted: its text is returned in place of a list. */
@@ -62,6 +76,23 @@ export interface CompletionRequest {
 export interface Completions {
   items?: { [name: string]: Json }[];
   text?: string | null;
+}
+
+/** Something that can answer. */
+export interface Connection {
+  /** What was found here: a key, or a server that answers. */
+  found: string | null;
+  label: string;
+  name: string;
+  needs_address: boolean;
+  needs_key: boolean;
+}
+
+/** What can answer, the found ones first. */
+export interface Connections {
+  items: Connection[];
+  /** Whether nobody has chosen a model yet. */
+  needed: boolean;
 }
 
 /** What was decided. */
@@ -157,6 +188,12 @@ export interface MessagePage {
   /** Ask with it for those before; null if these are the first. */
   before: number | null;
   items: Message[];
+}
+
+/** A model to test. */
+export interface ModelTest {
+  /** A declared one, or PROVIDER:MODEL. */
+  model: string;
 }
 
 /** A key to make. */
@@ -365,6 +402,25 @@ export interface Usage {
   total: { [name: string]: Json };
 }
 
+/** What a model used for an agent, in the sessions that were last used on a day. */
+export interface UsageRow {
+  agent: string | null;
+  cost: number;
+  /** As 2026-11-18, in UTC. */
+  day: string;
+  input_tokens: number;
+  model: string;
+  output_tokens: number;
+  requests: number;
+}
+
+/** Usage of many sessions. */
+export interface UsageRows {
+  /** False if there are more sessions than were looked at. */
+  complete: boolean;
+  items: UsageRow[];
+}
+
 /** What this server is. */
 export interface Version {
   api: string;
@@ -517,6 +573,11 @@ export class Operations extends Transport {
   /** List the declared models; a session can also have any PROVIDER:MODEL. */
   async listModels(): Promise<Items> {
     return this.json("GET", `/v1/models`);
+  }
+
+  /** Ask the provider of a model whether it can be used: its key, its address, its name. */
+  async testModel(body: ModelTest): Promise<{ [name: string]: Json }> {
+    return this.json("POST", `/v1/models/test`, { body });
   }
 
   /** List the people of your tenant; as the operator, all. */
@@ -729,14 +790,39 @@ export class Operations extends Transport {
     return this.json("GET", `/v1/settings`);
   }
 
+  /** Return the JSON Schema of the settings. */
+  async readSettingsSchema(): Promise<{ [name: string]: Json }> {
+    return this.json("GET", `/v1/settings/schema`);
+  }
+
   /** Change a setting; null removes it. `applies` says whether the server has to be started again. */
   async changeSetting(name: string, body: SettingChange): Promise<{ [name: string]: Json }> {
     return this.json("PUT", `/v1/settings/${this.step(name)}`, { body });
   }
 
+  /** List what could answer: what was found here first, then what can be connected. */
+  async readSetup(): Promise<Connections> {
+    return this.json("GET", `/v1/setup`);
+  }
+
+  /** Have a model answer from now on. It is checked first, and all of it is saved or nothing. */
+  async saveSetup(body: Choice): Promise<{ [name: string]: Json }> {
+    return this.json("POST", `/v1/setup`, { body });
+  }
+
+  /** Ask what was chosen for its models; nothing is saved. */
+  async checkSetup(body: Choice): Promise<Items> {
+    return this.json("POST", `/v1/setup/check`, { body });
+  }
+
   /** List what plugins want shown: those of the application and, for a session, of its agent. */
   async listElements(options: { sessionId?: string | null } = {}): Promise<Items> {
     return this.json("GET", `/v1/ui`, { query: { "session_id": options.sessionId } });
+  }
+
+  /** Add up what models used, by the day on which a session was last used, by agent and by model. */
+  async readAllUsage(options: { days?: number } = {}): Promise<UsageRows> {
+    return this.json("GET", `/v1/usage`, { query: { "days": options.days } });
   }
 
   /** Return what this server is. */

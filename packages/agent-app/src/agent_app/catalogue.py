@@ -125,6 +125,17 @@ class Catalogue:
         resolved = self._app.runtime.resolve(agent_id)
         resolved.core.resolve(dict(resolved.models[model.id].config))
 
+    def offered_by_model(self, agent_id: str, model: ModelSpec) -> set[str]:
+        """Return the names of the models that the server of a model offers.
+
+        Raises:
+            AgentError: If it cannot be asked.
+        """
+        entry = self._app.runtime.registries.providers.get(model.provider)
+        settings = {**({} if entry is None else entry.config), **model.config, "provider": model.provider}
+        core = self._app.runtime.resolve(agent_id).core
+        return {str(one.get("id") or one.get("name") or "") for one in offered_models(core, settings)}
+
     def offered_by(
         self, provider: str, agent_id: str, windows: WindowCache | None = None
     ) -> list[dict[str, Any]]:
@@ -273,7 +284,58 @@ class Catalogue:
         prompt = spec.system_prompt if is_own else default_prompt(model)
         return replace(spec, plugin_ids=tuple(ids), sections=sections, system_prompt=prompt)
 
+    def use_model(self, agent_id: str, model: ModelSpec, values: Mapping[str, Any]) -> ToolChange:
+        """Have an agent answer with a model from now on, with the tools that fit it.
+
+        Args:
+            values: The settings as they are now.
+
+        Raises:
+            AgentError: If the agent cannot run with it; it is as it was then.
+        """
+        self.set_model(model)
+        agents = self._app.runtime.registries.agents
+        before = agents.get(agent_id)
+        if before is None:
+            raise AgentError(f"there is no agent {agent_id!r}")
+        agents.replace(agent_id, replace(before, model=model.id))
+        try:
+            change = self.fit_agent(agent_id, model.id, values)
+            self._app.runtime.resolve(agent_id)
+        except AgentError:
+            agents.replace(agent_id, before)
+            raise
+        return change
+
     # Plugins
+
+    def set_plugin_settings(
+        self, plugin: str, settings: Mapping[str, Any], agent_ids: Collection[str]
+    ) -> None:
+        """Give a plugin other settings. The named agents have it from now on, as do those that have all.
+
+        Raises:
+            AgentError: If an agent cannot run with them; all are as they were then.
+        """
+        registries = self._app.runtime.registries
+        agents, entry = registries.agents, registries.plugins.get(plugin)
+        on_by_itself = entry is not None and bool(getattr(entry.plugin, "default_enabled", True))
+        before = dict(agents.items())
+        try:
+            for name, spec in before.items():
+                has_it = name in agent_ids or (on_by_itself and plugin in spec.plugin_ids)
+                ids = [one for one in spec.plugin_ids if one != plugin or has_it]
+                if has_it and plugin not in ids:
+                    ids.append(plugin)
+                sections = {key: value for key, value in spec.sections.items() if key != plugin}
+                if plugin in ids:
+                    sections[plugin] = dict(settings)
+                agents.replace(name, replace(spec, plugin_ids=tuple(ids), sections=sections))
+                self._app.runtime.resolve(name)
+        except AgentError:
+            for name, spec in before.items():
+                agents.replace(name, spec)
+            raise
 
     def explain_plugins(self, agent_id: str | None = None) -> list[dict[str, Any]]:
         """Return why each plugin is on or off for an agent, and which could not be loaded.

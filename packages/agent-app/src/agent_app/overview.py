@@ -11,6 +11,7 @@ from agent_app.app_plugins import usable_elements
 from agent_app.services import core_of
 from agent_core import ArgumentError
 from agent_core.steps import Flow, run_blocking
+from agent_runtime.prices import list_terms
 from agent_runtime.results import Usage
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from agent_app.assets import AssetStore
     from agent_app.services import Services
     from agent_core import AgentCore
+    from agent_runtime import ModelSpec
 
 R = TypeVar("R")
 
@@ -70,11 +72,22 @@ def models(services: Services) -> list[dict[str, Any]]:
             "id": model_id,
             "provider": spec.provider,
             "model": spec.model,
-            "context_window": spec.context_window,
+            **_terms(spec),
             "agents": [name for name, agent in registries.agents.items() if agent.model == model_id],
         }
         for model_id, spec in registries.models.items()
     ]
+
+
+def _terms(spec: ModelSpec) -> dict[str, Any]:
+    """Return the window and the prices of a model: as declared, else as the public list has them."""
+    listed = list_terms(spec.provider, spec.model)
+    declared = {
+        "context_window": spec.context_window,
+        "input_price": spec.input_price,
+        "output_price": spec.output_price,
+    }
+    return {name: getattr(listed, name, None) if value is None else value for name, value in declared.items()}
 
 
 def usage(services: Services, session_id: str) -> Flow[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from agent_server.problem import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from agent_app.catalogue import Key
 
@@ -23,6 +23,21 @@ class Host(Protocol):
 
     def change_setting(self, name: str, value: Any) -> dict[str, Any]:
         """Change a setting of the user and return it, with `applies`: "now" or "restart"; None removes it."""
+
+    def settings_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the settings."""
+
+    def plugin_settings(self, plugin: str) -> tuple[dict[str, Any], list[str]]:
+        """Return the settings of a plugin as they are now, with its keys in place, and the agents with it."""
+
+    def connections(self) -> dict[str, Any]:
+        """Return what could answer: `items`, the found ones first, and `needed` if nobody has chosen yet."""
+
+    def offered_models(self, choice: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+        """Ask what was chosen for its models: `id` and `recommended` of each, the best first."""
+
+    def connect(self, choice: Mapping[str, Any]) -> dict[str, Any]:
+        """Save a choice whole or not at all: `text` for people, the `model` as declared, the `settings`."""
 
     def keys(self) -> Sequence[dict[str, Any]]:
         """Return which providers have a key: `name` and `origin` of each, never the key."""
@@ -54,6 +69,26 @@ class NoHost:
     def change_setting(self, name: str, value: Any) -> dict[str, Any]:
         """Refuse it."""
         raise _not_here("settings")
+
+    def settings_schema(self) -> dict[str, Any]:
+        """Return one that allows nothing."""
+        return {"type": "object", "properties": {}}
+
+    def plugin_settings(self, plugin: str) -> tuple[dict[str, Any], list[str]]:
+        """Refuse it."""
+        raise _not_here("settings")
+
+    def connections(self) -> dict[str, Any]:
+        """Return none."""
+        return {"needed": False, "items": []}
+
+    def offered_models(self, choice: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+        """Refuse it."""
+        raise _not_here("connections")
+
+    def connect(self, choice: Mapping[str, Any]) -> dict[str, Any]:
+        """Refuse it."""
+        raise _not_here("connections")
 
     def keys(self) -> Sequence[dict[str, Any]]:
         """Return none."""

@@ -325,6 +325,60 @@ class SettingChange(Input):
     value: Any
 
 
+class ModelTest(Input):
+    """A model to test."""
+
+    model: str = Field(min_length=1, max_length=500, description="A declared one, or PROVIDER:MODEL.")
+
+
+class UsageRow(BaseModel):
+    """What a model used for an agent, in the sessions that were last used on a day."""
+
+    day: str = Field(description="As 2026-11-18, in UTC.")
+    agent: str | None
+    model: str
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cost: float
+
+
+class UsageRows(BaseModel):
+    """Usage of many sessions."""
+
+    items: list[UsageRow]
+    complete: bool = Field(description="False if there are more sessions than were looked at.")
+
+
+class Connection(BaseModel):
+    """Something that can answer."""
+
+    name: str
+    label: str
+    found: str | None = Field(description="What was found here: a key, or a server that answers.")
+    needs_key: bool
+    needs_address: bool
+
+
+class Connections(BaseModel):
+    """What can answer, the found ones first."""
+
+    needed: bool = Field(description="Whether nobody has chosen a model yet.")
+    items: list[Connection]
+
+
+class Choice(Input):
+    """What should answer from now on."""
+
+    name: str | None = Field(default=None, max_length=200, description="A connection of the list.")
+    url: str | None = Field(default=None, max_length=2000, description="The address of a server of your own.")
+    key: str | None = Field(
+        default=None, max_length=10_000, description="Without it, the one that was found."
+    )
+    model: str | None = Field(default=None, max_length=500, description="Without it, the recommended one.")
+    check: bool = Field(default=True, description="Ask for the list of models before anything is saved.")
+
+
 class Version(BaseModel):
     """What this server is."""
 

@@ -3,10 +3,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { as, client, list, wordsOf } from "./api";
 import type { Conversation } from "./conversation";
+import { Field, valuesOf } from "./form";
 import { safeAddress } from "./markdown";
 import { CopyButton, MarkdownView } from "./transcript";
 import { oneLine, visible } from "./text";
-import type { Action, ActionResult, Display, DisplayAction, Input, Json, JsonObject, UiElement } from "./wire";
+import type { Action, ActionResult, Display, DisplayAction, Input, JsonObject, UiElement } from "./wire";
 import { words } from "./words";
 
 interface Offer {
@@ -154,68 +155,13 @@ function ActionDialog({ offer, close, run }: { offer: Offer; close: () => void; 
   );
 }
 
-function Field({ input }: { input: Input }) {
-  const options = input.enum ?? input.options ?? [];
-  const common = { name: input.name, required: input.required && input.type !== "boolean", placeholder: input.placeholder };
-  const value = input.default === undefined || input.default === null ? "" : typeof input.default === "string" ? input.default : JSON.stringify(input.default);
-  const isLong = input.widget === "textarea" || input.type === "object" || input.type === "array";
-  return (
-    <label class="field">
-      <span>{oneLine(input.label ?? input.name)}</span>
-      {options.length ? (
-        <select {...common} value={value}>
-          {!input.required && <option value="" />}
-          {options.map((one) => <option key={String(one)} value={typeof one === "string" ? one : JSON.stringify(one)}>{String(one)}</option>)}
-        </select>
-      ) : input.type === "boolean" ? (
-        <input type="checkbox" name={input.name} defaultChecked={input.default === true} />
-      ) : isLong ? (
-        <textarea {...common} rows={4} defaultValue={value} />
-      ) : (
-        <input {...common} {...kindOf(input)} defaultValue={value} />
-      )}
-      {input.description && <small>{visible(input.description)}</small>}
-    </label>
-  );
-}
-
-function kindOf(input: Input) {
-  if (input.widget === "password") return { type: "password" } as const;
-  if (input.type === "integer") return { type: "number", step: "1" } as const;
-  if (input.type === "number") return { type: "number", step: "any" } as const;
-  return { type: "text" } as const;
-}
-
-/** Return what was filled in, each value of the type that its action wants; what is empty is not given. */
-function valuesOf(form: HTMLFormElement, inputs: Input[]): JsonObject {
-  const data = new FormData(form);
-  const values: JsonObject = {};
-  for (const input of inputs) {
-    const text = data.get(input.name);
-    const chosen = (input.enum ?? input.options ?? []).find((one) => typeof one !== "string" && JSON.stringify(one) === text);
-    if (input.type === "boolean" && chosen === undefined) values[input.name] = text !== null;
-    else if (chosen !== undefined) values[input.name] = chosen;
-    else if (typeof text === "string" && text !== "") values[input.name] = typed(text, input.type);
-  }
-  return values;
-}
-
-function typed(text: string, type = "string"): Json {
-  if (type === "string" || type === "any") return text;
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return text; // the server says what is wrong with it
-  }
-}
-
 interface CardProps {
   display: Display;
   close: () => void;
   run: (action: Extract<DisplayAction, { kind: "run_action" }>) => Promise<void>;
 }
 
-function DisplayCard({ display, close, run }: CardProps) {
+export function DisplayCard({ display, close, run }: CardProps) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState("");
   const start = async (action: Extract<DisplayAction, { kind: "run_action" }>): Promise<void> => {

@@ -4,13 +4,19 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { client, list, wordsOf } from "./api";
 import { Conversation } from "./conversation";
 import { ConversationView } from "./conversation_view";
+import { FirstRun, readSetup } from "./first_run";
 import { Sessions } from "./sessions";
+import { SettingsView } from "./settings_view";
 import { Sidebar } from "./sidebar";
 import type { JsonObject } from "./wire";
 import { words } from "./words";
 
 function sessionInAddress(): string | undefined {
   return /^#s=(.+)$/.exec(location.hash)?.[1];
+}
+
+function sectionInAddress(): string | undefined {
+  return /^#settings\/(\w*)$/.exec(location.hash)?.[1];
 }
 
 export interface Choices {
@@ -21,6 +27,8 @@ export interface Choices {
 export function Page({ speak }: { speak: (language: string) => void }) {
   const sessions = useMemo(() => new Sessions(), []);
   const [id, setId] = useState(sessionInAddress());
+  const [section, setSection] = useState(sectionInAddress());
+  const [setup, setSetup] = useState(false);
   const [menu, setMenu] = useState(false);
   const [failure, setFailure] = useState("");
   const [choices, setChoices] = useState<Choices>({ agents: [], models: [] });
@@ -30,12 +38,17 @@ export function Page({ speak }: { speak: (language: string) => void }) {
   );
 
   useEffect(() => {
-    const follow = (): void => setId(sessionInAddress());
+    const follow = (): void => {
+      setId(sessionInAddress());
+      setSection(sectionInAddress());
+    };
     const refresh = (): void => {
       if (document.visibilityState === "visible") sessions.refresh().catch((error) => setFailure(wordsOf(error)));
     };
     refresh();
     void readChoices().then(setChoices, () => undefined);
+    // Only whoever operates the server may set it up; others are refused, and need not hear of it.
+    readSetup().then(({ needed }) => needed && setSetup(true), () => undefined);
     addEventListener("hashchange", follow);
     document.addEventListener("visibilitychange", refresh);
     return () => {
@@ -52,6 +65,11 @@ export function Page({ speak }: { speak: (language: string) => void }) {
   const open = (chosen: string | undefined): void => {
     history.pushState(null, "", chosen === undefined ? "/" : `#s=${chosen}`);
     setId(chosen);
+    setSection(undefined);
+    setMenu(false);
+  };
+  const openSection = (name: string): void => {
+    location.hash = `#settings/${name}`;
     setMenu(false);
   };
 
@@ -84,16 +102,27 @@ export function Page({ speak }: { speak: (language: string) => void }) {
 
   return (
     <div class={menu ? "page with-menu" : "page"}>
-      <Sidebar sessions={sessions} current={id} open={open} close={() => setMenu(false)} speak={speak} />
+      <Sidebar sessions={sessions} current={id} open={open} close={() => setMenu(false)} speak={speak} openSettings={() => openSection("models")} />
       {menu && <button type="button" class="shade" aria-label={words.closeList} onClick={() => setMenu(false)} />}
-      <ConversationView
+      {section !== undefined && (
+        <SettingsView section={section} open={openSection} close={() => open(undefined)} connect={() => setSetup(true)} showMenu={() => setMenu(true)} />
+      )}
+      {section === undefined && <ConversationView
         key={id ?? "new"}
         conversation={conversation}
         choices={choices}
         create={create}
         open={open}
         showMenu={() => setMenu(true)}
-      />
+      />}
+      {setup && (
+        <FirstRun
+          close={(changed) => {
+            setSetup(false);
+            if (changed) void readChoices().then(setChoices, () => undefined);
+          }}
+        />
+      )}
       {failure && <p class="toast error" role="alert">{failure}</p>}
     </div>
   );

@@ -17,9 +17,10 @@ interface Props {
   open: (id: string | undefined) => void;
   close: () => void;
   speak: (language: string) => void;
+  openSettings: () => void;
 }
 
-export function Sidebar({ sessions, current, open, close, speak }: Props) {
+export function Sidebar({ sessions, current, open, close, speak, openSettings }: Props) {
   useStore(sessions);
   const typing = useRef<number>(0);
   const [failure, setFailure] = useState("");
@@ -65,6 +66,7 @@ export function Sidebar({ sessions, current, open, close, speak }: Props) {
       {sessions.cursor !== null && (
         <button type="button" class="more" onClick={() => attempt(sessions.more())}>{words.showMore}</button>
       )}
+      <button type="button" onClick={openSettings}>{words.settings}</button>
       <label class="language">
         <span class="unseen">{words.language}</span>
         <select value={language} onChange={(event) => speak(event.currentTarget.value)}>

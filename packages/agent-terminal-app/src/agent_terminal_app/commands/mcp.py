@@ -228,20 +228,25 @@ def _save(opened: Opened, name: str, declared: dict[str, Any]) -> None:
             "the plugin that connects MCP servers is not installed",
             hint="run: pip install keelwork-mcp-tools",
         )
-    store = KeyStore(opened.paths)
+    kept, secrets = store_secrets(KeyStore(opened.paths), name, declared)
+    for variable, where in secrets.items():
+        say(f"{variable} looks like a secret: it is in {where}, and not in the settings.")
+    path = set_checked(opened.paths, spell(("plugins", MCP_TOOLS, "servers", name)), kept)
+    say(f"{name} is in {path}.")
+
+
+def store_secrets(
+    store: KeyStore, name: str, declared: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Store the secrets of a server, and return its declaration without them, and where each is now."""
     values_key = _values_key(declared)
-    values = {}
-    for variable, value in declared.get(values_key, {}).items():
+    values, secrets = dict(declared.get(values_key, {})), {}
+    for variable, value in values.items():
         if _is_secret(variable, value):
             key = _key_name(name, variable)
-            where = store.set(key, _clean(value))
-            say(f"{variable} looks like a secret: it is in {where}, and not in the settings.")
-            value = f"stored:{key}"  # noqa: PLW2901 - the settings refer to it from here on
-        values[variable] = value
-    if values:
-        declared[values_key] = values
-    path = set_checked(opened.paths, spell(("plugins", MCP_TOOLS, "servers", name)), declared)
-    say(f"{name} is in {path}.")
+            secrets[variable] = store.set(key, _clean(value))
+            values[variable] = f"stored:{key}"
+    return {**declared, values_key: values} if values else dict(declared), secrets
 
 
 def _clean(value: str) -> str:

@@ -1,0 +1,239 @@
+"""The first run and the settings in the page: `agent serve` in a process of its own, and a real browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_server.routes.page import FOLDER
+from agent_testing.chat import chat_reply
+from agent_testing.replies import json_reply
+from agent_testing.server import ScriptedServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+    from agent_testing.replies import ServerReply
+    from agent_testing.server import ReceivedRequest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (apt-get install chromium)"),
+    pytest.mark.skipif(not (FOLDER / "index.html").exists(), reason="the page is not built (make page)"),
+]
+AXE = FOLDER.parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@contextmanager
+def serving(home: Path, browser: Browser, **variables: str) -> Iterator[Page]:
+    """Serve the application of a user, and open its page; the console must stay silent."""
+    places = {f"XDG_{name.upper()}_HOME": str(home / name) for name in ("data", "config", "state", "cache")}
+    own = {**places, "HOME": str(home), "AGENT_KEYRING": "off", **variables}
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ}
+    command = [sys.executable, "-m", "agent_terminal_app", "serve", "--port", "0"]
+    complaints: list[str] = []
+    with subprocess.Popen(
+        command, env={**kept, **own}, stdout=subprocess.PIPE, text=True, cwd=home
+    ) as process:
+        assert process.stdout is not None
+        link = process.stdout.readline().strip().rpartition(" ")[2].rstrip(")")
+        context = browser.new_context(viewport={"width": 1280, "height": 800})
+        try:
+            page = context.new_page()
+            page.set_default_timeout(60_000)
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.goto(link)
+            page.wait_for_selector("#composer")
+            yield page
+        finally:
+            context.close()
+            process.terminate()
+            process.wait(60)
+    assert complaints == []
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def no_findings(page: Page) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed (make page)")
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate(
+        "axe.run().then((run) => run.violations.map((one) => [one.id, one.nodes.map((at) => at.html)]))"
+    )
+    assert found == []
+
+
+def settings_of(home: Path) -> dict[str, Any]:
+    file = home / "config" / "agent" / "config.toml"
+    return tomllib.loads(file.read_text()) if file.exists() else {}
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedServer]:
+    """A server that lists two models and answers."""
+    listed = json_reply({"object": "list", "data": [{"id": "m-1"}, {"id": "m-2"}]})
+
+    def answer(request: ReceivedRequest) -> ServerReply:
+        return listed if request.path.endswith("/models") else chat_reply("hello from the server")
+
+    with ScriptedServer(otherwise=answer) as server:
+        yield server
+
+
+def test_the_first_run_connects_a_server_and_escape_leaves_nothing(
+    tmp_path: Path, browser: Browser, model: ScriptedServer
+) -> None:
+    with serving(tmp_path, browser) as page:
+        page.wait_for_selector(".first-run >> text=A server of your own")
+        no_findings(page)
+        page.click(".first-run >> text=A server of your own")
+        page.fill(".first-run [name=url]", "http://127.0.0.1:1/v1")
+        page.click(".first-run >> text=Test")
+        page.wait_for_selector(".first-run .failure")
+        page.keyboard.press("Escape")
+        page.wait_for_selector(".first-run", state="detached")
+        assert settings_of(tmp_path) == {}
+
+        page.click("nav >> text=Settings")
+        page.click("text=Connect a model")
+        page.click(".first-run >> text=A server of your own")
+        page.fill(".first-run [name=url]", f"{model.url}/v1")
+        page.click(".first-run >> text=Test")
+        page.click(".first-run >> text=m-2")
+        page.click(".first-run >> text=Start")
+
+        page.click("nav >> text=New session")
+        page.fill("#composer", "hi")
+        page.press("#composer", "Enter")
+        page.wait_for_selector("text=hello from the server")
+
+    saved = settings_of(tmp_path)
+    assert saved["models"][saved["model"]]["model"] == "m-2"
+
+
+@pytest.fixture
+def home(tmp_path: Path, model: ScriptedServer) -> Path:
+    """A user who has chosen a model."""
+    config = tmp_path / "config" / "agent" / "config.toml"
+    config.parent.mkdir(parents=True)
+    declared = f'provider = "openai_compatible"\nmodel = "m-1"\nconfig = {{ base_url = "{model.url}/v1" }}'
+    config.write_text(f'model = "scripted"\n[models.scripted]\n{declared}\n')
+    return tmp_path
+
+
+def test_models_settings_permissions_and_usage_are_arranged(home: Path, browser: Browser) -> None:
+    with serving(home, browser) as page:
+        assert page.locator(".first-run").count() == 0
+        page.fill("#composer", "hi")
+        page.press("#composer", "Enter")
+        page.wait_for_selector("text=hello from the server")
+        page.wait_for_selector(".working", state="detached")
+
+        page.click("nav >> text=Settings")
+        page.click(".things li:has-text('scripted') >> text=Test")
+        page.wait_for_selector("text=It works.")
+        no_findings(page)
+
+        page.click(".sections >> text=All settings")
+        page.wait_for_selector("[id='setting ui.theme']")
+        assert "default" in page.inner_text(".setting:has([id='setting ui.theme']) .origin")
+        page.select_option("[id='setting ui.theme']", "light")
+        page.wait_for_selector(".changed >> text=ui.theme is changed")
+        assert settings_of(home)["ui"]["theme"] == "light"
+        page.click(".changed >> text=Undo")
+        wait(lambda: "ui" not in settings_of(home))
+        page.fill("[name=name]", "max_steps")
+        page.fill("[name=value]", "many")
+        page.click(".section >> text=/^Set$/")
+        page.wait_for_selector(".section .failure")
+        no_findings(page)
+
+        page.click(".sections >> text=Permissions")
+        page.fill("[name=pattern]", "shell(ls*)")
+        page.click("text=Add rule")
+        page.click(".things li:has-text('shell(ls*)') >> text=Revoke")
+        page.wait_for_selector("text=Nothing has been granted yet.")
+        page.click("text=Undo")
+        page.wait_for_selector(".things li:has-text('shell(ls*)')")
+        no_findings(page)
+
+        for name in ("Agents", "Plugins", "Providers and keys"):
+            page.click(f".sections >> text={name}")
+            page.wait_for_selector(".things li h3")
+            no_findings(page)
+        page.click(".sections >> text=Usage")
+        page.wait_for_selector(".chart >> nth=0")
+        assert "19 tokens" in page.inner_text(".total")
+        no_findings(page)
+
+
+KITCHEN = """
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("kitchen")
+
+
+@server.tool()
+def brew(leaves: str) -> str:
+    'Brew tea.'
+    return f"a cup of {leaves}"
+
+
+server.run()
+"""
+
+
+def test_an_mcp_server_is_added_approved_restarted_and_removed(home: Path, browser: Browser) -> None:
+    pytest.importorskip("mcp_tools")
+    script = home / "kitchen.py"
+    script.write_text(KITCHEN)
+    with serving(home, browser) as page:
+        page.click("nav >> text=Settings")
+        page.click(".sections >> text=MCP servers")
+        page.wait_for_selector("text=No MCP servers yet.")
+        page.fill("[name=name]", "kitchen")
+        page.fill("[name=line]", f"{sys.executable} {script}")
+        page.fill("[name=values]", "KITCHEN_TOKEN=sk-secret-0123456789abcdef")
+        page.click(".new-thing button")
+        page.wait_for_selector(".card >> text=kitchen.py")
+        declared = settings_of(home)["plugins"]["mcp_tools"]["servers"]["kitchen"]
+        assert declared["env"] == {"KITCHEN_TOKEN": "stored:mcp-kitchen-KITCHEN_TOKEN"}
+        no_findings(page)
+        page.click(".card >> text=Approve")
+        page.wait_for_selector(".card >> text=Brew tea.")
+        page.click(".card >> text=Approve")
+        page.wait_for_selector(".things li:has-text('kitchen') >> text=ready")
+        page.wait_for_selector("text=Tools: brew")
+        page.click(".things >> text=Test and restart")
+        page.wait_for_selector("[role=status] >> text=kitchen is ready")
+        page.click(".things >> text=Delete")
+        page.wait_for_selector("text=No MCP servers yet.")
+
+    assert "plugins" not in settings_of(home)
