@@ -43,7 +43,8 @@ def _notice(report: Report) -> dict[str, Any]:
 def _waiting(report: Report) -> str:
     if report.judgement.launch:
         count = len(report.judgement.waiting)
-        return f"offers {count} new or changed {'thing' if count == 1 else 'things'} that you have not approved"
+        what = "thing" if count == 1 else "things"
+        return f"offers {count} new or changed {what} that you have not approved"
     if report.approval is None:
         return "is not approved yet, so its tools are missing"
     return "has other settings than you approved, so its tools are missing"
