@@ -339,6 +339,8 @@ export interface SessionInfo {
   /** In a list of branches: how many messages are those of its parent. */
   forked_at?: number | null;
   id: string;
+  /** In a list that was asked for them. */
+  labels?: Labels | null;
   /** In a search: the text that was found. */
   match?: string | null;
   /** How many there are. */
@@ -616,8 +618,8 @@ export class Operations extends Transport {
   }
 
   /** List sessions, the last changed first; those in the archive only if they are asked for. */
-  async listSessions(options: { query?: string | null; cursor?: string | null; limit?: number; folder?: string | null; tag?: string | null; archived?: boolean } = {}): Promise<SessionPage> {
-    return this.json("GET", `/v1/sessions`, { query: { "query": options.query, "cursor": options.cursor, "limit": options.limit, "folder": options.folder, "tag": options.tag, "archived": options.archived } });
+  async listSessions(options: { query?: string | null; cursor?: string | null; limit?: number; folder?: string | null; tag?: string | null; archived?: boolean; labels?: boolean } = {}): Promise<SessionPage> {
+    return this.json("GET", `/v1/sessions`, { query: { "query": options.query, "cursor": options.cursor, "limit": options.limit, "folder": options.folder, "tag": options.tag, "archived": options.archived, "labels": options.labels } });
   }
 
   /** Make a session. */
@@ -695,9 +697,9 @@ export class Operations extends Transport {
     return this.json("GET", `/v1/sessions/${this.step(sessionId)}/config-schema`);
   }
 
-  /** Return a session with its files, to keep or to import elsewhere. */
-  async exportSession(sessionId: string, options: { redact?: boolean; events?: boolean } = {}): Promise<Response> {
-    return this.request("GET", `/v1/sessions/${this.step(sessionId)}/export`, { query: { "redact": options.redact, "events": options.events } });
+  /** Return a session with its files, to keep or to import elsewhere, or its conversation for reading. */
+  async exportSession(sessionId: string, options: { redact?: boolean; events?: boolean; form?: "zip" | "md" | "html" | "json" } = {}): Promise<Response> {
+    return this.request("GET", `/v1/sessions/${this.step(sessionId)}/export`, { query: { "redact": options.redact, "events": options.events, "form": options.form } });
   }
 
   /** Make a branch that ends with a message. */

@@ -68,7 +68,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
         context = browser.new_context(viewport={"width": width, "height": height}, **more)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(12_000)
         page.on("console", lambda line: complaints.extend([line.text] * (line.type in ("error", "warning"))))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
@@ -95,7 +95,7 @@ def is_over(page: Page) -> None:
 
 def wait(condition: Callable[[], bool]) -> None:
     """Wait in Python: the page's policy lets no text be evaluated, not even by Playwright's own waiting."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 12
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)

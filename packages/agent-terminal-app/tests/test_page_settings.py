@@ -156,6 +156,14 @@ def test_models_settings_permissions_and_usage_are_arranged(home: Path, browser:
         page.wait_for_selector("text=hello from the server")
         page.wait_for_selector(".working", state="detached")
 
+        for form, begins in (("md", "# "), ("html", "<!doctype html>"), ("json", "{")):
+            session = page.url.partition("#s=")[2]
+            exported = page.request.get(
+                f"{page.url.partition('/#')[0]}/v1/sessions/{session}/export?form={form}"
+            )
+            assert exported.text().startswith(begins)
+            assert "hello from the server" in exported.text()
+
         page.click("nav >> text=Settings")
         page.click(".things li:has-text('scripted') >> text=Test")
         page.wait_for_selector("text=It works.")

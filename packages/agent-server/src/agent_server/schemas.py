@@ -64,6 +64,7 @@ class SessionInfo(BaseModel):
     forked_at: int | None = Field(
         default=None, description="In a list of branches: how many messages are those of its parent."
     )
+    labels: Labels | None = Field(default=None, description="In a list that was asked for them.")
     extra: dict[str, Any] = Field(default_factory=dict, description="What plugins add, by plugin.")
 
 

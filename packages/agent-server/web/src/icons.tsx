@@ -15,3 +15,5 @@ export const Sheet = () => <Icon path="M5 2.5h7l3 3v12H5zM12 2.5v3h3M7.5 9.5h5M7
 export const Bars = () => <Icon path="M3 5.5h14M3 10h14M3 14.5h14" />;
 export const Cross = () => <Icon path="M5 5l10 10M15 5L5 15" />;
 export const Microphone = () => <Icon path="M10 2.5a2 2 0 0 1 2 2v5a2 2 0 0 1-4 0v-5a2 2 0 0 1 2-2zM5 9.5a5 5 0 0 0 10 0M10 14.5v3M7 17.5h6" />;
+export const Dots = () => <Icon path="M4.5 10h.01M10 10h.01M15.5 10h.01" />;
+export const Pin = () => <Icon path="M7 3.5h6l-1 5 2.5 3h-9L8 8.5zM10 11.5v5" />;

@@ -2,9 +2,11 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { client, list, wordsOf } from "./api";
+import { type Command, press } from "./commands";
 import { Conversation } from "./conversation";
 import { ConversationView } from "./conversation_view";
 import { FirstRun, readSetup } from "./first_run";
+import { Help, Palette } from "./palette";
 import { Sessions } from "./sessions";
 import { SettingsView } from "./settings_view";
 import { Sidebar } from "./sidebar";
@@ -29,6 +31,7 @@ export function Page({ speak }: { speak: (language: string) => void }) {
   const [id, setId] = useState(sessionInAddress());
   const [section, setSection] = useState(sectionInAddress());
   const [setup, setSetup] = useState(false);
+  const [shown, setShown] = useState<"palette" | "help">();
   const [menu, setMenu] = useState(false);
   const [failure, setFailure] = useState("");
   const [choices, setChoices] = useState<Choices>({ agents: [], models: [] });
@@ -83,22 +86,37 @@ export function Page({ speak }: { speak: (language: string) => void }) {
     return begun;
   };
 
-  useEffect(() => {
-    const press = (event: KeyboardEvent): void => {
-      if (!(event.ctrlKey || event.metaKey)) return;
-      if (event.key.toLowerCase() === "k") {
-        event.preventDefault();
-        setMenu(true);
-        document.getElementById("search")?.focus();
-      } else if (event.shiftKey && event.key.toLowerCase() === "o") {
-        event.preventDefault();
+  const focusOn = (place: string): void => document.getElementById(place)?.focus();
+  const commands: Command[] = [
+    { id: "palette", label: () => words.palette, keys: "mod+k", run: () => setShown("palette") },
+    {
+      id: "new",
+      label: () => words.newSession,
+      keys: "mod+shift+o",
+      run: () => {
         open(undefined);
-        document.getElementById("composer")?.focus();
-      }
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  }, []);
+        focusOn("composer");
+      },
+    },
+    {
+      id: "search",
+      label: () => words.searchSessions,
+      keys: "mod+shift+f",
+      run: () => {
+        setMenu(true);
+        focusOn("search");
+      },
+    },
+    { id: "composer", label: () => words.writeMessage, keys: "mod+shift+m", run: () => focusOn("composer") },
+    { id: "settings", label: () => words.settings, keys: "mod+,", run: () => openSection("models") },
+    { id: "connect", label: () => words.connectModel, run: () => setSetup(true) },
+    { id: "help", label: () => words.shortcuts, keys: "mod+/", run: () => setShown("help") },
+  ];
+  useEffect(() => {
+    const listen = (event: KeyboardEvent): void => void press(commands, event);
+    addEventListener("keydown", listen);
+    return () => removeEventListener("keydown", listen);
+  });
 
   return (
     <div class={menu ? "page with-menu" : "page"}>
@@ -115,6 +133,8 @@ export function Page({ speak }: { speak: (language: string) => void }) {
         open={open}
         showMenu={() => setMenu(true)}
       />}
+      {shown === "palette" && <Palette commands={commands.filter((one) => one.id !== "palette")} open={open} close={() => setShown(undefined)} />}
+      {shown === "help" && <Help commands={commands} close={() => setShown(undefined)} />}
       {setup && (
         <FirstRun
           close={(changed) => {

@@ -1,31 +1,54 @@
-// The list of sessions, with a search over their titles and texts.
+// The list of sessions: search over titles and texts, pins, folders, tags and the archive.
 
-import { client } from "./api";
+import { client, Problem } from "./api";
 import { Store } from "./store";
 import type { SessionInfo } from "./wire";
+
+/** A pin is a tag, so other front ends see it too. */
+export const PIN = "pinned";
+export type ExportForm = "zip" | "md" | "html" | "json";
 
 interface SessionPage {
   items: SessionInfo[];
   next_cursor: string | null;
 }
 
+export interface Filter {
+  query: string;
+  folder: string;
+  tag: string;
+  archived: boolean;
+}
+
 export class Sessions extends Store {
   items: SessionInfo[] = [];
-  query = "";
+  pinned: SessionInfo[] = [];
+  filter: Filter = { query: "", folder: "", tag: "", archived: false };
   cursor: string | null = null;
   loaded = false;
+  /** Every folder and tag that was seen; a filter must not make the others disappear. */
+  readonly folders = new Set<string>();
+  readonly tags = new Set<string>();
+  readonly chosen = new Set<string>();
   private asked = 0;
 
-  async search(query: string): Promise<void> {
-    this.query = query;
+  async show(filter: Partial<Filter>): Promise<void> {
+    this.filter = { ...this.filter, ...filter };
+    this.chosen.clear();
     await this.refresh();
+  }
+
+  get isFiltered(): boolean {
+    const { query, folder, tag, archived } = this.filter;
+    return query.trim() !== "" || folder !== "" || tag !== "" || archived;
   }
 
   async refresh(): Promise<void> {
     const number = (this.asked += 1);
-    const page = await this.page(null);
+    const [page, pinned] = await Promise.all([this.page(null), this.isFiltered ? { items: [] } : this.pins()]);
     if (number !== this.asked) return; // a later search has been asked since
-    this.items = page.items;
+    this.pinned = pinned.items;
+    this.take(page.items, []);
     this.cursor = page.next_cursor;
     this.loaded = true;
     this.changed();
@@ -34,18 +57,41 @@ export class Sessions extends Store {
   async more(): Promise<void> {
     if (this.cursor === null) return;
     const page = await this.page(this.cursor);
-    const known = new Set(this.items.map((one) => one.id));
-    this.items = [...this.items, ...page.items.filter((one) => !known.has(one.id))];
+    this.take(page.items, this.items);
     this.cursor = page.next_cursor;
     this.changed();
   }
 
+  private take(items: SessionInfo[], before: SessionInfo[]): void {
+    const known = new Set([...before, ...this.pinned].map((one) => one.id));
+    this.items = [...before, ...items.filter((one) => !known.has(one.id))];
+    for (const { labels } of [...this.items, ...this.pinned]) {
+      if (labels?.folder) this.folders.add(labels.folder);
+      for (const tag of labels?.tags ?? []) if (tag !== PIN) this.tags.add(tag);
+    }
+  }
+
   private page(cursor: string | null): Promise<SessionPage> {
-    return client.listSessions({ limit: 40, query: this.query.trim() || null, cursor });
+    const { query, folder, tag, archived } = this.filter;
+    return client.listSessions({ limit: 40, query: query.trim() || null, cursor, folder: folder || null, tag: tag || null, archived, labels: true });
+  }
+
+  private pins(): Promise<SessionPage> {
+    return client.listSessions({ limit: 40, tag: PIN, labels: true });
   }
 
   create(agent?: string): Promise<SessionInfo> {
     return client.createSession(agent ? { agent_id: agent } : {});
+  }
+
+  find(id: string): SessionInfo | undefined {
+    return [...this.pinned, ...this.items].find((one) => one.id === id);
+  }
+
+  choose(id: string, is: boolean): void {
+    if (is) this.chosen.add(id);
+    else this.chosen.delete(id);
+    this.changed();
   }
 
   async rename(id: string, title: string): Promise<void> {
@@ -53,8 +99,56 @@ export class Sessions extends Store {
     await this.refresh();
   }
 
-  async remove(id: string): Promise<void> {
-    await client.deleteSession(id);
+  async pin(info: SessionInfo): Promise<void> {
+    const tags = info.labels?.tags ?? [];
+    await client.changeSession(info.id, { tags: tags.includes(PIN) ? tags.filter((one) => one !== PIN) : [...tags, PIN] });
     await this.refresh();
   }
+
+  /** Put sessions into a folder or out of it, into the archive or back, or give them tags; pins stay. */
+  async label(ids: Iterable<string>, change: { folder?: string; tags?: string[]; archived?: boolean }): Promise<void> {
+    await this.each(ids, (id) => {
+      const pin = this.find(id)?.labels?.tags.filter((one) => one === PIN) ?? [];
+      return client.changeSession(id, change.tags ? { ...change, tags: [...pin, ...change.tags] } : change);
+    });
+  }
+
+  async remove(ids: Iterable<string>): Promise<void> {
+    await this.each(ids, (id) => client.deleteSession(id));
+  }
+
+  /** Do something with each session; one that is gone already is no failure. */
+  private async each(ids: Iterable<string>, work: (id: string) => Promise<unknown>): Promise<void> {
+    try {
+      for (const id of [...ids]) {
+        await work(id).catch((error: unknown) => {
+          if (!(error instanceof Problem && error.status === 404)) throw error;
+        });
+        this.chosen.delete(id);
+      }
+    } finally {
+      await this.refresh();
+    }
+  }
+
+  async export(ids: Iterable<string>, form: ExportForm): Promise<void> {
+    for (const id of [...ids]) {
+      const answer = await client.exportSession(id, { form });
+      save(await answer.blob(), `session-${id.slice(0, 8)}.${form}`);
+    }
+  }
+
+  async import(file: File): Promise<SessionInfo> {
+    const made = await client.importSession(file);
+    await this.refresh();
+    return made;
+  }
+}
+
+function save(content: Blob, name: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

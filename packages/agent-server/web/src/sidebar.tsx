@@ -1,9 +1,9 @@
-// The list of sessions: search, new, rename, delete.
+// The list of sessions: search, folders, tags, pins, the archive; one session or many at once.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { wordsOf } from "./api";
-import { Bin, Cross, Pencil } from "./icons";
-import type { Sessions } from "./sessions";
+import { Bin, Cross, Dots, Pencil, Pin } from "./icons";
+import { type ExportForm, PIN, type Sessions } from "./sessions";
 import { useStore } from "./store";
 import { ago, oneLine } from "./text";
 import type { SessionInfo } from "./wire";
@@ -23,15 +23,34 @@ interface Props {
 export function Sidebar({ sessions, current, open, close, speak, openSettings }: Props) {
   useStore(sessions);
   const typing = useRef<number>(0);
+  const chooser = useRef<HTMLInputElement>(null);
   const [failure, setFailure] = useState("");
+  const [choosing, setChoosing] = useState(false);
   const attempt = (work: Promise<unknown>): void => {
     setFailure("");
     work.catch((error: unknown) => setFailure(wordsOf(error)));
   };
-  const search = (text: string): void => {
+  const search = (query: string): void => {
     clearTimeout(typing.current);
-    typing.current = window.setTimeout(() => attempt(sessions.search(text)), TYPING_MS);
+    typing.current = window.setTimeout(() => attempt(sessions.show({ query })), TYPING_MS);
   };
+  const remove = (ids: Iterable<string>): void => {
+    const gone = [...ids];
+    attempt(sessions.remove(gone).then(() => current !== undefined && gone.includes(current) && open(undefined)));
+  };
+  const rows = (items: SessionInfo[]) =>
+    items.map((info) => (
+      <Row
+        key={info.id}
+        info={info}
+        sessions={sessions}
+        isCurrent={info.id === current}
+        choosing={choosing}
+        attempt={attempt}
+        open={() => open(info.id)}
+        remove={() => remove([info.id])}
+      />
+    ));
   return (
     <nav class="sidebar" aria-label={words.sessions}>
       <div class="sidebar-head">
@@ -45,56 +64,129 @@ export function Sidebar({ sessions, current, open, close, speak, openSettings }:
         aria-label={words.searchSessions}
         onInput={(event) => search(event.currentTarget.value)}
       />
+      <Filters sessions={sessions} attempt={attempt} />
       {failure && <p class="failure" role="alert">{failure}</p>}
-      <ul class="sessions">
-        {sessions.items.map((info) => (
-          <Row
-            key={info.id}
-            info={info}
-            isCurrent={info.id === current}
-            open={() => open(info.id)}
-            rename={(title) => attempt(sessions.rename(info.id, title))}
-            remove={() => {
-              attempt(sessions.remove(info.id).then(() => info.id === current && open(undefined)));
-            }}
-          />
-        ))}
-      </ul>
-      {sessions.loaded && !sessions.items.length && (
-        <p class="quiet">{sessions.query ? words.noMatch : words.noSessions}</p>
-      )}
-      {sessions.cursor !== null && (
-        <button type="button" class="more" onClick={() => attempt(sessions.more())}>{words.showMore}</button>
-      )}
-      <button type="button" onClick={openSettings}>{words.settings}</button>
-      <label class="language">
-        <span class="unseen">{words.language}</span>
-        <select value={language} onChange={(event) => speak(event.currentTarget.value)}>
-          {languages().map(([code, name]) => <option key={code} value={code} lang={code}>{name}</option>)}
-        </select>
-      </label>
+      {choosing && <BulkActions sessions={sessions} attempt={attempt} remove={() => remove(sessions.chosen)} />}
+      <div class="sessions" tabIndex={-1}>
+        {sessions.pinned.length > 0 && <h2 class="quiet">{words.pinned}</h2>}
+        {sessions.pinned.length > 0 && <ul>{rows(sessions.pinned)}</ul>}
+        {sessions.pinned.length > 0 && <h2 class="quiet">{words.sessions}</h2>}
+        <ul>{rows(sessions.items)}</ul>
+        {sessions.loaded && !sessions.items.length && !sessions.pinned.length && (
+          <p class="quiet">{sessions.isFiltered ? words.noMatch : words.noSessions}</p>
+        )}
+        {sessions.cursor !== null && (
+          <button type="button" class="more" onClick={() => attempt(sessions.more())}>{words.showMore}</button>
+        )}
+      </div>
+      <div class="sidebar-foot">
+        <button
+          type="button"
+          aria-pressed={choosing}
+          onClick={() => {
+            sessions.chosen.clear();
+            setChoosing(!choosing);
+          }}
+        >
+          {words.select}
+        </button>
+        <button type="button" onClick={() => chooser.current?.click()}>{words.import}</button>
+        <input
+          ref={chooser}
+          class="import"
+          type="file"
+          accept=".zip,.json"
+          hidden
+          onChange={(event) => {
+            const [file] = event.currentTarget.files ?? [];
+            event.currentTarget.value = "";
+            if (file) attempt(sessions.import(file).then((made) => open(made.id)));
+          }}
+        />
+        <button type="button" onClick={openSettings}>{words.settings}</button>
+        <label class="language">
+          <span class="unseen">{words.language}</span>
+          <select value={language} onChange={(event) => speak(event.currentTarget.value)}>
+            {languages().map(([code, name]) => <option key={code} value={code} lang={code}>{name}</option>)}
+          </select>
+        </label>
+      </div>
     </nav>
+  );
+}
+
+type Attempt = (work: Promise<unknown>) => void;
+
+function Filters({ sessions, attempt }: { sessions: Sessions; attempt: Attempt }) {
+  const { folder, tag, archived } = sessions.filter;
+  return (
+    <div class="filters">
+      {sessions.folders.size > 0 && (
+        <select aria-label={words.folder} value={folder} onChange={(event) => attempt(sessions.show({ folder: event.currentTarget.value }))}>
+          <option value="">{words.allFolders}</option>
+          {[...sessions.folders].sort().map((name) => <option key={name} value={name}>{name}</option>)}
+        </select>
+      )}
+      {sessions.tags.size > 0 && (
+        <select aria-label={words.tag} value={tag} onChange={(event) => attempt(sessions.show({ tag: event.currentTarget.value }))}>
+          <option value="">{words.allTags}</option>
+          {[...sessions.tags].sort().map((name) => <option key={name} value={name}>{name}</option>)}
+        </select>
+      )}
+      <label><input type="checkbox" checked={archived} onChange={(event) => attempt(sessions.show({ archived: event.currentTarget.checked }))} /> {words.archive}</label>
+    </div>
+  );
+}
+
+/** What can be done with all sessions that are chosen. */
+function BulkActions({ sessions, attempt, remove }: { sessions: Sessions; attempt: Attempt; remove: () => void }) {
+  const [asks, setAsks] = useState(false);
+  const number = sessions.chosen.size;
+  const all = [...sessions.pinned, ...sessions.items];
+  const isArchive = sessions.filter.archived;
+  if (asks && number > 0) {
+    return (
+      <div class="bulk" role="group" aria-label={words.chosen(number)}>
+        <span>{words.removeMany(number)}</span>
+        <button type="button" class="danger" onClick={() => { setAsks(false); remove(); }}>{words.remove}</button>
+        <button type="button" onClick={() => setAsks(false)}>{words.keep}</button>
+      </div>
+    );
+  }
+  return (
+    <div class="bulk" role="group" aria-label={words.chosen(number)}>
+      <label>
+        <input type="checkbox" checked={number > 0 && number === all.length} onChange={(event) => all.forEach(({ id }) => sessions.choose(id, event.currentTarget.checked))} /> {words.chosen(number)}
+      </label>
+      <button type="button" disabled={!number} onClick={() => attempt(sessions.label(sessions.chosen, { archived: !isArchive }))}>{isArchive ? words.unarchive : words.toArchive}</button>
+      <button type="button" disabled={!number} onClick={() => attempt(sessions.export(sessions.chosen, "zip"))}>{words.export}</button>
+      <button type="button" class="danger" disabled={!number} onClick={() => setAsks(true)}>{words.remove}</button>
+    </div>
   );
 }
 
 interface RowProps {
   info: SessionInfo;
+  sessions: Sessions;
   isCurrent: boolean;
+  choosing: boolean;
+  attempt: Attempt;
   open: () => void;
-  rename: (title: string) => void;
   remove: () => void;
 }
 
-function Row({ info, isCurrent, open, rename, remove }: RowProps) {
-  const [mode, setMode] = useState<"plain" | "rename" | "delete">("plain");
+function Row({ info, sessions, isCurrent, choosing, attempt, open, remove }: RowProps) {
+  const [mode, setMode] = useState<"plain" | "rename" | "delete" | "more">("plain");
   const field = useRef<HTMLInputElement>(null);
   const title = oneLine(info.title) || words.newSession;
+  const isPinned = info.labels?.tags.includes(PIN) ?? false;
+  const labels = [info.labels?.folder, ...(info.labels?.tags ?? []).filter((one) => one !== PIN).map((one) => `#${one}`)].filter(Boolean);
   useEffect(() => field.current?.select(), [mode]);
   if (mode === "rename") {
     const finish = (): void => {
       const name = field.current?.value.trim() ?? "";
       setMode("plain");
-      if (name && name !== info.title) rename(name);
+      if (name && name !== info.title) attempt(sessions.rename(info.id, name));
     };
     return (
       <li class="session renaming">
@@ -123,12 +215,54 @@ function Row({ info, isCurrent, open, rename, remove }: RowProps) {
   }
   return (
     <li class={isCurrent ? "session current" : "session"}>
+      {choosing && <input type="checkbox" aria-label={words.chooseOf(title)} checked={sessions.chosen.has(info.id)} onChange={(event) => sessions.choose(info.id, event.currentTarget.checked)} />}
       <button type="button" class="open" aria-current={isCurrent ? "page" : undefined} onClick={open}>
         <span class="title" dir="auto">{title}</span>
-        <span class="quiet">{info.match ? oneLine(info.match, 80) : ago(info.updated)}</span>
+        <span class="quiet">{info.match ? oneLine(info.match, 80) : [ago(info.updated), ...labels].join(" · ")}</span>
       </button>
+      {isPinned && <span class="pin"><Pin /></span>}
       <button type="button" class="icon" aria-label={words.renameOf(title)} title={words.rename} onClick={() => setMode("rename")}><Pencil /></button>
       <button type="button" class="icon" aria-label={words.removeOf(title)} title={words.remove} onClick={() => setMode("delete")}><Bin /></button>
+      <button type="button" class="icon" aria-expanded={mode === "more"} aria-label={words.moreOf(title)} title={words.more} onClick={() => setMode(mode === "more" ? "plain" : "more")}><Dots /></button>
+      {mode === "more" && <RowMenu info={info} isPinned={isPinned} sessions={sessions} attempt={attempt} close={() => setMode("plain")} />}
     </li>
+  );
+}
+
+const FORMS: ExportForm[] = ["zip", "md", "html", "json"];
+
+/** Pin, folder, tags, archive and export of one session. */
+function RowMenu({ info, isPinned, sessions, attempt, close }: { info: SessionInfo; isPinned: boolean; sessions: Sessions; attempt: Attempt; close: () => void }) {
+  const labels = info.labels;
+  const act = (work: Promise<unknown>): void => {
+    attempt(work);
+    close();
+  };
+  const save = (form: HTMLFormElement): void => {
+    const data = new FormData(form);
+    const tags = String(data.get("tags")).split(/[,\s]+/).filter(Boolean);
+    act(sessions.label([info.id], { folder: String(data.get("folder")).trim(), tags }));
+  };
+  return (
+    <div class="row-menu" onKeyDown={(event) => event.key === "Escape" && close()}>
+      <div class="buttons">
+        <button type="button" onClick={() => act(sessions.pin(info))}>{isPinned ? words.unpin : words.pin}</button>
+        <button type="button" onClick={() => act(sessions.label([info.id], { archived: !labels?.archived }))}>{labels?.archived ? words.unarchive : words.toArchive}</button>
+      </div>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          save(event.currentTarget);
+        }}
+      >
+        <label class="field"><span>{words.folder}</span><input name="folder" defaultValue={labels?.folder ?? ""} maxLength={200} list={`folders-${info.id}`} /></label>
+        <datalist id={`folders-${info.id}`}>{[...sessions.folders].map((name) => <option key={name} value={name} />)}</datalist>
+        <label class="field"><span>{words.tags}</span><input name="tags" defaultValue={(labels?.tags ?? []).filter((one) => one !== PIN).join(" ")} /></label>
+        <button type="submit" class="primary">{words.save}</button>
+      </form>
+      <div class="buttons" role="group" aria-label={words.export}>
+        {FORMS.map((form) => <button key={form} type="button" onClick={() => act(sessions.export([info.id], form))}>{words.exportAs(form.toUpperCase())}</button>)}
+      </div>
+    </div>
   );
 }

@@ -3,6 +3,12 @@
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type JsonObject = { [name: string]: Json };
 
+export interface Labels {
+  folder: string | null;
+  tags: string[];
+  archived: boolean;
+}
+
 export interface SessionInfo {
   id: string;
   title: string;
@@ -13,6 +19,7 @@ export interface SessionInfo {
   parent_id: string | null;
   match?: string | null;
   forked_at?: number | null;
+  labels?: Labels | null;
 }
 
 export interface Part {

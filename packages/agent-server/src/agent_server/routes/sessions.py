@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Header, Query, Request, Response
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
-from agent_app.errors import SessionExists
+from agent_app.errors import SessionExists, SessionNotFound
 from agent_app.labels import read_labels
+from agent_app.redaction import Redactor
 from agent_app.services import OVERRIDES, own_overrides
+from agent_app.transfer.export import redacted
 from agent_server.answers import check_match, info_answer, json_answer
 from agent_server.idempotency import IdempotencyKey, named_id
 from agent_server.schemas import (
@@ -85,13 +88,24 @@ async def list_sessions(
     folder: Annotated[str | None, Query(max_length=200, description="Only those in a folder.")] = None,
     tag: Annotated[str | None, Query(max_length=200, description="Only those with a tag.")] = None,
     archived: Annotated[bool, Query(description="Those in the archive, and no others.")] = False,  # noqa: FBT002
+    labels: Annotated[bool, Query(description="With the folder and the tags of each.")] = False,  # noqa: FBT002
 ) -> Response:
     """List sessions, the last changed first; those in the archive only if they are asked for."""
     page = await services.app.list_sessions_async(
         query, cursor, limit, folder=folder, tag=tag, archived=archived
     )
     items = [info.to_dict() for info in page.sessions]
+    if labels:
+        for item in items:
+            item["labels"] = await _labels(services, item["id"])
     return json_answer({"items": items, "next_cursor": page.cursor})
+
+
+async def _labels(services: Services, session_id: str) -> dict[str, Any] | None:
+    try:
+        return read_labels(await services.app.load_session_async(session_id))
+    except SessionNotFound:  # deleted since it was listed
+        return None
 
 
 @router.get("/{session_id}", response_model=SessionInfo)
@@ -206,8 +220,13 @@ async def export_session(
     session_id: str,
     redact: Annotated[bool, Query(description="Take secrets out.")] = True,  # noqa: FBT002
     events: Annotated[bool, Query(description="With the log of events.")] = False,  # noqa: FBT002
+    form: Annotated[
+        Literal["zip", "md", "html", "json"], Query(description="zip can be imported whole; others are read.")
+    ] = "zip",
 ) -> Response:
-    """Return a session with its files, to keep or to import elsewhere."""
+    """Return a session with its files, to keep or to import elsewhere, or its conversation for reading."""
+    if form != "zip":
+        return await _transcript(services, session_id, form, redact=redact)
     await services.app.session_info_async(session_id)
     folder = tempfile.TemporaryDirectory()
     path = Path(folder.name) / "session.zip"
@@ -223,6 +242,22 @@ async def export_session(
         headers={"cache-control": "no-store"},
         background=BackgroundTask(folder.cleanup),
     )
+
+
+async def _transcript(services: Services, session_id: str, form: str, *, redact: bool) -> Response:
+    info = await services.app.session_info_async(session_id)
+    session = await services.app.load_session_async(session_id)
+    if redact:
+        redactor = Redactor.from_environment()
+        info, session = replace(info, title=redactor.text(info.title)), redacted(session, redactor)
+    text = await asyncio.to_thread(services.host.transcript, info, session, form)
+    kind = {"md": "text/markdown", "html": "text/html", "json": "application/json"}[form]
+    headers = {
+        "cache-control": "no-store",
+        "content-disposition": f'attachment; filename="session-{session_id[:8]}.{form}"',
+        "content-security-policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'",
+    }
+    return Response(text, 200, headers, kind)
 
 
 @router.post("/import", status_code=201, response_model=SessionInfo)
