@@ -284,15 +284,17 @@ class Catalogue:
         prompt = spec.system_prompt if is_own else default_prompt(model)
         return replace(spec, plugin_ids=tuple(ids), sections=sections, system_prompt=prompt)
 
-    def use_model(self, agent_id: str, model: ModelSpec, values: Mapping[str, Any]) -> ToolChange:
+    def use_model(self, agent_id: str, declared: Mapping[str, Any], values: Mapping[str, Any]) -> ToolChange:
         """Have an agent answer with a model from now on, with the tools that fit it.
 
         Args:
+            declared: The model as the settings have it, with its id.
             values: The settings as they are now.
 
         Raises:
             AgentError: If the agent cannot run with it; it is as it was then.
         """
+        model = ModelSpec.from_dict(dict(declared))
         self.set_model(model)
         agents = self._app.runtime.registries.agents
         before = agents.get(agent_id)

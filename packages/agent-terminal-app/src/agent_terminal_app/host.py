@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from agent_app.catalogue import Key, context_window, ranked
 from agent_app.defaults import read_model
 from agent_terminal_app.application import application_config, open_quietly
-from agent_terminal_app.commands.mcp import store_secrets
-from agent_terminal_app.commands.setup import given
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.first_run.connections import (
     installed_connections,
@@ -18,12 +16,12 @@ from agent_terminal_app.first_run.connections import (
     keys_in_store,
     servers_nearby,
 )
-from agent_terminal_app.first_run.dialogue import without_asking
+from agent_terminal_app.first_run.dialogue import draft_from, without_asking
 from agent_terminal_app.first_run.draft import save
 from agent_terminal_app.first_run.models import offered_models
 from agent_terminal_app.first_run.welcome import is_first_run
 from agent_terminal_app.health import checks, look_at_all
-from agent_terminal_app.keys import KeyLookup, KeyStore, clean_key, with_keys
+from agent_terminal_app.keys import KeyLookup, KeyStore, clean_key, store_secrets, with_keys
 from agent_terminal_app.settings import settings_schema, unset_value
 from agent_terminal_app.settings.keypaths import leaves, read_way, spell
 from agent_terminal_app.settings.plugins import set_checked
@@ -184,7 +182,7 @@ def _draft(opened: Opened, choice: Mapping[str, Any]) -> Draft:
     """
     key = None if choice.get("key") is None else clean_key(choice["key"])
     name, url, model = choice.get("name"), choice.get("url"), choice.get("model")
-    draft = given(opened, name, url, model, key=key, check=bool(choice.get("check", True)))
+    draft = draft_from(opened, name, url, model, key=key, check=bool(choice.get("check", True)))
     if draft.connection is None and not draft.embedded:
         raise CommandError("nothing was chosen", hint="name a connection, or give an address")
     if not draft.embedded and draft.key is None and not draft.reference:

@@ -25,6 +25,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from agent_plugin_kit.secrets import begins_like_key, is_secret_field
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.logs import hide
 from agent_terminal_app.settings.files import replace_file
@@ -304,3 +305,41 @@ def _looked_up(name: str, value: Any, lookup: KeyLookup) -> Any:
     if reference.form == "file" and not is_secret_name(name):
         return value
     return {"reference": str(reference), "value": lookup.find(reference).value or None}
+
+
+# MCP servers, whose environment or headers may hold secrets
+
+
+def store_secrets(
+    store: KeyStore, name: str, declared: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Store the secrets of an MCP server, and return its declaration without them, and where each is now."""
+    values_key = mcp_values(declared)
+    values, secrets = dict(declared.get(values_key, {})), {}
+    for variable, value in values.items():
+        if _is_secret(variable, value):
+            key = mcp_key_name(name, variable)
+            secrets[variable] = store.set(key, _clean(value))
+            values[variable] = f"stored:{key}"
+    return {**declared, values_key: values} if values else dict(declared), secrets
+
+
+def _clean(value: str) -> str:
+    """Return a secret as it is stored; that of a header may have a word before it, as in `Bearer …`."""
+    return value if " " in value.strip() else clean_key(value)
+
+
+def mcp_values(declared: Mapping[str, Any]) -> str:
+    """Return the setting of an MCP server in which its secrets are: its headers, or its environment."""
+    return "headers" if "url" in declared else "env"
+
+
+def _is_secret(name: str, value: str) -> bool:
+    if read_reference(value) is not None or not value:
+        return False
+    return is_secret_name(name) or is_secret_field(name) or begins_like_key(value)
+
+
+def mcp_key_name(server: str, variable: str) -> str:
+    """Return the name under which a secret of an MCP server is stored."""
+    return f"mcp-{server}-{variable}"[:64]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 
 from agent_core import AgentError
-from agent_runtime import ModelSpec
 from agent_server.answers import items, json_answer
 from agent_server.problem import Problem
 from agent_server.schemas import (
@@ -174,10 +173,9 @@ async def save_setup(services: Served, choice: Choice) -> Response:
 
 def _save_setup(services: Served, choice: Choice) -> dict[str, Any]:
     saved = services.host.connect(choice.model_dump())
-    spec = ModelSpec.from_dict(saved["model"])
-    answer = {"model": spec.id, "text": saved["text"]}
+    answer = {"model": saved["model"]["id"], "text": saved["text"]}
     try:
-        services.catalogue.use_model(_default(services), spec, saved["settings"])
+        services.catalogue.use_model(_default(services), saved["model"], saved["settings"])
     except AgentError as error:
         return {**answer, "applies": "restart", "problem": str(error)}
     return {**answer, "applies": "now"}

@@ -19,16 +19,14 @@ import click
 from agent_app.defaults import MCP_TOOLS, installed_names
 from agent_app.mcp_servers import PROGRAMS, FoundServer, known_files, read_servers
 from agent_core.errors import nearest
-from agent_plugin_kit.secrets import begins_like_key, is_secret_field
 from agent_terminal_app.application import open_settings
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.first_run.ask import hold, open_ask
-from agent_terminal_app.keys import KeyStore, clean_key
+from agent_terminal_app.keys import KeyStore, mcp_key_name, mcp_values, store_secrets
 from agent_terminal_app.output import is_terminal, print_json, print_lines, print_table, say
 from agent_terminal_app.settings import unset_value
 from agent_terminal_app.settings.keypaths import spell
 from agent_terminal_app.settings.plugins import set_checked
-from agent_terminal_app.settings.secrets import is_secret_name, read_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -146,7 +144,7 @@ def remove(name: str) -> None:
     path = unset_value(opened.paths, spell(("plugins", MCP_TOOLS, "servers", name)))
     store = KeyStore(opened.paths)
     for key in store.names():
-        if key.startswith(_key_name(name, "")):
+        if key.startswith(mcp_key_name(name, "")):
             store.remove(key)
     say(f"{name} is out of {path}.")
 
@@ -185,8 +183,8 @@ def import_(names: Sequence[str], source: str | None, *, yes: bool) -> int:
     for name, one in new.items():
         _save(opened, name, dict(one.declared))
         for variable in one.asked_for:
-            key = _key_name(name, variable)
-            setting = spell(("plugins", MCP_TOOLS, "servers", name, _values_key(one.declared), variable))
+            key = mcp_key_name(name, variable)
+            setting = spell(("plugins", MCP_TOOLS, "servers", name, mcp_values(one.declared), variable))
             say(
                 f"! {name} needs {variable}: run `agent keys set --own {key}`, then `agent config set "
                 f"{setting} stored:{key}`"
@@ -233,39 +231,6 @@ def _save(opened: Opened, name: str, declared: dict[str, Any]) -> None:
         say(f"{variable} looks like a secret: it is in {where}, and not in the settings.")
     path = set_checked(opened.paths, spell(("plugins", MCP_TOOLS, "servers", name)), kept)
     say(f"{name} is in {path}.")
-
-
-def store_secrets(
-    store: KeyStore, name: str, declared: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Store the secrets of a server, and return its declaration without them, and where each is now."""
-    values_key = _values_key(declared)
-    values, secrets = dict(declared.get(values_key, {})), {}
-    for variable, value in values.items():
-        if _is_secret(variable, value):
-            key = _key_name(name, variable)
-            secrets[variable] = store.set(key, _clean(value))
-            values[variable] = f"stored:{key}"
-    return {**declared, values_key: values} if values else dict(declared), secrets
-
-
-def _clean(value: str) -> str:
-    """Return a secret as it is stored; that of a header may have a word before it, as in `Bearer …`."""
-    return value if " " in value.strip() else clean_key(value)
-
-
-def _values_key(declared: Mapping[str, Any]) -> str:
-    return "headers" if "url" in declared else "env"
-
-
-def _is_secret(name: str, value: str) -> bool:
-    if read_reference(value) is not None or not value:
-        return False
-    return is_secret_name(name) or is_secret_field(name) or begins_like_key(value)
-
-
-def _key_name(server: str, variable: str) -> str:
-    return f"mcp-{server}-{variable}"[:64]
 
 
 # Servers of other programs

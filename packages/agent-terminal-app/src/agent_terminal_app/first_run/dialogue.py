@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from agent_app.catalogue import ranked
-from agent_terminal_app.errors import CommandError
+from agent_app.defaults import SHORT_NAMES
+from agent_core.errors import nearest
+from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.first_run.connections import (
+    COMPATIBLE,
+    EMBEDDED,
     LOOPBACK,
+    SERVERS,
     Connection,
     Found,
+    find_connection,
     installed_connections,
     keys_in_environment,
     keys_in_store,
@@ -25,7 +31,7 @@ from agent_terminal_app.first_run.connections import (
     servers_nearby,
 )
 from agent_terminal_app.first_run.draft import Draft, Outcome, save
-from agent_terminal_app.first_run.models import CheckFailedError, described, offered_models
+from agent_terminal_app.first_run.models import CheckFailedError, described, not_installed, offered_models
 from agent_terminal_app.first_run.weights import SIZE, have_weights, pull_weights
 from agent_terminal_app.keys import KeyStore, clean_key
 
@@ -266,3 +272,50 @@ STEPS = (
     Step(lambda draft: not draft.embedded and not draft.model, _choose_model),
 )
 """All questions, in the order in which they are asked."""
+
+
+# What a script, or another front end, says beforehand
+
+
+def draft_from(
+    opened: Opened, provider: str | None, url: str | None, model: str | None, *, key: str | None, check: bool
+) -> Draft:
+    """Return what the flags say about the model to connect.
+
+    Raises:
+        CommandError: If there is no such provider, or another flag is missing.
+    """
+    if provider and SHORT_NAMES.get(provider, provider) == EMBEDDED:
+        return Draft(embedded=True)
+    connection = _connection(provider, url)
+    if connection is None:
+        if key or model:
+            raise CommandError("--key-stdin and --model need --provider or --url", code=Exit.USAGE)
+        return Draft()
+    draft = Draft(connection=connection, key=key, model=model or "", checked=not check)
+    return draft if key is not None else _with_found_key(opened, draft, connection)
+
+
+def _connection(provider: str | None, url: str | None) -> Connection | None:
+    address = read_address(url) if url else ""
+    if not provider or (url and provider == COMPATIBLE):
+        return own_server(address) if url else None
+    known = (*installed_connections(), *SERVERS)
+    found = find_connection(provider, known)
+    if found is None and (ours := find_connection(provider)) is not None:
+        raise not_installed(ours.provider)
+    if found is None:
+        hint = f"{nearest(provider, [one.name for one in known])}; any other server needs --url"
+        raise CommandError(f"there is no provider {provider!r}", code=Exit.USAGE, hint=hint)
+    if not url:
+        return found
+    return replace(found, base_url=address, name=found.name if found in SERVERS else own_server(address).name)
+
+
+def _with_found_key(opened: Opened, draft: Draft, connection: Connection) -> Draft:
+    """Return a draft with a key that is already stored, or in the environment."""
+    if not connection.needs_key:
+        return replace(draft, key="")
+    store = KeyStore(opened.paths)
+    there = [*keys_in_store(store, [connection]), *keys_in_environment(connections=[connection])]
+    return replace(draft, reference=there[0].key) if there else draft
