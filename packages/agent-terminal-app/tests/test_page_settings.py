@@ -198,7 +198,7 @@ def test_models_settings_permissions_and_usage_are_arranged(home: Path, browser:
             no_findings(page)
         page.click(".sections >> text=Usage")
         page.wait_for_selector(".chart >> nth=0")
-        assert "19 tokens" in page.inner_text(".total")
+        assert "38 tokens" in page.inner_text(".total")  # of the answer, and of the title
         no_findings(page)
 
 
