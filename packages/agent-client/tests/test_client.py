@@ -213,7 +213,7 @@ def test_an_action_that_asks_first_runs_once_it_is_confirmed(serve_it: Serving) 
 
     with Client(served.url, TOKEN) as client:
         session = client.create_session()
-        with pytest.raises(Conflict, match="Tidy up?") as refused:
+        with pytest.raises(Conflict, match="Tidy up") as refused:
             client.run_action("tidy", "up", session_id=session.id)
         assert refused.value.kind == "action-not-confirmed"
         assert client.run_action("tidy", "up", session_id=session.id, confirmed=True) == {"tidy": True}
