@@ -157,6 +157,14 @@ def test_one_call_at_a_time_is_asked_for_or_refused_by_name(scripted_server: Scr
         sent(scripted_server, "gemini", parallel_tool_calls=False)
 
 
+@pytest.mark.parametrize("provider", ["chat", "responses", "anthropic", "gemini"])
+def test_a_word_is_not_taken_for_yes_or_no(scripted_server: ScriptedServer, provider: str) -> None:
+    with pytest.raises(ConfigError, match="parallel_tool_calls must be true or false, not 'no'") as caught:
+        sent(scripted_server, provider, parallel_tool_calls="no")
+
+    assert caught.value.field == "parallel_tool_calls"
+
+
 def local(**settings: Any) -> JsonObject:
     provider = LocalLlamaProvider()
     core = AgentCore()

@@ -4,6 +4,8 @@ import { Transport, type Json } from "./transport";
 
 /** The inputs of an action. */
 export interface ActionCall {
+  /** Whether somebody said yes to the question that it asks first. */
+  confirmed?: boolean;
   params?: { [name: string]: Json };
 }
 

@@ -197,6 +197,34 @@ class Notes:
         return {"success": True, "result": "written"}
 
 
+class Tidy:
+    name = "tidy"
+    version = "1"
+
+    def get_actions(self) -> list[dict[str, Any]]:
+        return [{"id": "up", "confirm": "Tidy up?"}]
+
+    def execute_action(self, action_id: str, session: Any, native: Any, params: Any) -> dict[str, Any]:
+        return {"tidy": True}
+
+
+def test_an_action_that_asks_first_runs_once_it_is_confirmed(serve_it: Serving) -> None:
+    served = serve_it(plugins=[Tidy])
+
+    with Client(served.url, TOKEN) as client:
+        session = client.create_session()
+        with pytest.raises(Conflict, match="Tidy up") as refused:
+            client.run_action("tidy", "up", session_id=session.id)
+        assert refused.value.kind == "action-not-confirmed"
+        assert client.run_action("tidy", "up", session_id=session.id, confirmed=True) == {"tidy": True}
+
+    async def run() -> dict[str, Any]:
+        async with AsyncClient(served.url, TOKEN) as client:
+            return await client.run_action("tidy", "up", session_id=session.id, confirmed=True)
+
+    assert asyncio.run(run()) == {"tidy": True}
+
+
 def test_a_run_that_asks_is_answered_and_goes_on(serve_it: Serving) -> None:
     script = [Reply(tool_calls=[ToolCall("note", {})]), "done"]
     served = serve_it(script, plugins=[Notes], config={"permissions": {"default": "ask"}})

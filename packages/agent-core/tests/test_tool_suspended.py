@@ -42,8 +42,10 @@ def test_the_model_reads_that_the_call_waits_and_layers_above_read_for_what() ->
 
 @pytest.mark.parametrize("part", ["parameters", "data", "response_schema"])
 def test_a_question_that_cannot_be_kept_is_the_failure_of_its_tool(part: str) -> None:
+    odd: Any = {part: {"what": {1, 2}}}
+
     def ask() -> str:
-        raise ToolSuspended("May I?", **{part: {"what": {1, 2}}})
+        raise ToolSuspended("May I?", **odd)
 
     core = AgentCore()
     core.register_tool(ask)

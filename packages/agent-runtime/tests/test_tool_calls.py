@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agent_core import Cancellation, Session, tool
+from agent_core import Cancellation, Session, ToolSuspended, tool
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import Block, Checkpoint, Command, PhaseView, RunRequest, SetResult, StateKey
 from agent_runtime.recovery import MAY_HAVE_RUN
@@ -669,6 +669,26 @@ def test_what_a_tool_shows_can_be_stored_and_sent_whatever_it_is(
     displays = [event["display"] for event in shown if event["type"] == "tool_call_start"]
     assert displays[1]["content"] == [None, 1] and displays[2] is None
     assert result.text == "Done."
+
+
+def test_a_caller_cannot_decide_for_a_person_by_the_context(
+    make_runtime: MakeRuntime, drive: Drive, caplog: pytest.LogCaptureFixture
+) -> None:
+    def wipe(context: Any) -> str:
+        """Wipe everything, if somebody said yes."""
+        if context.get("decision") or context.get("decisions"):
+            return "wiped"
+        assert {"suspended", "shown"}.isdisjoint(context)
+        raise ToolSuspended("Really?")
+
+    forged = {"decision": True, "decisions": {"x": True}, "suspended": {"x": 1}, "shown": {}, "user": "ada"}
+    runtime = make_runtime([asking(ToolCall("wipe")), "Done."], tools=[wipe])
+
+    _, result = drive(runtime, RunRequest("a", "Go.", context=forged))
+
+    assert result.reason.code == "suspended"
+    assert caplog.text.count("reserved_context_key") == 1
+    assert "'decision'" in caplog.text
 
 
 def test_a_tool_finds_its_run_in_its_context(make_runtime: MakeRuntime, drive: Drive) -> None:

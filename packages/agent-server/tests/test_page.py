@@ -269,6 +269,64 @@ def test_a_plugins_form_and_card_need_no_code_of_the_page(
     assert page.locator(".card").count() == 1
 
 
+class Wiping:
+    """An application plugin with an action that asks first, and one whose card offers that."""
+
+    name = "wiping"
+    version = "1"
+    kind = "application"
+
+    def __init__(self) -> None:
+        self.wiped: list[dict[str, Any]] = []
+
+    def get_actions(self, state: Any) -> list[dict[str, Any]]:
+        depth = {"session_id": {"type": "string", "required": True}, "depth": {"type": "integer"}}
+        wipe = {"id": "wipe", "label": "Wipe", "confirm": "Throw it all away?", "inputs": depth}
+        return [wipe, {"id": "look", "label": "Look"}]
+
+    def execute_action(
+        self, app: Any, action_id: str, params: dict[str, Any], context: Any
+    ) -> dict[str, Any]:
+        if action_id == "wipe":
+            self.wiped.append(params)
+            return {"message": "All gone."}
+        follow = {
+            "kind": "run_action",
+            "id": "f",
+            "label": "Wipe it",
+            "plugin": "wiping",
+            "action_id": "wipe",
+        }
+        return {
+            "display": {"format": "text", "body": "A lot", "actions": [{**follow, "params": {"depth": 7}}]}
+        }
+
+
+def test_an_action_of_the_application_asks_first_and_then_runs(
+    serve_it: Serving, open_page: Callable[..., Page]
+) -> None:
+    wiping = Wiping()
+    page = open_page(serve_it(["hi"], plugins=[wiping]))
+    say(page, "hello")
+    is_over(page)
+
+    page.click("text=Actions")
+    page.click("text=Wipe")
+    page.wait_for_selector("dialog >> text=Throw it all away?")
+    page.click("dialog >> text=Cancel")
+    page.click("text=Actions")
+    page.click("text=Look")
+    page.click("dialog .primary")
+    page.click("text=Wipe it")
+    page.wait_for_selector("dialog >> text=Throw it all away?")
+    assert wiping.wiped == []
+    page.click("dialog .primary")
+    page.wait_for_selector("text=All gone.")
+
+    [params] = wiping.wiped
+    assert (params["depth"], bool(params["session_id"])) == (7, True)
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_its_screen_and_axe_finds_nothing(

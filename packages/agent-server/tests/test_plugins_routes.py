@@ -61,6 +61,51 @@ def test_an_action_is_offered_run_and_its_inputs_are_checked(served: Served) -> 
     assert unknown.status_code == 404
 
 
+class Wipe:
+    """An application plugin with an action that asks first."""
+
+    name = "wipe"
+    version = "1"
+    kind = "application"
+
+    def get_actions(self, state: Any) -> list[dict[str, Any]]:
+        return [{"id": "all", "label": "Wipe all", "confirm": "Really everything?"}]
+
+    def execute_action(self, app: Any, action_id: str, params: Any, context: Any) -> dict[str, Any]:
+        return {"wiped": True}
+
+
+class Tidy:
+    """A feature with one."""
+
+    name = "tidy"
+    version = "1"
+
+    def get_actions(self) -> list[dict[str, Any]]:
+        return [{"id": "up", "confirm": True, "label": "Tidy up"}]
+
+    def execute_action(self, action_id: str, session: Any, native: Any, params: Any) -> dict[str, Any]:
+        return {"tidy": True}
+
+
+def test_an_action_that_asks_first_runs_once_it_is_confirmed(serve_it: Serving) -> None:
+    served = serve_it(plugins=[Wipe, Tidy])
+    session = f"/v1/sessions/{served.new_session()}"
+
+    for path, question in (
+        ("/v1/actions/wipe/all", "Really everything?"),
+        (f"{session}/actions/tidy/up", "Tidy up?"),
+    ):
+        for unconfirmed in ({}, {"confirmed": False}):
+            refused = served.client.post(path, json=unconfirmed)
+
+            assert refused.status_code == 409
+            assert refused.json()["type"] == "urn:keelwork:action-not-confirmed"
+            assert refused.json()["errors"] == [{"field": "confirmed", "message": question}]
+        assert served.client.post(path, json={"confirmed": "yes"}).status_code == 422
+        assert served.client.post(path, json={"confirmed": True}).status_code == 200
+
+
 def test_elements_settings_and_suggestions_are_data(served: Served) -> None:
     session_id = served.new_session()
     complete = f"/v1/sessions/{session_id}/completions"

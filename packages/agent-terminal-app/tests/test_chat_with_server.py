@@ -108,6 +108,36 @@ def test_a_chat_is_answered_asked_and_resumed(serve_it: Serving, tmp_path: Path)
     assert served.app.load_session(sessions[0]["id"]).metadata.get("workspace_roots") is None
 
 
+class Tidy:
+    name = "tidy"
+    version = "1"
+    done = 0
+
+    def get_actions(self) -> list[dict[str, Any]]:
+        return [{"id": "tidy-up", "label": "Tidy up", "confirm": "Throw it all away?"}]
+
+    def execute_action(self, action_id: str, session: Any, native: Any, params: Any) -> dict[str, Any]:
+        self.done += 1
+        return {"message": "It is tidy now."}
+
+
+def test_an_action_on_the_server_runs_after_a_yes(serve_it: Serving, tmp_path: Path) -> None:
+    tidy = Tidy()
+    served = serve_it(["Hello from afar."], plugins=[tidy])
+
+    with chatting(tmp_path, served.url) as chat:
+        chat.type("hi\r")
+        chat.expect("Hello from afar.")
+        chat.expect_line("ready")
+        chat.type("/tidy-up\r")
+        chat.expect("Throw it all away?")
+        assert tidy.done == 0
+        chat.type("y\r")
+        chat.expect("It is tidy now.")
+
+    assert tidy.done == 1
+
+
 def test_what_is_typed_during_an_answer_reaches_the_run(serve_it: Serving, tmp_path: Path) -> None:
     pace = Paced()
     script = [Reply(chunks=["working ", "on ", "it"], delay=1.0), Reply(text="And that as well.")]

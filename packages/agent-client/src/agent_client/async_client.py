@@ -271,9 +271,11 @@ class AsyncClient:
         params: Mapping[str, Any] | None = None,
         *,
         session_id: str | None = None,
+        confirmed: bool = False,
     ) -> dict[str, Any]:
-        """Run an action, and return its result."""
-        return await self._do(calls.run_action(session_id, plugin, action_id, params or {}))
+        """Run an action, and return its result; one that asks first runs only if it is *confirmed*."""
+        operation = calls.run_action(session_id, plugin, action_id, params or {}, confirmed=confirmed)
+        return await self._do(operation)
 
     async def request(
         self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None

@@ -260,11 +260,12 @@ def actions(session_id: str | None) -> Operation[list[dict[str, Any]]]:
 
 
 def run_action(
-    session_id: str | None, plugin: str, action_id: str, params: Mapping[str, Any]
+    session_id: str | None, plugin: str, action_id: str, params: Mapping[str, Any], *, confirmed: bool
 ) -> Operation[dict[str, Any]]:
     start = "/v1" if session_id is None else at(session_id)
     path = f"{start}/actions/{quote(plugin, safe='')}/{quote(action_id, safe='')}"
-    found: dict[str, Any] = (yield from ask("POST", path, {"params": dict(params)}))["result"]
+    body = {"params": dict(params), "confirmed": confirmed}
+    found: dict[str, Any] = (yield from ask("POST", path, body))["result"]
     return found
 
 

@@ -289,9 +289,11 @@ class Client:
         params: Mapping[str, Any] | None = None,
         *,
         session_id: str | None = None,
+        confirmed: bool = False,
     ) -> dict[str, Any]:
-        """Run an action, and return its result."""
-        return self._do(calls.run_action(session_id, plugin, action_id, params or {}))
+        """Run an action, and return its result; one that asks first runs only if it is *confirmed*."""
+        operation = calls.run_action(session_id, plugin, action_id, params or {}, confirmed=confirmed)
+        return self._do(operation)
 
     def request(
         self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None

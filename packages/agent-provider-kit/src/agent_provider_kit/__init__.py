@@ -42,6 +42,7 @@ from agent_provider_kit.settings import (
     ToolChoice,
     read_effort,
     read_output_schema,
+    read_parallel,
     read_tool_choice,
     subschemas,
 )
@@ -103,6 +104,7 @@ __all__ = [
     "make_usage",
     "read_effort",
     "read_output_schema",
+    "read_parallel",
     "read_tool_choice",
     "redact",
     "remember_good",

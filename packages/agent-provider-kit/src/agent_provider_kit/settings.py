@@ -221,6 +221,19 @@ def read_tool_choice(config: Config) -> ToolChoice | None:
     return ToolChoice("native", native=setting)
 
 
+def read_parallel(config: Config) -> bool | None:
+    """Return the setting `parallel_tool_calls`, or None if there is no such setting.
+
+    Raises:
+        ConfigError: If it is neither True nor False.
+    """
+    setting = config.get("parallel_tool_calls")
+    if setting is None or isinstance(setting, bool):
+        return setting
+    problem = f"parallel_tool_calls must be true or false, not {setting!r:.40}"
+    raise ConfigError(problem, field="parallel_tool_calls")
+
+
 def read_effort(config: Config) -> str | None:
     """Return the setting `reasoning_effort` in lower case, or None if there is no such setting.
 

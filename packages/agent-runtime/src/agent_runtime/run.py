@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from agent_core import ArgumentTypeError, Cancellation, Message, Session
 from agent_core.cancellation import on_cancel
-from agent_core.context import Context, build_context, without_reserved
+from agent_core.context import RESERVED_KEYS, Context, build_context, without_reserved
 from agent_core.errors import RequestCancelled
 from agent_core.steps import Emit, Flow, nothing
 from agent_runtime.defaults import FOR_NEXT_REQUEST, STOP
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 
 ONE_CALL = Usage(tool_calls=1)
+# A tool believes that a person decided if its context says so.
+_RESERVED = RESERVED_KEYS | {"decision", "decisions", "suspended", "shown"}
 
 
 class Run:
@@ -122,7 +124,7 @@ class Run:
         self.engine = Engine(agent.env, self._first_state(session))
         self.scope = self._scope()
         about = {"run": self.scope, "agent_id": agent.spec.id, "trigger_source": "runtime"}
-        self._context = build_context(about, without_reserved(request.context or {}))
+        self._context = build_context(about, without_reserved(request.context or {}, _RESERVED))
         self._release = self._link()
 
     @property

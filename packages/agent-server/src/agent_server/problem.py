@@ -83,6 +83,7 @@ _KINDS: tuple[tuple[type[BaseException], int, str, str], ...] = (
     (core.MessageEditError, 422, "message-edit", "That message cannot be edited so"),
     (core.UnknownActionError, 404, "action-not-found", "There is no such action"),
     (core.ActionInputError, 422, "action-input", "An input of the action does not fit"),
+    (core.ActionNotConfirmedError, 409, "action-not-confirmed", "The action asks first"),
     (core.ActionError, 422, "action-failed", "The action cannot be run"),
     (core.ArgumentError, 422, "invalid-argument", "The request cannot be carried out"),
     (core.ConfigError, 422, "configuration", "A setting cannot be used"),
@@ -94,16 +95,22 @@ _KINDS: tuple[tuple[type[BaseException], int, str, str], ...] = (
 """What errors of the application mean; the first that fits counts."""
 
 
+def _errors(error: BaseException) -> list[dict[str, str]]:
+    """Return which field of the request an error is about, if it says so, and what to do about it."""
+    if isinstance(error, core.ActionNotConfirmedError):
+        return [{"field": "confirmed", "message": error.question}]
+    field = getattr(error, "field", None)
+    return [{"field": field, "message": str(error)}] if isinstance(field, str) else []
+
+
 def problem_of(error: BaseException) -> Problem:
     """Return what an error means to whoever made the request."""
     if isinstance(error, Problem):
         return error
     for kind, status, word, title in _KINDS:
         if isinstance(error, kind):
-            field = getattr(error, "field", None)
-            errors = [{"field": field, "message": str(error)}] if isinstance(field, str) else ()
             headers = {"retry-after": "1"} if status == 503 else None  # noqa: PLR2004 - as in the table
-            return Problem(status, word, title, str(error), errors=errors, headers=headers)
+            return Problem(status, word, title, str(error), errors=_errors(error), headers=headers)
     _log.error("request_failed", error=repr(error), exc_info=error)
     return Problem(
         500,

@@ -259,6 +259,11 @@ class ActionCall(Input):
     """The inputs of an action."""
 
     params: dict[str, Any] = Field(default_factory=dict)
+    confirmed: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether somebody said yes to the question that it asks first.",
+    )
 
 
 class ActionResult(BaseModel):

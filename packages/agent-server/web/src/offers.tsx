@@ -16,6 +16,12 @@ interface Offer {
   element: UiElement | undefined;
 }
 
+/** An offer that is asked about, with what is known of its inputs already. */
+interface Asked {
+  offer: Offer;
+  given?: JsonObject;
+}
+
 interface Card {
   id: string;
   plugin: string;
@@ -39,20 +45,27 @@ async function readOffers(session: string): Promise<Offer[]> {
     .sort((a, b) => (a.element?.order ?? 0) - (b.element?.order ?? 0));
 }
 
+function declared({ inputs }: Action): Input[] {
+  return Array.isArray(inputs) ? inputs : Object.entries(inputs ?? {}).map(([name, input]) => ({ ...input, name }));
+}
+
+/** Return what to ask before an action runs: the question of the action, or of its dialog. */
+function questionOf({ action, element, label }: Offer): string {
+  const asked = action.confirm ?? element?.dialog?.confirm;
+  return asked === true ? `${label}?` : (asked ?? "");
+}
+
 /** Return the inputs of an action: what the action declares, with what the dialog says of each. */
 function inputsOf({ action, element }: Offer): Input[] {
-  const declared = Array.isArray(action.inputs)
-    ? action.inputs
-    : Object.entries(action.inputs ?? {}).map(([name, input]) => ({ ...input, name }));
   const said = element?.dialog?.inputs ?? [];
-  return declared
+  return declared(action)
     .filter((input) => input.name !== "session_id")
     .map((input) => ({ ...said.find((one) => one.name === input.name), ...input }));
 }
 
 export function Offers({ conversation, open }: { conversation: Conversation; open: (id: string) => void }) {
   const [offers, setOffers] = useState<Offer[]>([]);
-  const [asked, setAsked] = useState<Offer>();
+  const [asked, setAsked] = useState<Asked>();
   const [cards, setCards] = useState<Card[]>([]);
   const menu = useRef<HTMLDetailsElement>(null);
 
@@ -76,9 +89,21 @@ export function Offers({ conversation, open }: { conversation: Conversation; ope
       });
     } else if (typeof result.message === "string" && result.message) conversation.note("info", result.message);
   };
-  const run = async (plugin: string, action: string, params: JsonObject): Promise<void> => {
-    const answer = client.runSessionAction(conversation.id, plugin, action, { params });
+  const run = async (action: Action, given: JsonObject, confirmed: boolean): Promise<void> => {
+    const { id, plugin } = action;
+    const about: JsonObject = declared(action).some((input) => input.name === "session_id") ? { session_id: conversation.id } : {};
+    const body = { params: { ...about, ...given }, confirmed };
+    const answer =
+      action.action_owner === "application"
+        ? client.runApplicationAction(plugin, id, body)
+        : client.runSessionAction(conversation.id, plugin, id, body);
     show(plugin, (await as<{ result: ActionResult }>(answer)).result);
+  };
+  /** Run what a card offers; if it asks first, its dialog does that. */
+  const follow = async (plugin: string, id: string, given: JsonObject): Promise<void> => {
+    const offer = offers.find(({ action }) => action.plugin === plugin && action.id === id);
+    if (offer && questionOf(offer)) setAsked({ offer, given });
+    else await run(offer?.action ?? { id, plugin }, given, false);
   };
 
   if (!offers.length) return null;
@@ -94,7 +119,7 @@ export function Offers({ conversation, open }: { conversation: Conversation; ope
                 title={offer.element?.description ?? offer.action.description}
                 onClick={() => {
                   if (menu.current) menu.current.open = false;
-                  setAsked(offer);
+                  setAsked({ offer });
                 }}
               >
                 {offer.label}
@@ -104,7 +129,11 @@ export function Offers({ conversation, open }: { conversation: Conversation; ope
         </ul>
       </details>
       {asked && (
-        <ActionDialog offer={asked} close={() => setAsked(undefined)} run={(params) => run(asked.action.plugin, asked.action.id, params)} />
+        <ActionDialog
+          {...asked}
+          close={() => setAsked(undefined)}
+          run={(params) => run(asked.offer.action, params, questionOf(asked.offer) !== "")}
+        />
       )}
       <div class="cards">
         {cards.map((card) => (
@@ -112,7 +141,7 @@ export function Offers({ conversation, open }: { conversation: Conversation; ope
             key={`${card.plugin} ${card.id}`}
             display={card.display}
             close={() => setCards((now) => now.filter((one) => one !== card))}
-            run={(action) => run(action.plugin, action.action_id, action.params ?? {})}
+            run={(action) => follow(action.plugin, action.action_id, action.params ?? {})}
           />
         ))}
       </div>
@@ -120,11 +149,17 @@ export function Offers({ conversation, open }: { conversation: Conversation; ope
   );
 }
 
-function ActionDialog({ offer, close, run }: { offer: Offer; close: () => void; run: (params: JsonObject) => Promise<void> }) {
+interface DialogProps extends Asked {
+  close: () => void;
+  run: (params: JsonObject) => Promise<void>;
+}
+
+function ActionDialog({ offer, given = {}, close, run }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [failure, setFailure] = useState("");
   const [busy, setBusy] = useState(false);
-  const inputs = inputsOf(offer);
+  const inputs = inputsOf(offer).filter((input) => !(input.name in given));
+  const question = questionOf(offer);
   const about = offer.element?.dialog;
   useEffect(() => dialog.current?.showModal(), []);
   const submit = async (event: SubmitEvent): Promise<void> => {
@@ -132,7 +167,7 @@ function ActionDialog({ offer, close, run }: { offer: Offer; close: () => void; 
     setBusy(true);
     setFailure("");
     try {
-      await run(valuesOf(event.currentTarget as HTMLFormElement, inputs));
+      await run({ ...given, ...valuesOf(event.currentTarget as HTMLFormElement, inputs) });
       close();
     } catch (error) {
       setFailure(wordsOf(error));
@@ -145,6 +180,7 @@ function ActionDialog({ offer, close, run }: { offer: Offer; close: () => void; 
         <h2>{oneLine(about?.title ?? offer.label)}</h2>
         {about?.body && <p class="plain">{visible(about.body)}</p>}
         {inputs.map((input) => <Field key={input.name} input={input} />)}
+        {question && <p class="plain">{visible(question)}</p>}
         {failure && <p class="failure" role="alert">{failure}</p>}
         <div class="buttons">
           <button type="button" onClick={close}>{words.cancel}</button>

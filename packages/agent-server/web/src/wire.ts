@@ -133,6 +133,7 @@ export interface Action {
   manual?: boolean;
   trigger?: Json;
   confirm?: string | true;
+  action_owner?: "provider_extension" | "feature" | "application";
 }
 
 export interface UiElement {

@@ -369,10 +369,14 @@ class RemoteApplication:
             return found
 
     def execute_application_action(
-        self, plugin: str, action_id: str, params: Mapping[str, Any], _context: object = None
+        self,
+        plugin: str,
+        action_id: str,
+        params: Mapping[str, Any],
+        context: Mapping[str, object] | None = None,
     ) -> dict[str, Any]:
         with self._asking() as client:
-            return client.run_action(plugin, action_id, params)
+            return client.run_action(plugin, action_id, params, confirmed=_is_confirmed(context))
 
     def execute_session_action(
         self,
@@ -380,16 +384,23 @@ class RemoteApplication:
         plugin: str,
         action_id: str,
         params: Mapping[str, Any],
-        _context: object = None,
+        context: Mapping[str, object] | None = None,
     ) -> tuple[Session, dict[str, Any]]:
+        confirmed = _is_confirmed(context)
         with self._asking(session_id) as client:
-            return Session(session_id), client.run_action(plugin, action_id, params, session_id=session_id)
+            result = client.run_action(plugin, action_id, params, session_id=session_id, confirmed=confirmed)
+            return Session(session_id), result
 
     def complete(self, session_id: str, text: str) -> list[dict[str, Any]]:
         """Return what the plugins of the session's agent suggest for a text."""
         path = f"/v1/sessions/{quote(session_id, safe='')}/completions"
         with self._asking(session_id) as client:
             return list(client.request("POST", path, {"text": text})["items"])
+
+
+def _is_confirmed(context: Mapping[str, object] | None) -> bool:
+    """Say whether the person said yes; the rest of the context is about this terminal."""
+    return (context or {}).get("confirmed") is True
 
 
 def _info(one: Any) -> SessionInfo:

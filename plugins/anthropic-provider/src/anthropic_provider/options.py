@@ -11,6 +11,7 @@ from agent_provider_kit import (
     VERTEX_SETTINGS,
     read_effort,
     read_output_schema,
+    read_parallel,
     read_tool_choice,
 )
 
@@ -119,7 +120,7 @@ def choose_tool(config: Config) -> JsonObject | None:
     """Return the `tool_choice` field that the settings mean."""
     setting = read_tool_choice(config)
     choice = None if setting is None else _choice(setting)
-    if config.get("parallel_tool_calls") is False and (choice or {}).get("type") != "none":
+    if read_parallel(config) is False and (choice or {}).get("type") != "none":
         return {"type": "auto", **(choice or {}), "disable_parallel_tool_use": True}
     return choice
 

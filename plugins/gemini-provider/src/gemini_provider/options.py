@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_core import ConfigError
-from agent_provider_kit import VERTEX_SETTINGS, read_effort, read_output_schema, read_tool_choice
+from agent_provider_kit import (
+    VERTEX_SETTINGS,
+    read_effort,
+    read_output_schema,
+    read_parallel,
+    read_tool_choice,
+)
 
 if TYPE_CHECKING:
     from agent_provider_kit import Config, Dicts, JsonObject
@@ -103,7 +109,7 @@ def tool_options(config: Config, declarations: list[Any]) -> JsonObject:
         tools.insert(0, {"functionDeclarations": declarations})
     if not tools:
         return {}
-    if config.get("parallel_tool_calls") is False:
+    if read_parallel(config) is False:
         raise ConfigError(
             "parallel_tool_calls: the Gemini API cannot be told to make one call at a time; "
             "leave the setting out, or use another provider",

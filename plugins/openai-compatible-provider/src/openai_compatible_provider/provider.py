@@ -16,6 +16,7 @@ from agent_provider_kit import (
     State,
     read_effort,
     read_output_schema,
+    read_parallel,
     read_tool_choice,
 )
 from agent_provider_kit.chat import (
@@ -168,6 +169,7 @@ def _answer_fields(config: Config, tools: Dicts) -> JsonObject:
     fields: JsonObject = {}
     if (effort := read_effort(config)) is not None:
         fields["reasoning_effort"] = effort
+    read_parallel(config)  # sent as it is, if it can be
     if (choice := read_tool_choice(config)) is not None:
         fields["tool_choice"] = _tool_choice(choice, tools)
     if (output := read_output_schema(config)) is not None:

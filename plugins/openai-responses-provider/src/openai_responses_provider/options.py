@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_provider_kit import read_effort, read_output_schema, read_tool_choice
+from agent_provider_kit import read_effort, read_output_schema, read_parallel, read_tool_choice
 from openai_responses_provider.client_tools import without_doubles
 
 if TYPE_CHECKING:
@@ -113,8 +113,8 @@ def tool_options(config: Config, tools: list[Any]) -> JsonObject:
     fields: JsonObject = {"tools": offered}
     if (choice := read_tool_choice(config)) is not None:
         fields["tool_choice"] = _tool_choice(choice, offered)
-    if config.get("parallel_tool_calls") is not None:
-        fields["parallel_tool_calls"] = config["parallel_tool_calls"]
+    if (parallel := read_parallel(config)) is not None:
+        fields["parallel_tool_calls"] = parallel
     return fields
 
 

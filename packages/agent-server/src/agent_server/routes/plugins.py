@@ -33,11 +33,13 @@ async def run_application_action(
     """Run an action of an application plugin, and return its result."""
 
     async def run() -> Response:
-        result = await services.app.execute_application_action_async(plugin, action_id, call.params)
+        result = await services.app.execute_application_action_async(
+            plugin, action_id, call.params, confirmed=call.confirmed
+        )
         return json_answer({"result": result})
 
     name = f"action {plugin} {action_id}"
-    return await services.repeats.once(who.id, name, idempotency_key, call.params, run)
+    return await services.repeats.once(who.id, name, idempotency_key, call.model_dump(), run)
 
 
 @router.get("/sessions/{session_id}/actions", response_model=Items)
@@ -60,12 +62,12 @@ async def run_session_action(
 
     async def run() -> Response:
         _, result = await services.app.execute_session_action_async(
-            session_id, plugin, action_id, call.params
+            session_id, plugin, action_id, call.params, confirmed=call.confirmed
         )
         return json_answer({"result": result})
 
     name = f"action {session_id} {plugin} {action_id}"
-    return await services.repeats.once(who.id, name, idempotency_key, call.params, run)
+    return await services.repeats.once(who.id, name, idempotency_key, call.model_dump(), run)
 
 
 @router.get("/ui", response_model=Items)
