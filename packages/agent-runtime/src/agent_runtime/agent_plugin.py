@@ -21,6 +21,7 @@ from agent_runtime.commands import Command
 from agent_runtime.engine import finish_slowly
 from agent_runtime.outputs import OutputForm, OutputType, Refused, instructions_for, read_json
 from agent_runtime.phases import Phase
+from agent_runtime.results import unfinished
 from agent_runtime.run_context import ModelRetry
 from agent_runtime.state import StateKey
 from agent_runtime.tool_sets import Condition, DynamicTools, as_function_tool
@@ -217,7 +218,8 @@ class AgentPlugin:
                 form, given = parts.output.load(read_json(text))
                 value = yield from self.produced(form, given, view.run.context, view.context, run)
         except Refused as refused:
-            problem = str(refused)
+            about = view.messages[-1].metadata if view.messages else {}
+            problem = unfinished(about) or str(refused)
             return self._sent_back(run, problem) or Command().go_on(f"That is not the answer yet: {problem}.")
         if run.tripped is not None:
             return _trip(run, run.tripped)
