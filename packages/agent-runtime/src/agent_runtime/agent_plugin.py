@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, Any
 
 from agent_core import PluginError
@@ -351,11 +352,9 @@ def _trip(run: AgentRun, tripped: GuardrailTripped) -> Command:
 
 
 def _last_words_of_the_user(view: PhaseView) -> str:
-    said = []
-    for message in reversed(view.session.messages):
-        if message.role != "user":
-            break
-        said.append(str(message.content))
+    """Return what the user said last; behind it may be what the agents did that handed over to this one."""
+    messages = dropwhile(lambda message: message.role != "user", reversed(view.session.messages))
+    said = [str(message.content) for message in takewhile(lambda message: message.role == "user", messages)]
     return "\n".join(reversed(said))
 
 
