@@ -170,3 +170,30 @@ def test_a_filter_may_be_any_function() -> None:
     desk(Handoff(Agent(provider, name="refunds"), sees=last)).run("Hi.")
 
     assert len(provider.requests[0].native_messages) == 1
+
+
+def test_only_the_first_of_two_handoffs_at_once_happens() -> None:
+    refunds = Agent(ScriptedProvider([DONE]), name="refunds")
+    sales = Agent(ScriptedProvider([]), name="sales")
+    both = Reply(tool_calls=[ToolCall("transfer_to_refunds"), ToolCall("transfer_to_sales")])
+
+    result = Agent(ScriptedProvider([both]), handoffs=[refunds, sales]).run("Money.")
+
+    assert result.agent == "refunds"
+    told = [message["content"] for message in result.messages if message["role"] == "tool"]
+    assert told[0] == "The conversation is now with the agent refunds."
+    assert "the conversation goes to the agent refunds" in told[1]
+
+
+def test_a_guardrail_of_the_agent_that_takes_over_reads_what_the_user_said() -> None:
+    read: list[str] = []
+    refunds = Agent(ScriptedProvider([DONE]), name="refunds")
+
+    @refunds.input_guardrail
+    def note(text: str) -> str | None:
+        read.append(text)
+        return None
+
+    desk(refunds).run("I want my money back.")
+
+    assert read == ["I want my money back."]

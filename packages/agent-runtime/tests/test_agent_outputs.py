@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from datetime import date
 from itertools import repeat
-from typing import Annotated, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
 
 import annotated_types
 import msgspec
@@ -24,6 +25,10 @@ from agent_runtime import (
     Usage,
     UsageLimits,
 )
+from agent_testing import ScriptedServer, chat_reply
+
+if TYPE_CHECKING:
+    from agent_testing import ServerReply
 
 
 @dataclass
@@ -52,6 +57,12 @@ class Dict(TypedDict):
 @dataclass
 class Refusal:
     why: str
+
+
+class Case(TypedDict):
+    refusal: Refusal
+    days: NotRequired[list[date]]
+    before: NotRequired[Case]
 
 
 GOOD, BAD = {"number": "A-1", "total": 3.5}, {"number": "A-1", "total": -1}
@@ -401,3 +412,46 @@ def test_text_ends_with_what_the_run_raises() -> None:
             read(Agent(ScriptedProvider([]), limits=UsageLimits(requests=0)))
         assert read(Agent(ScriptedProvider([]), limits=UsageLimits(requests=0), on_limit="return")) == []
         assert read(Agent(ScriptedProvider(["Hi."]))) == ["Hi."]
+
+
+@pytest.mark.parametrize("mode", ["native", "tool"])
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (chat_reply(refusal="I will not."), "the model refused: I will not."),
+        (chat_reply('{"number": "A', finish_reason="length"), "cut off at the model's limit for answers"),
+    ],
+)
+def test_an_answer_that_was_refused_or_cut_off_is_said_to_be(mode: Any, reply: ServerReply, why: str) -> None:
+    pytest.importorskip("openai_compatible_provider")
+    with ScriptedServer(otherwise=reply) as server:
+        config = {"base_url": f"{server.url}/v1", "api_key": "k"}
+        agent = Agent("openai_compatible:m", config=config, output_type=Invoice, output_mode=mode)
+        with pytest.raises(OutputNotProduced, match=why):
+            agent.run("Go.")
+
+
+def test_a_refusal_is_no_silence() -> None:
+    pytest.importorskip("openai_compatible_provider")
+    with ScriptedServer(chat_reply(refusal="I will not.")) as server:
+        config = {"base_url": f"{server.url}/v1", "api_key": "k"}
+        result = Agent("openai_compatible:m", config=config).run("Go.")
+
+    with pytest.raises(OutputNotProduced, match="the model refused: I will not"):
+        _ = result.output
+
+
+def test_what_is_within_a_growing_dict_has_its_type() -> None:
+    pieces = ['{"refusal": {"w', 'hy": "no"}', ', "days": ["2026-01-', '31", "2026-02-01"', "]}"]
+    agent: Agent[None, Any] = Agent(
+        ScriptedProvider([Reply(chunks=pieces)]), output_type=Case, output_mode="prompt"
+    )
+
+    first, second = date(2026, 1, 31), date(2026, 2, 1)
+    assert list(agent.stream("Go.").outputs()) == [
+        {},
+        {"refusal": Refusal("no")},
+        {"refusal": Refusal("no"), "days": []},
+        {"refusal": Refusal("no"), "days": [first, second]},
+        {"refusal": Refusal("no"), "days": [first, second]},
+    ]

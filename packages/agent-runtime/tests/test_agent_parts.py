@@ -850,6 +850,24 @@ def test_a_delegate_stays_within_its_own_limits_and_those_of_the_run(own: int) -
     assert len(child_model.requests) == min(own, 3)
 
 
+@pytest.mark.parametrize(("price", "warned"), [(None, True), (1.0, False)])
+def test_a_limit_of_cost_that_cannot_be_kept_is_said(price: float | None, warned: bool) -> None:
+    model = ModelSpec("m", "echo", "nobody-has-heard-of-it", input_price=price)
+    runtime = (
+        AgentRuntimeBuilder()
+        .with_provider("echo", EchoProvider)
+        .with_model(model)
+        .with_agent_spec(AgentSpec("a", "m"))
+        .build()
+    )
+
+    events = list(runtime.run(RunRequest("a", "Hello.", limits=UsageLimits(cost=0.5))))
+
+    said = [event["message"] for event in events if event["type"] == "warning"]
+    expected = "the limit of cost cannot be kept: the price of the model 'm' is not known"
+    assert [text.startswith(expected) for text in said] == [True] * warned
+
+
 def test_a_small_amount_of_money_can_be_read() -> None:
     limits = UsageLimits(cost=0.000002)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, Any
 
 from agent_core import PluginError
@@ -21,6 +22,7 @@ from agent_runtime.commands import Command
 from agent_runtime.engine import finish_slowly
 from agent_runtime.outputs import OutputForm, OutputType, Refused, instructions_for, read_json
 from agent_runtime.phases import Phase
+from agent_runtime.results import unfinished
 from agent_runtime.run_context import ModelRetry
 from agent_runtime.state import StateKey
 from agent_runtime.tool_sets import Condition, DynamicTools, as_function_tool
@@ -217,7 +219,8 @@ class AgentPlugin:
                 form, given = parts.output.load(read_json(text))
                 value = yield from self.produced(form, given, view.run.context, view.context, run)
         except Refused as refused:
-            problem = str(refused)
+            about = view.messages[-1].metadata if view.messages else {}
+            problem = unfinished(about) or str(refused)
             return self._sent_back(run, problem) or Command().go_on(f"That is not the answer yet: {problem}.")
         if run.tripped is not None:
             return _trip(run, run.tripped)
@@ -349,11 +352,9 @@ def _trip(run: AgentRun, tripped: GuardrailTripped) -> Command:
 
 
 def _last_words_of_the_user(view: PhaseView) -> str:
-    said = []
-    for message in reversed(view.session.messages):
-        if message.role != "user":
-            break
-        said.append(str(message.content))
+    """Return what the user said last; behind it may be what the agents did that handed over to this one."""
+    messages = dropwhile(lambda message: message.role != "user", reversed(view.session.messages))
+    said = [str(message.content) for message in takewhile(lambda message: message.role == "user", messages)]
     return "\n".join(reversed(said))
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agent_core.steps import Emit, with_events
 from agent_runtime.commands import Command
 from agent_runtime.env import TaggedTransform
+from agent_runtime.gates import Block
 from agent_runtime.phases import Phase
 from agent_runtime.results import Reason, Usage
 from agent_runtime.runs import Checkpoint, Keep
@@ -104,6 +105,18 @@ class HandoffPlugin:
     def register(self, registrar: PluginRegistrar) -> None:
         registrar.phase_hook(Phase.AFTER_TOOL_EXECUTE, self._hand_over)
         registrar.phase_hook(Phase.RUN_START, self._hand_over_now)
+        registrar.tool_gate(self._only_one)
+
+    def _only_one(self, view: PhaseView) -> Block | None:
+        """Refuse all but the first handoff of an answer."""
+        made = [call for message in view.messages for call in message.tool_calls]
+        wanted = [call for call in made if (call.get("function") or {}).get("name") in self._agents]
+        if view.call is None or view.call.name not in self._agents or not wanted[1:]:
+            return None
+        first = wanted[0]
+        if view.call.id == first.get("id"):
+            return None
+        return Block(f"the conversation goes to the agent {self._agents[first['function']['name']]} already")
 
     def _hand_over_now(self, view: PhaseView) -> Command | None:
         """Hand over if a process that died had only come to write down that it does."""

@@ -17,6 +17,7 @@ from agent_runtime.executor import Inference
 from agent_runtime.limits import OverLimit
 from agent_runtime.patterns import Glob
 from agent_runtime.phases import Phase
+from agent_runtime.prices import has_price
 from agent_runtime.results import Usage
 from agent_runtime.side_request import usage_of
 from agent_runtime.tokens import counter_for
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from agent_runtime.executor import Answer, Transform
     from agent_runtime.limits import UsageLimits
     from agent_runtime.run import Run
+    from agent_runtime.specs import ModelSpec
 
 _ABSENT = object()
 _FRONT = 16
@@ -46,6 +48,8 @@ MOST_SHORTENINGS = 8
 def infer(run: Run) -> Flow[TurnResult]:
     """Ask the model, and once more after shortening the conversation if the provider wants it shorter."""
     _keep_added_messages(run)
+    if not run.rounds and run.request.limits is not None and run.request.limits.cost is not None:
+        yield from _check_price(run.model)
     yield from run.settle()
     run.scope.asking = True
     try:
@@ -55,6 +59,15 @@ def infer(run: Run) -> Flow[TurnResult]:
     run.next_request_done()
     yield from _take(run, answer)
     return answer.turn
+
+
+def _check_price(model: ModelSpec) -> Flow[None]:
+    """Say that a limit of cost means nothing for a model whose price nobody knows."""
+    if not has_price(model):
+        yield from warn(
+            f"the limit of cost cannot be kept: the price of the model {model.id!r} is not known; declare it "
+            "with ModelSpec(input_price=..., output_price=...), or install keelwork-runtime[prices]"
+        )
 
 
 def _ask(run: Run) -> Flow[Answer]:

@@ -12,8 +12,9 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 from agent_core import ArgumentTypeError, FunctionTool, ToolError
@@ -226,13 +227,30 @@ def _form(member: Any, *, alone: bool) -> OutputForm:
 
 def _begun(member: Any, load: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return how to read JSON of a type that is still being written."""
-    if isinstance(member, type) and issubclass(member, dict):
-        return lambda value: value  # a TypedDict with the fields that are there
+    if typing.is_typeddict(member):
+        return partial(_fitting_fields, member)
     if typing.get_origin(member) is list:
         return partial(_fitting_items, Shapes().of((typing.get_args(member) or (Any,))[0]).load)
     if hasattr(member, "model_validate"):
         return partial(_partial_model, member)
     return load
+
+
+def _fitting_fields(kind: Any, given: object) -> dict[str, Any]:
+    """Return the fields of a TypedDict that are there and that fit."""
+    if not isinstance(given, Mapping):
+        raise MismatchError("it is no object")
+    made: dict[str, Any] = {}
+    for name, load in _field_readers(kind).items():
+        with suppress(MismatchError):
+            made |= {name: load(given[name])} if name in given else {}
+    return made
+
+
+@lru_cache(maxsize=64)
+def _field_readers(kind: Any) -> dict[str, Callable[[Any], Any]]:
+    hints = typing.get_type_hints(kind, localns={kind.__name__: kind})
+    return {name: _begun(hint, Shapes().of(hint).load) for name, hint in hints.items()}
 
 
 def _fitting_items(load: Callable[[Any], Any], given: object) -> list[Any]:

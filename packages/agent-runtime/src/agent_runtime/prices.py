@@ -43,6 +43,14 @@ def list_price(model: ModelSpec, counts: Mapping[str, int]) -> float | None:
         return None
 
 
+def has_price(model: ModelSpec) -> bool:
+    """Say whether it is known what a model costs; one without a name is the program's own, and free."""
+    if not model.model or model.provider in _UNPRICED:
+        return True
+    declared = (model.input_price, model.output_price, model.cached_input_price)
+    return any(price is not None for price in declared) or list_price(model, {"input_tokens": 1}) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What the public list says of a model: dollars for a million tokens, and how many tokens fit."""

@@ -305,6 +305,14 @@ class LimitReached(OutputNotProduced):
     """A run ended at a limit before it was done; `result` has everything up to there."""
 
 
+def unfinished(about: Mapping[str, Any]) -> str:
+    """Return why an answer is none, by what the provider says of it (its metadata); empty if it is one."""
+    endings = (about.get("ending"), about.get("finish_reason"))
+    if "refusal" in endings or about.get("refusal"):
+        return f"the model refused: {about.get('refusal') or 'it does not say why'}"
+    return "the answer was cut off at the model's limit for answers" if "length" in endings else ""
+
+
 def _why_no_output(result: RunResult[Any]) -> str:
     code, detail = result.reason
     if result.suspended:
@@ -323,5 +331,6 @@ def _why_no_output(result: RunResult[Any]) -> str:
     if code == "cancelled":
         return f"the run has no output, since it was cancelled: {detail or 'the caller left'}"
     if result.produced is AS_TEXT:
-        return "the run has no output: the model ended without a word"
+        why = unfinished(result.added[-1].metadata) if result.added else ""
+        return f"the run has no output: {why or 'the model ended without a word'}"
     return f"the run has no output ({code}{': ' + detail if detail else ''})"
