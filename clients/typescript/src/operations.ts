@@ -100,7 +100,7 @@ export interface Connections {
 /** What was decided. */
 export interface Decision {
   approved?: boolean | null;
-  /** Start a run that goes on with it. */
+  /** Start a run that continues with it. */
   go_on?: boolean;
   /** Count it for later calls as well. */
   grant?: GrantWith | null;
@@ -290,7 +290,7 @@ export interface RunRequest {
   overrides?: { [name: string]: Json };
   /** Take the session from another process. */
   take_over?: boolean;
-  /** What the user says. Without it, the session goes on with what waits. */
+  /** What the user says. Without it, the session continues with the messages that wait. */
   text?: string;
 }
 
@@ -489,7 +489,7 @@ export class Operations extends Transport {
     return this.json("GET", `/v1/approvals`, { query: { "session_id": options.sessionId, "decided": options.decided } });
   }
 
-  /** Decide, and have the run go on with it. */
+  /** Decide, and have the run continue with it. */
   async decide(approvalId: string, body: Decision, options: { sessionId?: string | null } = {}): Promise<Approval> {
     return this.json("POST", `/v1/approvals/${this.step(approvalId)}`, { body, query: { "session_id": options.sessionId } });
   }

@@ -810,7 +810,7 @@ def test_joining_a_session_that_was_tampered_with_says_so(
     joined = core.join_sessions(*pair, config)
 
     assert "native_messages" not in joined.metadata
-    assert "changed outside of the core" in joined.metadata["native_rebuilt"]["detail"]
+    assert "changed outside the core" in joined.metadata["native_rebuilt"]["detail"]
 
 
 def test_joining_with_an_empty_session_changes_nothing() -> None:
@@ -854,7 +854,7 @@ def test_every_edit_of_a_session_that_was_tampered_with_says_so(operation: str, 
 
     report = edited.metadata["native_rebuilt"]
     assert (report["operation"], report["reason"]) == (operation, "dropped")
-    assert "changed outside of the core" in report["detail"]
+    assert "changed outside the core" in report["detail"]
     assert report["messages"] == len(edited.messages)
     assert "forged" not in native(core.send_request(edited, CONFIG)[0])
 

@@ -341,7 +341,7 @@ def test_a_part_of_a_session_that_was_tampered_with_is_refused() -> None:
     data = session.to_dict()
     data["messages"][0]["content"] = "forged"
 
-    with pytest.raises(NativeHistoryError, match="changed outside of the core"):
+    with pytest.raises(NativeHistoryError, match="changed outside the core"):
         core.rebuild_native_history(Session.from_dict(data), CONFIG, start=2)
 
 

@@ -192,7 +192,7 @@ def test_items_are_restored_after_export_and_import(stage: Stage) -> None:
 
     assert read == session
     assert items(back)[:2] == items(first)
-    assert "outside of the core" not in back.metadata["native_rebuilt"]["detail"]
+    assert "outside the core" not in back.metadata["native_rebuilt"]["detail"]
 
 
 def test_what_was_set_aside_is_plain_json_to_those_who_read_it(stage: Stage) -> None:
@@ -227,7 +227,7 @@ def test_tampering_with_what_was_set_aside_is_noticed_and_reported(stage: Stage,
     assert signatures(back) == [None] * 5 + ["a signed 2"]
     report = back.metadata["native_rebuilt"]
     assert report["messages"] == 5
-    assert "what provider 'a' had made was changed outside of the core" in report["detail"]
+    assert "what provider 'a' had made was changed outside the core" in report["detail"]
     assert "a" not in back.metadata["native_archive"]
 
 

@@ -637,7 +637,7 @@ class TestHostileFiles:
             ("!!set {x}", ".yaml", "set"),
             ("{1: 2}", ".yaml", "the key '1' is read as int"),
             ("{on: 2}", ".yaml", "the key 'on' is read as bool"),
-            ("{[a]: 2}", ".yaml", "is no key"),
+            ("{[a]: 2}", ".yaml", "cannot be a key"),
             ("{<<: {a: 1}}", ".yaml", "merge key"),
             ("[" * 200 + "]" * 200, ".json", "deeper than 100"),
             ("[" * 100_000, ".json", "deeper than 100"),

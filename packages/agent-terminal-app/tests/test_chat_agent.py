@@ -100,7 +100,9 @@ def test_another_model_than_the_embedded_one_has_tools_and_the_way_back_takes_th
         terminal.type("/model default\r")
         terminal.expect(LOST)
         terminal.expect_line("ready")
-        assert "read_file" not in listed(terminal)
+        shown = listed(terminal)
+        assert "read_file" not in shown
+        assert "The embedded model is too small for files, a shell, web search" in shown
 
 
 def test_a_chat_begun_on_another_model_loses_its_tools_with_the_embedded_one(place: Place) -> None:

@@ -410,6 +410,7 @@ def test_an_approval_that_is_needed_ends_the_run_and_says_what_is_asked(shell: S
     code, out, err = shell.run("run", "tool please")
     assert (code, out) == (5, "")
     assert "a decision is needed" in err and 'write_file {"path":"notes.txt"}' in err
+    assert "repeat the command with --allow 'write_file(notes.txt)'" in err
     assert "agent chat --session" in err
 
 

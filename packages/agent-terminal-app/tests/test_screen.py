@@ -483,6 +483,41 @@ def test_control_c_pressed_twice_on_a_plain_terminal_ends_the_chat_if_nothing_go
 # How it ends
 
 
+LINGERING = """
+import pathlib, sys, threading, time
+from agent_terminal_app.cli import main
+
+def linger():
+    threading.main_thread().join()
+    print("LEAVING", flush=True)
+    while not pathlib.Path(sys.argv[1]).exists():
+        time.sleep(0.01)
+
+threading.Thread(target=linger).start()
+main(["chat", "--demo"])
+"""
+
+
+def test_what_is_pasted_while_the_program_ends_does_not_reach_the_shell(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    program, mark = tmp_path / "lingering.py", tmp_path / "mark"
+    program.write_text(LINGERING)
+    script = f'{sys.executable} {program} {mark}; echo IT ENDED; read -r line; echo "THE SHELL GOT: $line"'
+    with Terminal(["/bin/sh", "-c", script], environment=environment, folder=tmp_path) as terminal:
+        terminal.expect_line("ready")
+        terminal.type(CTRL_C)
+        terminal.expect_line("Ctrl[+]C again to leave")
+        terminal.type(CTRL_C)
+        terminal.expect("LEAVING")
+        terminal.type("echo pasted\n")
+        terminal.expect("echo pasted")
+        mark.touch()
+        terminal.expect("IT ENDED")
+        terminal.type("typed later\n")
+        terminal.expect("THE SHELL GOT: typed later")
+
+
 def test_leaving_says_how_to_go_on_and_what_was_typed_is_kept(program: Program) -> None:
     terminal = program.start()
     assert "a plugin prints \\x1b[2Jthis" in terminal.lines

@@ -154,7 +154,7 @@ def test_what_can_be_written_is_inside(surrounded: Files) -> None:
         ("a/../b", "'..'"),
         ("x\0y", "NUL"),
         ("/etc/passwd", "outside the workspace: name something in"),
-        ("work/../../secret.txt", "from the workspace's root down"),
+        ("work/../../secret.txt", "relative to the workspace's root"),
         ("link-out/secret.txt", "link-out is a link that leads out of"),
         ("loop", "is a link"),
         ("nothing/here", "there is no nothing: list the folder"),

@@ -205,12 +205,12 @@ def test_what_was_not_searched_is_told(files: Files, monkeypatch: pytest.MonkeyP
     def search(**options: Any) -> list[str]:
         return str(files.ok("search_files", **{"pattern": "needle", **options})).splitlines()
 
-    assert search() == ["a.txt:1: needle", "[not searched: 2 files over 10.0 MB, 3 files that are no text]"]
+    assert search() == ["a.txt:1: needle", "[not searched: 2 files over 10.0 MB, 3 files that are not text]"]
     assert search(path="d") == ["[nothing matches]", "[not searched: 1 file over 10.0 MB]"]
-    assert search(glob="*.bin") == ["[nothing matches]", "[not searched: 2 files that are no text]"]
+    assert search(glob="*.bin") == ["[nothing matches]", "[not searched: 2 files that are not text]"]
     assert search(glob="a*") == ["a.txt:1: needle"]
     assert search(hidden=True, ignored=True)[1:] == [
-        "[not searched: 4 files over 10.0 MB, 3 files that are no text]"
+        "[not searched: 4 files over 10.0 MB, 3 files that are not text]"
     ]
 
 

@@ -317,7 +317,7 @@ def test_git_is_not_run_in_a_project_that_nobody_trusts(tmp_path: Path) -> None:
 
     assert describe(tmp_path, trusted=False).endswith("- Git: branch tea")
     assert not (tmp_path / "ran").exists()
-    assert "no repository" in describe(tmp_path.parent, trusted=True)
+    assert "not in a repository" in describe(tmp_path.parent, trusted=True)
 
 
 def test_who_opens_a_session_sees_what_was_loaded(tmp_path: Path) -> None:

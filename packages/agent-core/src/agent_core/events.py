@@ -186,7 +186,7 @@ class Fallback(_Numbered):
 
 
 class HandoffEvent(_Numbered):
-    """Another agent goes on with the conversation, as a part of the same run."""
+    """Another agent continues the conversation, as a part of the same run."""
 
     type: Literal["handoff"]
     from_agent: str

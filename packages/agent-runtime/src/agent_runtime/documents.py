@@ -164,9 +164,7 @@ class _Notes:
     def repeated(self, path: KeyPath, at: int) -> Wrong:
         """Return the problem of a key that its mapping has already."""
         first = line_of(self.text, self.places[path])
-        return Wrong(
-            at, f"the key {path[-1]!r} stands in line {first} already: remove one of them", spell(path)
-        )
+        return Wrong(at, f"the key {path[-1]!r} is in line {first} already: remove one of them", spell(path))
 
 
 def _too_deep(at: int) -> Wrong:
@@ -469,7 +467,7 @@ class _YamlTree(_Notes):
         shown = (
             f"the key {node.value!r} is read as {kind}"
             if isinstance(node.value, str)
-            else f"a {kind} is no key"
+            else f"a {kind} cannot be a key"
         )
         raise Wrong(node.start_mark.index, f"{shown}: put it in quotes")
 

@@ -79,7 +79,7 @@ class RetryPolicy:
         max_delay: The longest pause of all.
         max_retry_after: The longest pause that a server may ask for; above it the failure is reported.
         deadline: Seconds after which a step is not tried again, whatever is left of the retries.
-        fallback_models: Models to go on with, in order, when the agent's own cannot answer.
+        fallback_models: Models to continue with, in order, when the agent's own cannot answer.
     """
 
     _: KW_ONLY

@@ -143,7 +143,9 @@ def _not_plain(value: object) -> str | None:
     if isinstance(value, dict):
         odd = [key for key in value if not isinstance(key, str)]
         inside = value.values()
-        return f"the key {odd[0]!r} is no text" if odd else next(filter(None, map(_not_plain, inside)), None)
+        return (
+            f"the key {odd[0]!r} is not a text" if odd else next(filter(None, map(_not_plain, inside)), None)
+        )
     if isinstance(value, (list, tuple)):
         return next(filter(None, map(_not_plain, value)), None)
     if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and isfinite(value)):

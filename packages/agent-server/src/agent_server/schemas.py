@@ -141,7 +141,7 @@ class RunRequest(Input):
     text: str = Field(
         default="",
         max_length=LONGEST_TEXT,
-        description="What the user says. Without it, the session goes on with what waits.",
+        description="What the user says. Without it, the session continues with the messages that wait.",
     )
     attachments: list[dict[str, Any]] = Field(default_factory=list, description="Content parts.")
     overrides: dict[str, Any] = Field(default_factory=dict, description="Settings for this run.")
@@ -227,7 +227,7 @@ class Decision(Input):
     value: Any = Field(default=None, description="The answer, where one was asked for.")
     reason: str | None = Field(default=None, description="What the model hears if it was refused.")
     grant: GrantWith | None = Field(default=None, description="Count it for later calls as well.")
-    go_on: bool = Field(default=True, description="Start a run that goes on with it.")
+    go_on: bool = Field(default=True, description="Start a run that continues with it.")
 
 
 class NewGrant(Input):

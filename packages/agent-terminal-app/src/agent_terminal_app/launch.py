@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 DEMO = "A demonstration: no model, nothing is kept. /help lists the commands."
 """What is said before a demonstration."""
-YES, NOT_NOW = "Use them, until the file changes", "Continue without them"
-NEVER = "Never ask about this folder"
+YES, NOT_NOW = "Use them until they change", "Continue without them"
+NEVER = "Never use them, and do not ask again"
 
 
 def talk(

@@ -184,3 +184,45 @@ def test_nobody_is_asked_about_a_call_that_is_known_to_fail(home: Home, server: 
             chat.expect_line("ready")
             assert problem in told(server)
         assert "[y]" not in chat.text
+
+
+def test_a_patch_that_says_only_roughly_where_it_belongs_is_shown_once(
+    home: Home, server: ScriptedServer
+) -> None:
+    (home.project / "tea.py").write_text("print('tea')\n")
+    wants(server, "apply_patch", patch="--- a/tea.py\n+++ b/tea.py\n@@\n-print('tea')\n+print('green tea')\n")
+
+    with home.chat() as chat:
+        assert asked(chat)[:8] == [
+            "? Patch tea.py",
+            "  in ~/project",
+            "  --- a/tea.py",
+            "  +++ b/tea.py",
+            "  @@ -1,1 +1,1 @@",
+            "  -print('tea')",
+            "  +print('green tea')",
+            "  [y] yes, once",
+        ]
+
+
+def test_nothing_is_asked_about_a_page_of_this_computer(home: Home, server: ScriptedServer) -> None:
+    wants(server, "fetch_url", url="http://127.0.0.1:9/x")
+
+    with home.chat() as chat:
+        chat.type("do it\r")
+        chat.expect("That was it.")
+        assert "[y]" not in chat.text
+    assert "127.0.0.1 is a loopback address" in told(server)
+
+
+def test_all_pages_of_a_server_can_be_allowed_at_once(home: Home, server: ScriptedServer) -> None:
+    wants(server, "fetch_url", url="https://tea.example/green?x=1")
+
+    with home.chat() as chat:
+        assert asked(chat)[:5] == [
+            "? read https://tea.example/green?x=1",
+            "  in ~/project",
+            "  [y] yes, once",
+            "  [a] yes, for this session: fetch_url(https://tea.example/*)",
+            "      the same for longer: [3] in this project, [4] always",
+        ]

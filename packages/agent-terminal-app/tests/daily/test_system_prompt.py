@@ -27,7 +27,7 @@ def test_the_prompt_has_the_place_and_the_files_and_the_chat_shows_them(
     server.play(chat_reply("Hello."))
 
     with home.chat(rows=60) as chat:
-        chat.expect("loaded: AGENTS.md (9 bytes), CLAUDE.md (18 bytes)")
+        chat.expect("loaded: AGENTS.md (10 bytes), CLAUDE.md (19 bytes)")
         chat.expect_line("ready")
         chat.type("/context\r")
         chat.expect("/context prompt shows the system prompt.")

@@ -29,7 +29,7 @@ class Why(Enum):
     """Why something was passed over: one of them, and several."""
 
     LARGE = (f"file over {amount(LARGEST_FILE)}", f"files over {amount(LARGEST_FILE)}")
-    NO_TEXT = ("file that is not text", "files that are no text")
+    NO_TEXT = ("file that is not text", "files that are not text")
     CLOSED_FILE = ("file that cannot be opened", "files that cannot be opened")
     CLOSED_FOLDER = ("folder that cannot be opened", "folders that cannot be opened")
     DEEP_FOLDER = ("folder that lies too deep", "folders that lie too deep")

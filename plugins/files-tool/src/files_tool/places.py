@@ -51,7 +51,7 @@ def parts_of(name: str) -> tuple[str, ...]:
         raise Refused(f"the name has {size} bytes, and no file's has more than {LONGEST_NAME}: shorten it")
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
     if ".." in parts:
-        raise Refused(f"{shown(name)} has '..' in it: write the name from the workspace's root down")
+        raise Refused(f"{shown(name)} has '..' in it: write the name relative to the workspace's root")
     return parts
 
 

@@ -22,11 +22,11 @@ def _number(description: str, **limits: int) -> dict[str, Any]:
     return {"type": "integer", "description": description, **limits}
 
 
-_PATH = _text("The file, from the workspace's root down, such as src/main.py.")
-_FOLDER = _text("The folder, from the workspace's root down; by default all of the workspace.")
+_PATH = _text("The file, relative to the workspace's root, such as src/main.py.")
+_FOLDER = _text("The folder, relative to the workspace's root; by default all of the workspace.")
 _HIDDEN = _flag("Also names that begin with a dot.")
-_IGNORED = _flag("Also what a .gitignore leaves out.")
-_LIMIT = _number("How many results at most.", minimum=1, maximum=MOST_LISTED, default=LISTED_BY_DEFAULT)
+_IGNORED = _flag("Also files that a .gitignore excludes.")
+_LIMIT = _number("The most results to return.", minimum=1, maximum=MOST_LISTED, default=LISTED_BY_DEFAULT)
 
 
 def _tool(name: str, description: str, required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
@@ -43,18 +43,18 @@ def _tool(name: str, description: str, required: list[str], **properties: dict[s
 SCHEMAS: list[dict[str, Any]] = [
     _tool(
         READ,
-        f"Read a file. A text comes in pages of up to {PAGE_LINES} lines; the last line of the answer tells "
-        "how to go on. Images (PNG, JPEG, GIF, WebP) are shown as such.",
+        f"Read a file. Text comes in pages of up to {PAGE_LINES} lines; the last line of the answer says "
+        "how to continue. Images (PNG, JPEG, GIF, WebP) are shown as images.",
         ["path"],
         path=_PATH,
         start_line=_number("The first line, from 1.", minimum=1, default=1),
         end_line=_number("The last line.", minimum=1),
-        numbered=_flag("Put its number before each line."),
+        numbered=_flag("Show the number of each line."),
     ),
     _tool(
         WRITE,
-        "Write a whole file, which is made if it is not there, with its folders. To change a part of a file, "
-        "use edit_file.",
+        "Write a whole file; a missing file and its folders are created. To change a part of a file, use "
+        "edit_file.",
         ["path", "content"],
         path=_PATH,
         content=_text("The whole content of the file."),
@@ -62,12 +62,12 @@ SCHEMAS: list[dict[str, Any]] = [
     _tool(
         EDIT,
         "Replace a text in a file. The text must be exactly as it is in the file, white space included, and "
-        "be there only once unless all is set. A file that has changed since you read it must be read again "
+        "occur only once unless all is set. A file that has changed since you read it must be read again "
         "first.",
         ["path", "old", "new"],
         path=_PATH,
-        old=_text("The text to replace, with enough of the lines around it to be there only once."),
-        new=_text("What takes its place."),
+        old=_text("The text to replace, with enough of the lines around it to occur only once."),
+        new=_text("The text that replaces it."),
         all=_flag("Replace it everywhere in the file."),
     ),
     _tool(
@@ -91,7 +91,7 @@ SCHEMAS: list[dict[str, Any]] = [
     ),
     _tool(
         FIND,
-        "Find files by name. A glob without a slash fits names in every folder; ** means any folders.",
+        "Find files by name. A glob without a slash matches names in every folder; ** matches any folders.",
         ["glob"],
         glob=_text("Such as *.py, src/**/test_*.py or *.{ts,tsx}."),
         path=_FOLDER,
@@ -101,14 +101,14 @@ SCHEMAS: list[dict[str, Any]] = [
     ),
     _tool(
         SEARCH,
-        "Search the lines of files with a regular expression (no look-around, no back references). Files of "
-        f"more than {amount(LARGEST_FILE)} and files that are no text are not searched, and counted.",
+        "Search the lines of files with a regular expression (no look-around, no back references). Files "
+        f"over {amount(LARGEST_FILE)} and files that are not text are skipped and counted.",
         ["pattern"],
-        pattern=_text("The regular expression; a line is searched by itself."),
+        pattern=_text("The regular expression; each line is searched by itself."),
         path=_FOLDER,
-        glob=_text("Only files that fit this glob, such as *.py."),
+        glob=_text("Only files that match this glob, such as *.py."),
         literal=_flag("Look for the pattern as it is, not as a regular expression."),
-        ignore_case=_flag("Take capital and small letters for the same."),
+        ignore_case=_flag("Treat capital and small letters as the same."),
         context=_number(
             "How many lines to show before and after each match.", minimum=0, maximum=10, default=0
         ),

@@ -111,7 +111,7 @@ def tool_options(config: Config, declarations: list[Any]) -> JsonObject:
         return {}
     if read_parallel(config) is False:
         raise ConfigError(
-            "parallel_tool_calls: the Gemini API cannot be told to make one call at a time; "
+            "parallel_tool_calls: the Gemini API has no setting for one call at a time; "
             "leave the setting out, or use another provider",
             field="parallel_tool_calls",
         )

@@ -96,7 +96,7 @@ def _without_misplaced(item: JsonObject) -> tuple[JsonObject, str]:
         bad |= {place for place, part in enumerate(item["parts"]) if is_response(part)}
     if not bad:
         return item, ""
-    reason = f"they cannot stand in an item of role {item['role']!r}"
+    reason = f"they cannot be in an item of role {item['role']!r}"
     return put_aside(item, bad, reason), f"put {len(bad)} parts aside, {reason}"
 
 

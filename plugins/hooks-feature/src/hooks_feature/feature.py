@@ -35,7 +35,7 @@ SECTION: Final = "hooks"
 EVENTS: Final = {
     "before_tool": "Commands that run before a tool call; exit code 2 keeps the call from running.",
     "after_edit": "Commands that run after an edit of files; with exit code 2 the model reads the output.",
-    "on_stop": "Commands that run when the agent stops; with exit code 2 it goes on with what they print.",
+    "on_stop": "Commands that run when the agent stops; with exit code 2 it continues with what they print.",
 }
 EDITS: Final = ("write_file", "edit_file", "apply_patch", "delete_file", "move_file")
 """The tools that change files."""

@@ -162,7 +162,7 @@ def approve(fleet: Fleet, settings: Settings, server: Server, confirm: str | Non
             "too_large", f"these changes are too large to be shown, so nobody can approve them: {names}"
         )
     problem = "" if report.snapshot.state == "ready" else f" It is not ready: {report.snapshot.problem}"
-    return {"status": "noop", "message": f"Nothing of {server.name} waits for approval.{problem}"}
+    return {"status": "noop", "message": f"{server.name} has nothing that waits for approval.{problem}"}
 
 
 def approve_unseen(fleet: Fleet, settings: Settings, server: Server) -> Answer:

@@ -104,7 +104,7 @@ class SystemMessageFeature:
         found = [one for one in adding.found(session) if isinstance(one, Instructions)]
         if not found:
             return {"status": "ok", "notices": []}
-        loaded = ", ".join(f"{one.path.name} ({len(one.text.encode()):,} bytes)" for one in found)
+        loaded = ", ".join(f"{one.path.name} ({one.size:,} bytes)" for one in found)
         return {"status": "ok", "notices": [{"text": f"loaded: {loaded}", "is_problem": False}]}
 
 

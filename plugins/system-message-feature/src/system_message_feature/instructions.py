@@ -8,7 +8,7 @@ A link is followed only if it ends inside the folder, and a file that is not rea
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,11 +29,13 @@ class Instructions:
 
     Attributes:
         cut: Whether the file has more than was read.
+        size: How many bytes were read.
     """
 
     path: Path
     text: str
     cut: bool = False
+    size: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def _read(folder: Path, name: str, most_bytes: int, names: Sequence[str]) -> Ins
     except (NotOpened, Outside) as error:
         return LeftOut(path, str(error))
     text = data[:most_bytes].decode("utf-8-sig", "ignore").replace("\0", "").strip()
-    return Instructions(path, text, len(data) > most_bytes) if text else None
+    return Instructions(path, text, len(data) > most_bytes, min(len(data), most_bytes)) if text else None
 
 
 def _beginning(folder: Path, name: str, most_bytes: int, names: Sequence[str]) -> bytes:

@@ -48,9 +48,10 @@ class Surroundings:
 def describe(folder: Path, *, trusted: bool) -> str:
     """Return what an agent should know of the place that it works in."""
     shell = os.environ.get("SHELL", "")
+    login = f", the user's shell is {shell}" if shell else ""
     lines = [
         f"Folder: {folder}",
-        f"System: {platform.system()} {platform.machine()}{f', the user has {shell}' if shell else ''}",
+        f"System: {platform.system()} {platform.machine()}{login}",
         f"Date: {datetime.now(tz=UTC).astimezone():%A, %d %B %Y}",
         _repository(folder, trusted=trusted),
     ]
@@ -60,7 +61,7 @@ def describe(folder: Path, *, trusted: bool) -> str:
 def _repository(folder: Path, *, trusted: bool) -> str:
     top = next((one for one in (folder, *folder.parents) if (one / ".git").exists()), None)
     if top is None:
-        return "Git: the folder is in no repository"
+        return "Git: this folder is not in a repository"
     branch = _branch(top / ".git")
     changes = _changes(folder) if trusted else None
     if changes is None:

@@ -223,7 +223,7 @@ def read_native(session: Session) -> tuple[NativeHistory | None, str | None]:
         return None, "native_messages is not a list"
     seal = session.seal if isinstance(session.seal, Seal) else _check(session, items)
     if seal is None:
-        return None, "the messages or their native form were changed outside of the core"
+        return None, "the messages or their native form were changed outside the core"
     provider, models = _read_provenance(session.metadata.get(PROVENANCE), len(items))
     return NativeHistory(items=items, provider=provider, models=models, seal=seal), None
 
@@ -356,7 +356,7 @@ def restore(session: Session, provider: str) -> tuple[Restored | None, str | Non
     if entry is None:
         return None, None
     if not _is_intact(entry):
-        return None, f"what provider {provider!r} had made was changed outside of the core"
+        return None, f"what provider {provider!r} had made was changed outside the core"
     same = _same_beginning(session.messages, entry["digests"])
     same, cut = _reusable(entry["indices"], same, len(entry[_ITEMS]))
     if same == 0:

@@ -31,7 +31,10 @@ BEDROCK_SETTINGS: dict[str, JsonObject] = {
         "type": "string",
         "description": "Where the cloud runs the model; else what its variables say.",
     },
-    "profile": {"type": "string", "description": "A profile of the AWS configuration; else the usual one."},
+    "profile": {
+        "type": "string",
+        "description": "A profile of the AWS configuration; by default the one of the environment.",
+    },
 }
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _VARIABLES = ("AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_CONFIG_FILE",

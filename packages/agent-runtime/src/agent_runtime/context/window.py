@@ -88,7 +88,7 @@ def check_limits(policy: ContextPolicy, model: ModelSpec) -> None:
     window, _reserved, known = limits(policy, model)
     if known and policy.reserve_tokens is not None and policy.reserve_tokens >= window:
         raise SpecError(
-            f"context_policy.reserve_tokens ({policy.reserve_tokens}) leaves nothing of the window of model "
+            f"context_policy.reserve_tokens ({policy.reserve_tokens}) leaves no room in the window of model "
             f"{model.id!r} ({window}): it must be below that",
             field="context_policy.reserve_tokens",
         )

@@ -405,7 +405,7 @@ def _read_subject(thing: object) -> list[Subject]:
             return [Subject(text, spelled=spelled)]
         raise TypeError("spelled must be a text with which text begins")
     if not isinstance(thing, Mapping) or set(thing) != {"text", "may_be"} or not thing["may_be"]:
-        raise TypeError("what is no text must have text and may_be, and nothing else")
+        raise TypeError("a subject that is not a text must have text and may_be, and nothing else")
     if not isinstance(thing["text"], str) or not isinstance(thing["may_be"], (list, tuple)):
         raise TypeError("text must be a text, and may_be a list of globs")
     return [Subject(thing["text"], Glob.parse(glob)) for glob in thing["may_be"]]

@@ -29,7 +29,7 @@ async def list_approvals(
 async def decide(
     services: Served, approval_id: str, decision: Decision, session_id: SessionId = None
 ) -> Response:
-    """Decide, and have the run go on with it."""
+    """Decide, and have the run continue with it."""
     given = decision.model_dump(exclude_unset=True, exclude={"go_on"})
     approval = await services.app.decide_async(approval_id, given, session_id=session_id)
     if decision.go_on:

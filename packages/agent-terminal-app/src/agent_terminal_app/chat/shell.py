@@ -52,10 +52,10 @@ class ShellResult:
     stopped: bool
 
     def line(self, take_back: str = "Alt+Up") -> str:
-        """Return how it ended, and the key that keeps it from the agent; no key if there is none."""
+        """Return how it ended, and the key that keeps its output from the agent, if there is one."""
         how = "stopped" if self.stopped else f"exit code {self.code}"
-        unless = f" ({take_back}: it does not)" if take_back else ""
-        return f"{how}, {self.seconds:.1f} s; your next message tells the agent{unless}"
+        unless = f"; {take_back} removes its output from your next message" if take_back else ""
+        return f"{how}, {self.seconds:.1f} s{unless}"
 
     def attachment(self) -> Attachment:
         """Return it as the attachment that the agent reads."""

@@ -89,7 +89,7 @@ def add(
 @command.command("list")
 @_json
 def list_(*, as_json: bool) -> None:
-    """List the servers of the settings, and how each stands; only approved ones are started."""
+    """List the servers of the settings and their state; only approved ones are started."""
     opened = open_settings()
     declared = _declared(opened)
     if not declared:

@@ -8,6 +8,7 @@ A command that is stopped keeps in the session what was said so far.
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import sys
 import threading
@@ -27,6 +28,7 @@ from agent_runtime.permissions import CallPattern
 from agent_terminal_app.application import catalogue_of, open_settings
 from agent_terminal_app.chat.attachments import model_name
 from agent_terminal_app.chat.questions.edit_mode import EDITING
+from agent_terminal_app.chat.questions.question import offered_patterns
 from agent_terminal_app.commands.sessions import complete_session
 from agent_terminal_app.errors import (
     CommandError,
@@ -486,8 +488,13 @@ def _outcome_of(event: Mapping[str, Any], agent_id: str) -> Outcome:
 def _tell_what_is_asked(suspensions: Sequence[Mapping[str, Any]]) -> None:
     for one in suspensions:
         arguments = one["call"].get("function", {}).get("arguments") or as_json(one["call"])
-        say(f"agent: a decision is needed: {one['message']}")
+        asked = one.get("parameters") or {}
+        about = one_line(asked.get("preview") or one["tool"]) if "suggestions" in asked else one["message"]
+        say(f"agent: a decision is needed: {about}")
         say(f"  {one['tool']} {one_line(arguments)}")
+        if patterns := offered_patterns(asked):
+            allowed = " ".join(f"--allow {shlex.quote(one_line(pattern))}" for pattern in patterns)
+            say(f"agent: to run such calls without approval, repeat the command with {allowed}")
 
 
 def progress_line(event: Mapping[str, Any]) -> str | None:

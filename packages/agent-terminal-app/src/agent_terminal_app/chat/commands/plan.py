@@ -80,7 +80,7 @@ async def ask_about_plan(talk: Talk) -> None:
     takes="[ID | stop ID]",
 )
 async def jobs(talk: Talk, rest: str) -> None:
-    """List the commands that the agent has started in the background, and how each stands.
+    """List the commands that the agent has started in the background, and the state of each.
 
     With an id, the end of its output; `/jobs stop ID` ends it, with everything that it has started.
     """

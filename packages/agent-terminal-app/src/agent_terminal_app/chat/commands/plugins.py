@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any
 
 from agent_app.defaults import DEFAULT_MODEL, is_embedded
@@ -41,13 +42,22 @@ async def tools(talk: Talk, _rest: str) -> None:
     for tool in await asyncio.to_thread(who.core.get_available_tools, dict(who.config)):
         on = tool.name in offered
         state = ruling(permissions, tool.name) if on else "the agent's lists of tools leave it out"
-        about = one_line(tool.description.partition("\n")[0], 60)
+        about = one_line(_first_sentence(tool.description))
         talk.row(f"  {'on ' if on else 'off'} {one_line(tool.name):<22} {state:<30}", about)
     off = [one for one in await _decisions(who) if one["kind"] == "tool" and not one["enabled"]]
     for one in off:
         talk.row(f"  off {one_line(one['plugin']):<22}", f"the plugin: {one_line(one['detail'])}")
-    if not offered and not off:
+    if is_embedded(who.model.id):
+        talk.note(
+            "The embedded model is too small for files, a shell, web search and the other tools. "
+            "/setup connects a model that can use them."
+        )
+    elif not offered and not off:
         talk.note("There are no tools; install a plugin that provides some.")
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=[.!?])\s", text.strip(), maxsplit=1)[0]
 
 
 def _choices(conversation: Conversation, _typed: str) -> list[tuple[str, str]]:

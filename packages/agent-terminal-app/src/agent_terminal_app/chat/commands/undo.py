@@ -211,7 +211,7 @@ async def _reverse(talk: Talk, session_id: str, direction: Direction, changes: i
     ):
         for row in rows_of(f"  {line}", talk.screen.width):
             talk.screen.line(row)
-    answer = await talk.ask(f"Enter {_DOES[direction]} {_named(plan['changes'])}, Esc leaves it.")
+    answer = await talk.ask(_ENTER[direction].format(_named(plan["changes"])))
     if answer is None or answer.strip().lower() not in ("", "y", "yes"):
         talk.note("Nothing was changed.")
         return 0
@@ -219,15 +219,18 @@ async def _reverse(talk: Talk, session_id: str, direction: Direction, changes: i
     _, done = await run(session_id, _FILES, direction, confirmed)
     if done.get("status") != "ok":
         raise AgentError(_problem(done) or "it could not be done")
-    talk.note(_DONE[direction].format(_named(done["changes"])))
+    talk.note(_done(direction, done["changes"]))
     return len(done["changes"])
 
 
-_DOES = {"undo": "takes back", "redo": "makes again"}
-_DONE = {
-    "undo": "Took back {}. /undo takes back the one before, /redo makes it again.",
-    "redo": "Made {} again.",
-}
+_ENTER = {"undo": "Enter takes back {}, Esc leaves it.", "redo": "Enter makes {} again, Esc leaves it."}
+
+
+def _done(direction: Direction, changes: list[int]) -> str:
+    if direction == "redo":
+        return f"Made {_named(changes)} again."
+    before = " /undo takes back the one before," if min(changes) > 1 else ""
+    return f"Took back {_named(changes)}.{before} /redo makes it again."
 
 
 def _named(changes: list[int]) -> str:

@@ -7,6 +7,7 @@ sent are handed to the chat one after the other, so that typing goes on while th
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import sys
 import termios
@@ -247,9 +248,13 @@ class Prompt:
             self._application.invalidate()
 
     def forget_typed_ahead(self) -> None:
-        """Drop what was pasted or typed after the Ctrl+C that has left: the shell would run it."""
+        """Drop what is pasted or typed after the Ctrl+C that has left, up to the end of this process.
+
+        The shell would run it.
+        """
         if self._was_interrupted and sys.stdin.isatty():
-            termios.tcflush(sys.stdin, termios.TCIFLUSH)
+            _drop_input()
+            atexit.register(_drop_input)
 
     def suspend(self) -> None:
         """Give the shell the terminal, until the user comes back."""
@@ -321,6 +326,11 @@ class Prompt:
     async def _leave_when_asked(self) -> None:
         await self.chat.left.wait()
         self.leave()
+
+
+def _drop_input() -> None:
+    with suppress(OSError, ValueError, termios.error):
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 def open_terminal() -> Vt100_Output:

@@ -31,6 +31,7 @@ _INDENT = "  "
 _SIDES = {"old": "-", "new": "+"}
 """The arguments of an edit, and the sign of the lines of a diff that have them."""
 _MOST_NAMED = 10
+_PLACE = re.compile(r"@@(?: -\d+(?:,\d+)? \+\d+(?:,\d+)? @@)?")
 
 
 def heading(asked: Mapping[str, Any], tool: str) -> str:
@@ -76,7 +77,10 @@ def _is_shown(name: str, value: Any, display: Mapping[str, Any]) -> bool:
     # A diff has a sign before each line, and a title names files.
     lines = str(display["content"]).split("\n")
     shown = {*lines, *(line[1:] for line in lines), *str(display.get("title") or "").split(", ")}
-    return all(line in shown for line in value.removesuffix("\n").split("\n"))
+    given = value.removesuffix("\n").split("\n")
+    if display.get("type") == "diff":  # a patch may say roughly where its lines are, the diff says it exactly
+        given = [line for line in given if not _PLACE.fullmatch(line)]
+    return all(line in shown for line in given)
 
 
 def _repeats(content: str, above: str) -> bool:
@@ -202,7 +206,7 @@ class Question:
         scopes = [scope for scope in _WHERE if scope != "project" or project_of(session) is not None]
         if not _is_about_permissions(approval):
             scopes = []
-        patterns = _worth_a_number(approval.suspension["parameters"])
+        patterns = offered_patterns(approval.suspension["parameters"])
         granting = [_granting(scope, patterns) for scope in scopes if patterns]
         no = Choice("no, or type what to do instead", Answer({"approved": False}))
         choices = (Choice("yes, once", Answer({"approved": True})), *granting, no)
@@ -380,7 +384,7 @@ def _granting(scope: str, patterns: tuple[str, ...]) -> Choice:
     return Choice(f"yes, {_WHERE[scope]}: {', '.join(patterns)}", Answer({"approved": True}, scope, patterns))
 
 
-def _worth_a_number(asked: Mapping[str, Any]) -> tuple[str, ...]:
+def offered_patterns(asked: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what to offer for longer: the family of the call, if its tool knows one, or this very call.
 
     Granting the whole tool is too much for one key; it can be typed instead.
