@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -231,6 +233,25 @@ def test_a_session_that_runs_is_busy_for_all_and_can_be_cancelled_by_any(
     assert stopped.json() == {"stopped": True}
     assert last.data["reason"]["code"] == "cancelled"
     assert first.client.delete(f"/v1/sessions/{session_id}").status_code == 204
+
+
+def test_of_two_requests_in_the_same_instant_one_begins_a_run(first: Server, second: Server) -> None:
+    sessions = [first.new_session() for _ in range(8)]
+    together = threading.Barrier(2)
+
+    def begin(server: Server, session_id: str) -> int:
+        together.wait(60)
+        return server.client.post(f"/v1/sessions/{session_id}/runs", json={"text": "count 300"}).status_code
+
+    with ThreadPoolExecutor(2) as both:
+        asked = [
+            [both.submit(begin, server, session_id) for server in (first, second)] for session_id in sessions
+        ]
+        answers = [sorted(one.result() for one in pair) for pair in asked]
+    for session_id in sessions:
+        first.client.post(f"/v1/sessions/{session_id}/cancel")
+
+    assert answers == [[202, 409]] * len(sessions)
 
 
 def test_a_decision_that_one_server_takes_lets_a_worker_go_on(first: Server, second: Server) -> None:
