@@ -159,6 +159,22 @@ def test_an_address_that_is_not_confirmed_opens_no_shared_session(
         assert guest.get(f"/v1/sessions/{session_id}").status_code == 200
 
 
+def test_the_address_of_a_person_is_what_the_provider_says_now(
+    served: Served, provider: OpenIdProvider
+) -> None:
+    def me(**claims: Any) -> tuple[str, str]:
+        own = {"authorization": f"Bearer {provider.token(**claims)}"}
+        httpx2.get(f"{served.url}/v1/me", headers=own).raise_for_status()
+        people = served.client.get("/v1/people").json()["items"]
+        (found,) = (one for one in people if one["id"].endswith("#ada"))
+        return found["name"], found["email"]
+
+    assert me() == ("Ada", "ada@example.com")
+    assert me(name="Ada King", email="Ada@new.example") == ("Ada King", "ada@new.example")
+    assert me(name="Ada King", email="boss@new.example", email_verified=False) == ("Ada King", "")
+    assert me() == ("Ada", "ada@example.com")
+
+
 def test_a_browser_logs_in(served: Served, provider: OpenIdProvider) -> None:
     with httpx2.Client(base_url=served.url, follow_redirects=False) as browser:
         begun = browser.get("/login/oidc")

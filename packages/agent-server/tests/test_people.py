@@ -15,6 +15,7 @@ from agent_app.errors import StoreUnavailable
 from agent_app.testing.postgres import create_database, shared_server
 from agent_core.testing import Reply, ScriptedProvider
 from agent_server.people.accounts import Accounts
+from agent_server.people.counts import ProcessCounts
 from agent_server.people.quota import Allowance, Quota
 from agent_server.people.tables import open_tables
 from agent_server.people.team import Team
@@ -67,7 +68,7 @@ def team_of(clock: Clock) -> Iterator[Teams]:
         allowance = Allowance(**{"requests": None, **allowed})
         return Team(
             accounts=Accounts(tables, clock=clock),
-            quota=Quota(allowance, clock=clock),
+            quota=Quota(allowance, ProcessCounts(clock)),
             vault=Vault(SECRET),
         )
 

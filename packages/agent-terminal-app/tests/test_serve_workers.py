@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from agent_server.testing import Event
 
 TOKEN = "a-token-that-all-servers-have"
+PEOPLE = ("--team", "--limit-requests", "20", "--limit-runs", "2")
 PLUGINS = """
 import itertools, os, time
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
@@ -97,6 +100,19 @@ class Server:
         assert answer.status_code == 202, answer.text
         started: dict[str, Any] = answer.json()
         return started
+
+    def person(self, name: str) -> str:
+        """Add somebody, and return their key."""
+        about = {"id": name, "tenant": name, "role": "owner"}
+        self.client.post("/v1/people", json=about).raise_for_status()
+        made = self.client.post("/v1/people/api-keys", params={"person_id": name}, json={"scope": "manage"})
+        secret: str = made.raise_for_status().json()["secret"]
+        return secret
+
+    def as_one(self, key: str) -> httpx2.Client:
+        """Return what asks as the owner of a key."""
+        own = {"authorization": f"Bearer {key}"}
+        return httpx2.Client(base_url=self.client.base_url, headers=own, timeout=120)
 
     @contextmanager
     def follow(self, session_id: str, after: str = "0") -> Iterator[Iterator[Event]]:
@@ -180,13 +196,13 @@ def site(opening: Callable[[], Site]) -> Site:
 @pytest.fixture(scope="module")
 def first(site: Site) -> Server:
     """A server with a worker of its own."""
-    return site.serve("--workers", "1")
+    return site.serve("--workers", "1", *PEOPLE)
 
 
 @pytest.fixture(scope="module")
 def second(site: Site, first: Server) -> Server:
     """A server that has none."""
-    return site.serve("--workers", "0")
+    return site.serve("--workers", "0", *PEOPLE)
 
 
 def test_any_server_streams_what_a_worker_runs(first: Server, second: Server) -> None:
@@ -231,6 +247,45 @@ def test_a_session_that_runs_is_busy_for_all_and_can_be_cancelled_by_any(
     assert stopped.json() == {"stopped": True}
     assert last.data["reason"]["code"] == "cancelled"
     assert first.client.delete(f"/v1/sessions/{session_id}").status_code == 204
+
+
+def test_of_two_requests_in_the_same_instant_one_begins_a_run(first: Server, second: Server) -> None:
+    sessions = [first.new_session() for _ in range(8)]
+    together = threading.Barrier(2)
+
+    def begin(server: Server, session_id: str) -> int:
+        together.wait(60)
+        return server.client.post(f"/v1/sessions/{session_id}/runs", json={"text": "count 300"}).status_code
+
+    with ThreadPoolExecutor(2) as both:
+        asked = [
+            [both.submit(begin, server, session_id) for server in (first, second)] for session_id in sessions
+        ]
+        answers = [sorted(one.result() for one in pair) for pair in asked]
+    for session_id in sessions:
+        first.client.post(f"/v1/sessions/{session_id}/cancel")
+
+    assert answers == [[202, 409]] * len(sessions)
+
+
+def test_what_a_person_may_ask_for_is_counted_for_all_servers_together(first: Server, second: Server) -> None:
+    key = first.person("ada")
+    with first.as_one(key) as here, second.as_one(key) as there:
+        sessions = [here.post("/v1/sessions", json={}).raise_for_status().json()["id"] for _ in range(3)]
+        clients = [here, there, there]
+        runs = [
+            client.post(f"/v1/sessions/{session_id}/runs", json={"text": "count 300"})
+            for client, session_id in zip(clients, sessions, strict=True)
+        ]
+        for session_id in sessions:
+            first.client.post(f"/v1/sessions/{session_id}/cancel")
+        asked = [client.get("/v1/me").status_code for client in [here, there] * 20]
+
+    assert [run.status_code for run in runs] == [202, 202, 429]
+    assert "2 runs at a time" in runs[-1].json()["detail"]
+    # Twenty in a minute, of which six were made: a slow machine brings some more on the way.
+    assert 14 <= asked.count(200) < 34
+    assert set(asked) == {200, 429}
 
 
 def test_a_decision_that_one_server_takes_lets_a_worker_go_on(first: Server, second: Server) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agent_durable.metrics import Metrics
     from agent_runtime import Checkpoint
 
-RETRY_SECONDS = 0.5
+FIRST_PAUSE, RETRY_SECONDS = 0.01, 0.5
 WAIT_SECONDS = 3600.0
 """How long a step may wait for its session, or for the store."""
 
@@ -131,7 +131,7 @@ class Performance:
             await asyncio.get_running_loop().create_future()  # until the process ends
 
     async def _next(self) -> Outcome:
-        since, disturbances, pause = SYSTEM_CLOCK.now(), 0, RETRY_SECONDS
+        since, disturbances, pause = SYSTEM_CLOCK.now(), 0, FIRST_PAUSE
         while True:
             if self._is_doubtful() and not await self._has_place():
                 await asyncio.sleep(RETRY_SECONDS)
@@ -140,11 +140,14 @@ class Performance:
             try:
                 outcome = await self._step()
             except (SessionHeld, SessionBusy, StoreUnavailable) as error:
-                # A user is talking in the session, a worker died and its lease has not run out yet, or the
-                # database is being restarted. The run continues from what is stored.
+                # Whoever submitted the run has not let the session go yet, a user is talking in it, a worker
+                # died and its lease has not run out yet, or the database is being restarted. The run
+                # continues from what is stored.
                 problem: AgentError = error
+                pause = min(2 * pause, RETRY_SECONDS)
             except Disturbed as error:
-                problem, disturbances, pause = error, disturbances + 1, min(2 * pause, LONGEST_PAUSE)
+                problem, disturbances = error, disturbances + 1
+                pause = min(2 * max(RETRY_SECONDS, pause), LONGEST_PAUSE)
             except LostSession as error:
                 self._run = None
                 if await self._has_place():

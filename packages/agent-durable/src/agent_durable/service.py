@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,6 +42,8 @@ _RECENT = 200
 _LOOK_SECONDS = 0.02
 _LAST_MOMENTS = 10.0
 """How many seconds a run may take to let its session go after its last event."""
+_SUBMIT_SECONDS = 10.0
+"""How long a process that dies while it submits a run keeps others from the session."""
 _log = get_logger("durable")
 
 
@@ -114,14 +117,14 @@ class DurableRuns:
         run_id = None if key is None else run_id_for(session_id, key)
         if run_id is not None and self._engine.job(run_id) is not None:  # it went on with what was queued
             return Submitted(run_id, session_id, self._app.last_event(session_id))
-        self._wait_until_free(session_id, take_over=take_over)
-        after = self._app.last_event(session_id)
-        if not text and not attachments:
-            run_id = self.go_on(session_id, run_id=run_id, **_terms(limits), **job)
-            return Submitted(run_id, session_id, after)
-        self._engine.check_room(self._job(session_id, _new_id(), **job).tenant)
-        waiting = self._app.enqueue(session_id, text, "queue", attachments=attachments, key=key)
-        return self._submitted(session_id, waiting.seq, after, limits, job)
+        with self._alone(session_id, take_over=take_over):
+            after = self._app.last_event(session_id)
+            if not text and not attachments:
+                run_id = self.go_on(session_id, run_id=run_id, **_terms(limits), **job)
+                return Submitted(run_id, session_id, after)
+            self._engine.check_room(self._job(session_id, _new_id(), **job).tenant)
+            waiting = self._app.enqueue(session_id, text, "queue", attachments=attachments, key=key)
+            return self._submitted(session_id, waiting.seq, after, limits, job)
 
     def go_on_after(self, approval_id: str, session_id: str) -> str:
         """Have a worker continue after a decision that is stored; return the id of the run."""
@@ -235,6 +238,25 @@ class DurableRuns:
     ) -> Submitted:
         new = self._job(session_id, run_id_for(session_id, seq), **_terms(limits), **job)
         return Submitted(self._engine.submit(new), session_id, after)
+
+    @contextmanager
+    def _alone(self, session_id: str, *, take_over: bool) -> Iterator[None]:
+        """Have a free session for as long as it takes to submit a run.
+
+        Two requests of the same instant both find it free; the lease lets one of them through.
+
+        Raises:
+            SessionBusy, SessionHeld: If the session is in use, or another request was faster.
+        """
+        self._wait_until_free(session_id, take_over=take_over)
+        store = self._app.store
+        lease = store.acquire(session_id, f"a request for {_new_id()}", seconds=_SUBMIT_SECONDS)
+        try:
+            if self._engine.open_runs(session_id):
+                raise SessionBusy(session_id)
+            yield
+        finally:
+            store.release(lease)
 
     def _wait_until_free(self, session_id: str, *, take_over: bool) -> None:
         """Wait for the last moments of a run whose end is in the log already.

@@ -52,7 +52,7 @@ class Access(Protocol):
     async def cookie(self, value: str) -> Principal | None:
         """Return whose browser has a cookie; None if it is nobody's."""
 
-    def check(self, principal: Principal) -> None:
+    async def check(self, principal: Principal) -> None:
         """Count a request.
 
         Raises:
@@ -96,7 +96,7 @@ class LocalAccess:
         """Return the owner of the token, if it is their browser."""
         return Principal() if self.accepts_cookie(value) else None
 
-    def check(self, principal: Principal) -> None:
+    async def check(self, principal: Principal) -> None:
         """Do nothing: one person may make as many requests as the machine takes."""
 
     def new_link(self) -> str:
@@ -161,7 +161,7 @@ class Gate:
         if scope["path"] in OPEN_PATHS:
             return None
         principal = scope[PRINCIPAL] = await self._authenticated(scope, headers)
-        self._access.check(principal)
+        await self._access.check(principal)
         if principal.level < needed(scope["method"], scope["path"]):
             raise Problem(403, "not-allowed", "Your role, or the scope of your key, does not allow that")
         return principal

@@ -94,12 +94,12 @@ async def _services(request: Request) -> Services:
     return own
 
 
-def _who(request: Request) -> Principal:
+async def _who(request: Request) -> Principal:
     principal: Principal = request.scope[PRINCIPAL]
     return principal
 
 
-def _team(request: Request) -> Team:
+async def _team(request: Request) -> Team:
     services: Services = request.app.state.services
     if services.team is None:
         raise Problem(

@@ -97,7 +97,10 @@ class TeamAccess:
         return f"{content}.{self.vault.sign(content)}"
 
     async def person_of(self, claims: Mapping[str, Any]) -> Person:
-        """Return the person whom the provider names; one who comes for the first time is added."""
+        """Return the person whom the provider names; one who comes for the first time is added.
+
+        What the provider says of a person's name and address now is what counts from now on.
+        """
         assert self.provider is not None
         settings = self.provider.settings
         person_id = f"{settings.issuer}#{claims['sub']}"
@@ -105,23 +108,27 @@ class TeamAccess:
         tenant, role = (str(named), settings.role) if named else (f"of {person_id}", "owner")
         # An address that nobody has confirmed would open what others have shared with its owner.
         email = str(claims.get("email") or "") if claims.get("email_verified") is True else ""
-        return await asyncio.to_thread(
-            self.accounts.add,
-            person_id,
-            tenant=tenant,
-            role=role,
-            name=str(claims.get("name") or ""),
-            email=email,
+        name = str(claims.get("name") or "")
+        person = await asyncio.to_thread(
+            self.accounts.add, person_id, tenant=tenant, role=role, name=name, email=email
         )
+        # A token that says nothing of these, as tokens of programs may, leaves them as they are.
+        known = (
+            name if "name" in claims else person.name,
+            email.lower() if "email" in claims else person.email,
+        )
+        if known == (person.name, person.email):
+            return person
+        return await asyncio.to_thread(self.accounts.describe, person, name=known[0], email=known[1])
 
-    def check(self, principal: Principal) -> None:
+    async def check(self, principal: Principal) -> None:
         """Count a request.
 
         Raises:
             Problem: If somebody makes too many.
         """
         if principal.level < Level.OPERATE:
-            self.quota.check_rate(principal.id)
+            await self.quota.check_rate(principal.id)
 
 
 def _principal(person: Person, level: Level) -> Principal:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -148,6 +148,11 @@ class Accounts:
             role or known.role, int(known.disabled if disabled is None else disabled), person_id,
         )  # fmt: skip
         return self.find(person_id)
+
+    def describe(self, person: Person, *, name: str, email: str) -> Person:
+        """Give a person another name and address."""
+        self.tables.run("UPDATE people SET name = ?, email = ? WHERE id = ?", name, email.lower(), person.id)
+        return replace(person, name=name, email=email.lower())
 
     # API keys
 

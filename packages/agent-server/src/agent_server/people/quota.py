@@ -1,23 +1,24 @@
-"""How much one person may ask for: requests in a minute, runs at a time, tokens and money in a day.
-
-Requests and runs are counted in this process; tokens and money in the database, for all servers together.
-"""
+"""How much one person may ask for: requests in a minute, runs at a time, tokens and money in a day."""
 
 from __future__ import annotations
 
+import asyncio
 import math
-import time
-from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent_core import AgentError
+from agent_core.log import get_logger
+from agent_server.people.counts import FORGOTTEN_SECONDS, ProcessCounts
 from agent_server.problem import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Mapping
 
-_MOST_PEOPLE = 10_000
+    from agent_server.people.counts import Counts
+
+_log = get_logger("server")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,19 +39,17 @@ class Allowance:
 
 
 class Quota:
-    """Counts what people ask for.
+    """Compares what people ask for with what they may.
 
     Args:
-        clock: A clock that never goes back, in seconds.
+        counts: Counts requests and runs; in this process alone, unless something else is given.
     """
 
-    def __init__(self, allowance: Allowance, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, allowance: Allowance, counts: Counts | None = None) -> None:
         self.allowance = allowance
-        self._clock = clock
-        self._buckets: dict[str, tuple[float, float]] = {}  # what is left, and when that was
-        self._running: dict[str, int] = defaultdict(int)
+        self._counts = counts or ProcessCounts()
 
-    def check_rate(self, person: str) -> None:
+    async def check_rate(self, person: str) -> None:
         """Count a request.
 
         Raises:
@@ -59,33 +58,43 @@ class Quota:
         most = self.allowance.requests
         if most is None:
             return
-        now = self._clock()
-        left, since = self._buckets.pop(person, (float(most), now))
-        left = min(float(most), left + (now - since) * most / 60)
-        self._buckets[person] = (left - 1 if left >= 1 else left, now)
-        if len(self._buckets) > _MOST_PEOPLE:
-            del self._buckets[next(iter(self._buckets))]
-        if left < 1:
-            seconds = math.ceil((1 - left) * 60 / most)
+        if isinstance(self._counts, ProcessCounts):
+            taken = self._counts.take(person, most)
+        else:
+            taken = await asyncio.to_thread(self._counts.take, person, most)
+        if not taken.granted:
+            seconds = math.ceil((1 - taken.remaining) * 60 / most)
             raise _too_much(f"{most} requests in a minute are accepted.", {"retry-after": str(seconds)})
 
-    @contextmanager
-    def running(self, person: str) -> Iterator[None]:
+    @asynccontextmanager
+    async def running(self, person: str) -> AsyncIterator[None]:
         """Count a run while the block lasts.
 
         Raises:
             Problem: If there are too many already.
         """
         most = self.allowance.runs
-        if most is not None and self._running[person] >= most:
+        if most is None:
+            yield
+            return
+        run = await asyncio.to_thread(self._counts.begin, person, most)
+        if run is None:
             raise _too_much(f"{most} runs at a time are accepted: wait for one of them, or cancel it.")
-        self._running[person] += 1
+        keeping = asyncio.create_task(self._keep(run))
         try:
             yield
         finally:
-            self._running[person] -= 1
-            if not self._running[person]:
-                del self._running[person]
+            keeping.cancel()
+            await asyncio.to_thread(self._counts.end, run)
+
+    async def _keep(self, run: str) -> None:
+        """Say again and again that a run is under way: one whose server died counts no more after a while."""
+        while True:
+            await asyncio.sleep(FORGOTTEN_SECONDS / 3)
+            try:
+                await asyncio.to_thread(self._counts.keep, run)
+            except AgentError as error:
+                _log.warning("run_not_counted", error=str(error))
 
     def check_used(self, used: Mapping[str, float]) -> None:
         """Refuse a run to somebody who has used up what a day brings.

@@ -17,7 +17,7 @@ from agent_app.errors import StoreTooNew, StoreUnavailable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-FORMAT = 1
+FORMAT = 2
 SCHEMA = "agent_people"
 _IDLE = 4
 _STEPS = (
@@ -58,6 +58,18 @@ _STEPS = (
     CREATE TABLE format (number INTEGER NOT NULL);
     INSERT INTO format VALUES (1)
     """,
+    # Format 2. What several servers count together; after a crash of the database it may begin anew.
+    """
+    CREATE UNLOGGED TABLE rates (
+        person TEXT PRIMARY KEY, remaining DOUBLE PRECISION NOT NULL, granted INTEGER NOT NULL,
+        at DOUBLE PRECISION NOT NULL
+    );
+    CREATE UNLOGGED TABLE running (
+        id TEXT PRIMARY KEY, person TEXT NOT NULL, seen DOUBLE PRECISION NOT NULL
+    );
+    CREATE INDEX running_by_person ON running (person);
+    UPDATE format SET number = 2
+    """,
 )
 
 
@@ -69,6 +81,9 @@ class Tables(Protocol):
 
     def run(self, sql: str, *values: Any) -> int:
         """Run a statement, and return how many rows it changed; it is safe when this returns."""
+
+    def alone(self, name: str, sql: str, *values: Any) -> int:
+        """Do what `run` does while nobody else does anything under the same name."""
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -107,8 +122,8 @@ class SQLiteTables:
             self._connection.close()
             raise StoreTooNew(path, found, FORMAT)
         for step in _STEPS[found:]:
-            for statement in step.split(";"):
-                self._connection.execute(statement.partition("--")[0] if "--" in statement else statement)
+            for statement in step.replace("UNLOGGED", "").split(";"):
+                self._connection.execute(statement)
         self._connection.execute("COMMIT")
 
     def rows(self, sql: str, *values: Any) -> Sequence[Sequence[Any]]:
@@ -118,6 +133,9 @@ class SQLiteTables:
     def run(self, sql: str, *values: Any) -> int:
         with self._lock:
             return self._connection.execute(sql, values).rowcount
+
+    def alone(self, _name: str, sql: str, *values: Any) -> int:
+        return self.run(sql, *values)  # a writer is alone
 
     def close(self) -> None:
         with self._lock:
@@ -153,6 +171,11 @@ class PostgresTables:
 
     def run(self, sql: str, *values: Any) -> int:
         with self._lent() as connection:
+            return int(connection.execute(sql.replace("?", "%s"), values).rowcount)
+
+    def alone(self, name: str, sql: str, *values: Any) -> int:
+        with self._lent() as connection, connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name,))
             return int(connection.execute(sql.replace("?", "%s"), values).rowcount)
 
     def close(self) -> None:

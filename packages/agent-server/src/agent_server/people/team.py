@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -79,21 +79,21 @@ class Team:
         if who.level >= Level.OPERATE:
             return await start()
         self.quota.check_used(await asyncio.to_thread(self.accounts.used_today, who.id))
-        stack = ExitStack()
-        stack.enter_context(self.quota.running(who.id))
+        stack = AsyncExitStack()
+        await stack.enter_async_context(self.quota.running(who.id))
         try:
             run = await start()
         except BaseException:
-            stack.close()
+            await stack.aclose()
             raise
         task = asyncio.create_task(self._watch(who, run, stack))
         self._watching.add(task)
         task.add_done_callback(self._watching.discard)
         return run
 
-    async def _watch(self, who: Principal, run: Run, stack: ExitStack) -> None:
+    async def _watch(self, who: Principal, run: Run, stack: AsyncExitStack) -> None:
         """Wait for the end of a run, and count what it used."""
-        with stack:
+        async with stack:
             try:
                 final = await run.end()
                 used: dict[str, Any] = dict(final.get("usage") or {})

@@ -99,6 +99,7 @@ def open_team(
             hint="pip install 'keelwork-server[team]'",
         ) from error
     from agent_server.people.accounts import Accounts
+    from agent_server.people.counts import counts_of
     from agent_server.people.oidc import OidcProvider, OidcSettings
     from agent_server.people.quota import Allowance, Quota
     from agent_server.people.tables import open_tables
@@ -125,7 +126,9 @@ def open_team(
     allowance = Allowance(
         requests=limit_requests or None, runs=limit_runs or None, tokens=limit_tokens, cost=limit_cost
     )
-    return Team(accounts=Accounts(tables), quota=Quota(allowance), vault=vault, provider=provider)
+    return Team(
+        accounts=Accounts(tables), quota=Quota(allowance, counts_of(tables)), vault=vault, provider=provider
+    )
 
 
 def team_access(local: LocalAccess, team: Team) -> TeamAccess:
