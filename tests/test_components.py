@@ -72,7 +72,7 @@ def test_a_component_for_textual(model: ScriptedProvider, monkeypatch: pytest.Mo
 
 def test_a_component_for_streamlit(model: ScriptedProvider) -> None:
     testing = pytest.importorskip("streamlit.testing.v1")
-    app = testing.AppTest.from_file(str(COMPONENTS / "streamlit_chat.py"))
+    app = testing.AppTest.from_file(str(COMPONENTS / "streamlit_chat.py"), default_timeout=60)
 
     app.run()
     for text in ("I am Ada.", "Who am I?"):
