@@ -163,7 +163,7 @@ def attempt(trial: Trial, wheels: list[Path], folder: Path, uv: str) -> None:
         NoInterpreter: If there is no such Python.
     """
     try:
-        run([uv, "venv", "--quiet", "--python", trial.python, folder])
+        run([uv, "venv", "--quiet", "--python", interpreter(trial.python), folder])
     except Failed as error:
         raise NoInterpreter("it is not here, and uv cannot bring it") from error
     python = folder / "bin" / "python"
@@ -184,6 +184,13 @@ def attempt(trial: Trial, wheels: list[Path], folder: Path, uv: str) -> None:
         settings.parent.mkdir(parents=True, exist_ok=True)
         settings.write_text(PROVIDER.format(url=model.url), encoding="utf-8")
         expect(run([agent, "run", "Say hello."], home), "Hello over HTTP.\n", "agent run with a provider")
+
+
+def interpreter(version: str) -> str:
+    """Return where pyenv has a version of Python: its shims, which uv tries, run only the chosen one."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = sorted(root.glob(f"versions/{version}.*/bin/python"))
+    return str(found[-1]) if found else version
 
 
 def requirements(wheels: list[Path], extras: str, versions: str) -> list[object]:
