@@ -132,12 +132,12 @@ lock: .uv/$(UV_VERSION) ## write both locks anew (ARGS=--upgrade moves every ver
 	  echo "$$lock: $$(grep -c '^[a-z]' $$lock) packages"; \
 	done
 
-wheels: $(READY) ## build a wheel of each member into dist/ (README: how to install them)
+wheels: $(READY) $(PAGE) ## build a wheel of each member into dist/ (README: how to install them)
 	@rm -rf dist
 	@.venv/bin/python -m pip wheel -qq --no-build-isolation --no-deps --no-index --wheel-dir dist $(addprefix ./,$(MEMBERS))
 	@echo "dist: $$(ls dist | wc -l) wheels of version $$(cat VERSION)"
 
-test-wheels: $(READY) ## install the wheels into clean environments of every Python, and use them (ARGS=--short for one)
+test-wheels: $(READY) $(PAGE) ## install the wheels into clean environments of every Python, and use them (ARGS=--short for one)
 	@$(RUN) python tools/wheels.py $(ARGS)
 
 release-check: $(READY) ## say whether a release can be made: changelog, wheels, site, tag (ARGS=--quick)

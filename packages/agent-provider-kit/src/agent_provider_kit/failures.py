@@ -10,6 +10,7 @@
         ├── StreamMalformed        it said something that is not an event   retry, the partial is kept
         ├── KeyRefused             401 403                                  no retry
         │   └── KeyMissing         there is no key: nothing was sent        no retry
+        │       └── LoginMissing   the key is a login, and nobody did it    no retry
         ├── LimitReached           402, spend limit, quota                  no retry
         ├── ContextTooLong         the conversation does not fit            compact, then once more
         ├── RequestRefused         any other 4xx: ours or a plugin's fault  no retry
@@ -176,13 +177,21 @@ class KeyRefused(ProviderFailure):
 class KeyMissing(KeyRefused):
     """There is no key, and without one there would be no answer; nothing was sent."""
 
+    missing = "an API key, and there is none"
+
     def __init__(self, exchange: Exchange, variables: tuple[str, ...]) -> None:
         self._variables = variables
-        super().__init__(exchange, f"{exchange.host} needs an API key, and there is none")
+        super().__init__(exchange, f"{exchange.host} needs {self.missing}")
 
     def _advise(self, exchange: Exchange) -> str:
         usual = f"set {' or '.join(self._variables)}, or the provider's setting api_key"
         return exchange.key.reason or usual
+
+
+class LoginMissing(KeyMissing):
+    """The setting for the key refers to a login, which has no token now; nothing was sent."""
+
+    missing = "a login"
 
 
 class LimitReached(ProviderFailure):

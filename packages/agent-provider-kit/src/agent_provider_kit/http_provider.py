@@ -17,11 +17,13 @@ import orjson
 
 from agent_core import Batch, ConfigError, ProviderError
 from agent_core.io import run_awaitable
+from agent_plugin_kit.credentials import is_reference
 from agent_provider_kit.cancellation import RunningRequests
 from agent_provider_kit.error_replies import failure_of_reply, looks_like_html, rate_limits, request_id
 from agent_provider_kit.failures import (
     Exchange,
     KeyMissing,
+    LoginMissing,
     NotTheProvider,
     ReplyTooLarge,
     StreamCutOff,
@@ -339,6 +341,8 @@ class HttpProvider:
             return None
         if (cloud := self._cloud(config)) is not None:
             return KeyMissing(exchange, cloud.key_variables) if cloud.needs_key else None
+        if is_reference(config.get("api_key")):
+            return LoginMissing(exchange, self.key_variables)
         meant = exchange.key.reason or exchange.url == self._base_url({})
         return KeyMissing(exchange, self.key_variables) if meant else None
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agent_runtime.agent import Agent, AgentSettings
     from agent_runtime.assembly import Handoff
     from agent_runtime.builder import AgentRuntimeBuilder
+    from agent_runtime.chat import Chat
     from agent_runtime.clock import Clock
     from agent_runtime.commands import Action, Command, Effect, Update
     from agent_runtime.env import ExecutionEnv, PluginRegistrar, Prompt, ResolvedAgent
@@ -98,6 +99,7 @@ __all__ = [
     "BuildError",
     "BuildProblem",
     "CallView",
+    "Chat",
     "Checkpoint",
     "Clock",
     "Command",
@@ -203,6 +205,7 @@ _HOMES = {
     "agent_core.functions": ("File", "ToolReturn", "tool"),
     "agent_runtime.options": ("RunOptions",),
     "agent_runtime.builder": ("AgentRuntimeBuilder",),
+    "agent_runtime.chat": ("Chat",),
     "agent_runtime.clock": ("Clock",),
     "agent_runtime.commands": ("Action", "Command", "Effect", "Update"),
     "agent_runtime.env": ("ExecutionEnv", "PluginRegistrar", "Prompt", "ResolvedAgent"),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Unpack, cast, overload
 
@@ -18,6 +19,7 @@ from agent_core.drivers import call, call_async
 from agent_core.steps import with_events
 from agent_runtime.agent_run import KEY, AgentRun
 from agent_runtime.assembly import Assembly, Handoff, Parts, assemble, provider_id
+from agent_runtime.chat import Chat
 from agent_runtime.clock import SYSTEM_CLOCK
 from agent_runtime.delegates import MOST_DEPTH, DelegateTool
 from agent_runtime.errors import DelegateCycle
@@ -488,6 +490,18 @@ class Agent(Generic[DepsT, OutputT]):
     ) -> AsyncRunSteps[OutputT]:
         """Do what `iter` does, on the running event loop."""
         return AsyncRunSteps(self._work(messages, deps, options).stream_async())
+
+    @overload
+    def chat(
+        self: Agent[None, OutputT], *, deps: None = None, **options: Unpack[RunOptions]
+    ) -> Chat[OutputT]: ...
+    @overload
+    def chat(self, *, deps: DepsT, **options: Unpack[RunOptions]) -> Chat[OutputT]: ...
+    def chat(self, *, deps: Any = None, **options: Any) -> Chat[OutputT]:
+        """Return a chat with the agent, which keeps what was said; `session` is one to continue."""
+        session = options.pop("session", None)
+        given = {**options, "deps": deps}
+        return Chat(partial(self.stream, **given), partial(self.stream_async, **given), session)
 
     @overload
     def repl(self: Agent[None, OutputT], *, deps: None = None, **options: Unpack[RunOptions]) -> None: ...

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 from agent_runtime.agent import Agent
 
 if TYPE_CHECKING:
-    from agent_core import Session
+    from agent_runtime.chat import Chat
     from agent_runtime.results import RunResult
 
 
-class Conversation:
-    """What the cells of a notebook share.
+class Cells:
+    """The chat that the cells of a notebook share.
 
     Args:
         shell: The notebook's IPython shell, whose variables may hold agents.
@@ -35,38 +35,36 @@ class Conversation:
         self._shell = shell
         self._agent: Agent[Any, Any] | None = None
         self._name = ""
-        self._session: Session | None = None
+        self._chat: Chat[Any] | None = None
 
     def ask(self, line: str, cell: str) -> RunResult[Any] | None:
         """Say a cell to an agent, show its words as they come, and return what the run came to."""
-        self._choose(line.strip())
-        assert self._agent is not None
-        stream = self._agent.stream(cell.strip(), session=self._session)
-        for event in stream:
+        chat = self._choose(line.strip())
+        for event in chat.stream(cell.strip()):
             if event["type"] == "text":
                 sys.stdout.write(event["text"])
             elif event["type"] == "tool_call_start":
                 sys.stdout.write(f"[{event['preview']}]\n")
             sys.stdout.flush()
         sys.stdout.write("\n")
-        if stream.result is not None:
-            self._session = stream.result.session
-        return stream.result
+        return chat.result
 
     def forget(self, _line: str = "") -> None:
         """Begin another conversation with the next cell."""
-        self._session = None
+        self._chat = None
 
-    def _choose(self, name: str) -> None:
-        if self._agent is not None and name in ("", self._name):
-            return
-        held = self._shell.user_ns.get(name)
-        self._agent = held if isinstance(held, Agent) else Agent(name or "local")
-        self._name, self._session = name, None
+    def _choose(self, name: str) -> Chat[Any]:
+        if self._agent is None or name not in ("", self._name):
+            found = self._shell.user_ns.get(name)
+            self._agent = found if isinstance(found, Agent) else Agent(name or "local")
+            self._name, self._chat = name, None
+        if self._chat is None:
+            self._chat = self._agent.chat()
+        return self._chat
 
 
 def load_ipython_extension(shell: Any) -> None:
     """Register the magics; IPython calls this for `%load_ext agent_runtime.notebook`."""
-    conversation = Conversation(shell)
-    shell.register_magic_function(conversation.ask, "cell", "agent")
-    shell.register_magic_function(conversation.forget, "line", "agent_new")
+    cells = Cells(shell)
+    shell.register_magic_function(cells.ask, "cell", "agent")
+    shell.register_magic_function(cells.forget, "line", "agent_new")

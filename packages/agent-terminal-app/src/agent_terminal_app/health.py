@@ -22,6 +22,7 @@ from agent_app import StoreError, open_store
 from agent_app.defaults import sandbox_settings
 from agent_core import ConfigError
 from agent_core.plugin.discovery import find_installed
+from agent_plugin_kit.credentials import is_reference
 from agent_plugin_kit.sandbox import SandboxSettings, describe, find_way
 from agent_terminal_app import __version__
 from agent_terminal_app.application import Opened, application_config, open_quietly
@@ -341,6 +342,8 @@ def _of_model(
 
 
 def _of_setting(label: str, value: Any, lookup: KeyLookup) -> Finding:
+    if is_reference(value):
+        return Finding("", "OK", f"{label}: the token of a login, {value}")
     reference = read_reference(value)
     if reference is None:
         return Finding("", "OK", f"{label}: none is sent")

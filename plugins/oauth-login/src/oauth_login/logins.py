@@ -134,10 +134,11 @@ class Logins:
         import httpx2
         from authlib.integrations.base_client import OAuthError
 
+        too_late = f"the login at {pending.server.name} took too long: begin another one"
         now = self._clock()
         if now >= pending.expires_at:
             self._drop(pending)
-            raise LoginFailed(f"the login at {pending.server.name} took too long: begin another one")
+            raise LoginFailed(too_late)
         if pending.landing is None and now - pending.asked_at < pending.interval:
             return None  # the server wants to be asked less often
         pending.asked_at = now
@@ -148,6 +149,8 @@ class Logins:
                 pending.interval += _SLOWER if error.error == "slow_down" else 0
                 return None
             self._drop(pending)
+            if error.error == "expired_token":
+                raise LoginFailed(too_late) from error
             why = "it was denied" if error.error == "access_denied" else error.error
             raise LoginFailed(f"the login at {pending.server.name} failed: {why}") from error
         except httpx2.HTTPError:

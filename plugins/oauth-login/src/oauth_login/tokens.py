@@ -37,7 +37,8 @@ class LoginNeeded(NoCredential):
 
     def __init__(self, name: str, why: str) -> None:
         self.name = name
-        super().__init__(f"you are not logged in at {name} ({why}): run /oauth_login.login server={name}")
+        how = f"type /oauth_login.login server={name} in a chat"
+        super().__init__(f"you are not logged in at {name} ({why}): {how}")
 
 
 class TokenStore:

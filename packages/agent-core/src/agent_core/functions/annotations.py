@@ -329,7 +329,7 @@ class Shapes:
         def load(value: object) -> object:
             try:
                 return msgspec.convert(value, kind)
-            except ValueError as error:  # its ValidationError is one
+            except msgspec.ValidationError as error:  # a ValueError only since msgspec 0.20
                 raise MismatchError(str(error)) from error
 
         return Shape(self._adopted({**schema, "$defs": inner}), load)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from agent_app.defaults import DEFAULT_MODEL, is_embedded
 from agent_core import AgentError
 from agent_core.plugin.discovery import find_installed
+from agent_plugin_kit.credentials import is_reference
 from agent_terminal_app.application import application_config, with_stored_keys
 from agent_terminal_app.errors import error_text
 from agent_terminal_app.first_run.connections import keys_in_environment, servers_nearby
@@ -69,7 +70,7 @@ def missing_weights(settings: Settings) -> str:
     if have_weights(settings.values.get("plugins", {}).get("local_llama")):
         return ""
     size = f"{SIZE >> 20} MB"
-    return f"! Its file (about {size}) is not here yet: `agent models pull`, or /setup, gets it with pip."
+    return f"! Its file (about {size}) is not here yet: `agent models pull`, or /setup, gets it."
 
 
 def ensure_model(settings: Settings, agent: str | None = None) -> None:
@@ -103,6 +104,8 @@ def _missing_key(config: Mapping[str, Any], model: str) -> AgentError | None:
     known = with_stored_keys(config, Paths.of_this_user())
     asked = known["models"][model]
     own = {**known["plugins"].get(asked["provider"], {}), **asked.get("config", {})}
+    if is_reference(own.get("api_key")):
+        return None  # the plugin that knows about logins starts with the application
     for found in find_installed(names=[asked["provider"]], kinds=["providers"]):
         provider = found.plugin() if isinstance(found.plugin, type) else found.plugin
         error: AgentError | None = provider.missing_key(own) if hasattr(provider, "missing_key") else None
