@@ -9,8 +9,10 @@ import { FirstRun, readSetup } from "./first_run";
 import { Help, Palette } from "./palette";
 import { Sessions } from "./sessions";
 import { SettingsView } from "./settings_view";
+import { keepTheme } from "./theme";
 import { Sidebar } from "./sidebar";
 import type { JsonObject } from "./wire";
+import { watchVersion } from "./version";
 import { words } from "./words";
 
 function sessionInAddress(): string | undefined {
@@ -34,6 +36,7 @@ export function Page({ speak }: { speak: (language: string) => void }) {
   const [shown, setShown] = useState<"palette" | "help">();
   const [menu, setMenu] = useState(false);
   const [failure, setFailure] = useState("");
+  const [reload, setReload] = useState<() => void>();
   const [choices, setChoices] = useState<Choices>({ agents: [], models: [] });
   const conversation = useMemo(
     () => (id === undefined ? undefined : new Conversation(id, () => void sessions.refresh())),
@@ -50,6 +53,7 @@ export function Page({ speak }: { speak: (language: string) => void }) {
     };
     refresh();
     void readChoices().then(setChoices, () => undefined);
+    watchVersion((now) => setReload(() => now));
     // Only whoever operates the server may set it up; others are refused, and need not hear of it.
     readSetup().then(({ needed }) => needed && setSetup(true), () => undefined);
     addEventListener("hashchange", follow);
@@ -110,6 +114,7 @@ export function Page({ speak }: { speak: (language: string) => void }) {
     { id: "composer", label: () => words.writeMessage, keys: "mod+shift+m", run: () => focusOn("composer") },
     { id: "settings", label: () => words.settings, keys: "mod+,", run: () => openSection("models") },
     { id: "connect", label: () => words.connectModel, run: () => setSetup(true) },
+    ...(["light", "dark", "system"] as const).map((name) => ({ id: `theme ${name}`, label: () => words.themeOf(name), run: () => keepTheme(name) })),
     { id: "help", label: () => words.shortcuts, keys: "mod+/", run: () => setShown("help") },
   ];
   useEffect(() => {
@@ -144,6 +149,11 @@ export function Page({ speak }: { speak: (language: string) => void }) {
         />
       )}
       {failure && <p class="toast error" role="alert">{failure}</p>}
+      {reload && (
+        <p class="toast" role="status">
+          {words.newVersion} <button type="button" class="primary" onClick={reload}>{words.reload}</button>
+        </p>
+      )}
     </div>
   );
 }

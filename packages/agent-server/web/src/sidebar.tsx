@@ -6,6 +6,7 @@ import { Bin, Cross, Dots, Pencil, Pin } from "./icons";
 import { type ExportForm, PIN, type Sessions } from "./sessions";
 import { useStore } from "./store";
 import { ago, oneLine } from "./text";
+import { keepTheme, type Theme, theme } from "./theme";
 import type { SessionInfo } from "./wire";
 import { language, languages, words } from "./words";
 
@@ -104,6 +105,12 @@ export function Sidebar({ sessions, current, open, close, speak, openSettings }:
           }}
         />
         <button type="button" onClick={openSettings}>{words.settings}</button>
+        <label class="theme">
+          <span class="unseen">{words.theme}</span>
+          <select defaultValue={theme()} onChange={(event) => keepTheme(event.currentTarget.value as Theme)}>
+            {(["system", "light", "dark"] as const).map((name) => <option key={name} value={name}>{words.themes[name]}</option>)}
+          </select>
+        </label>
         <label class="language">
           <span class="unseen">{words.language}</span>
           <select value={language} onChange={(event) => speak(event.currentTarget.value)}>

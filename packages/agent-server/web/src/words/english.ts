@@ -242,4 +242,11 @@ export const english = {
   keyStop: "Stop the agent; close a dialog",
   keyYes: "Say yes to what the agent asks",
   keyNo: "Say no to what the agent asks",
+
+  // Anywhere
+  newVersion: "There is a new version of this page.",
+  reload: "Reload",
+  theme: "Theme",
+  themes: { system: "System theme", light: "Light", dark: "Dark" },
+  themeOf: (name: "system" | "light" | "dark") => ({ system: "Theme of the system", light: "Light theme", dark: "Dark theme" })[name],
 };

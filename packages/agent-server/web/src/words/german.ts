@@ -233,4 +233,10 @@ export const german: Words = {
   keyStop: "Agent anhalten; Dialog schließen",
   keyYes: "Einer Frage des Agenten zustimmen",
   keyNo: "Eine Frage des Agenten ablehnen",
+
+  newVersion: "Es gibt eine neue Version dieser Seite.",
+  reload: "Neu laden",
+  theme: "Farben",
+  themes: { system: "Wie das System", light: "Hell", dark: "Dunkel" },
+  themeOf: (name) => ({ system: "Farben des Systems", light: "Helle Farben", dark: "Dunkle Farben" })[name],
 };
