@@ -1,4 +1,4 @@
-"""The page without a network, in a new version, in two tabs, on a phone, in both themes; in a real browser."""
+"""The page without a network, in a new version, in two tabs, on a phone, in both themes: in a browser."""
 
 from __future__ import annotations
 
