@@ -6,9 +6,12 @@ import { type Command, press } from "./commands";
 import { Conversation } from "./conversation";
 import { ConversationView } from "./conversation_view";
 import { FirstRun, readSetup } from "./first_run";
+import { Offers } from "./offers";
 import { Help, Palette } from "./palette";
+import { Cards, OfferDialog } from "./plugin_views";
 import { Sessions } from "./sessions";
 import { SettingsView } from "./settings_view";
+import { useStore } from "./store";
 import { keepTheme } from "./theme";
 import { Sidebar } from "./sidebar";
 import type { JsonObject } from "./wire";
@@ -36,6 +39,7 @@ export function Page({ speak }: { speak: (language: string) => void }) {
   const [shown, setShown] = useState<"palette" | "help">();
   const [menu, setMenu] = useState(false);
   const [failure, setFailure] = useState("");
+  const [notice, setNotice] = useState("");
   const [reload, setReload] = useState<() => void>();
   const [choices, setChoices] = useState<Choices>({ agents: [], models: [] });
   const conversation = useMemo(
@@ -90,6 +94,25 @@ export function Page({ speak }: { speak: (language: string) => void }) {
     return begun;
   };
 
+  const navigate = (place: string): void => {
+    if (place === "sessions") {
+      setMenu(true);
+      focusOn("search");
+    } else openSection(place === "settings" ? "values" : place);
+  };
+  const offers = useMemo(
+    () =>
+      new Offers(undefined, {
+        note: (level, text) => (level === "error" ? setFailure(text) : setNotice(text)),
+        setInput: () => undefined,
+        reload: () => void sessions.refresh(),
+        open,
+        navigate,
+      }),
+    [sessions],
+  );
+  useEffect(() => void offers.read().catch(() => undefined), [offers]);
+  useStore(offers);
   const focusOn = (place: string): void => document.getElementById(place)?.focus();
   const commands: Command[] = [
     { id: "palette", label: () => words.palette, keys: "mod+k", run: () => setShown("palette") },
@@ -115,6 +138,7 @@ export function Page({ speak }: { speak: (language: string) => void }) {
     { id: "settings", label: () => words.settings, keys: "mod+,", run: () => openSection("models") },
     { id: "connect", label: () => words.connectModel, run: () => setSetup(true) },
     ...(["light", "dark", "system"] as const).map((name) => ({ id: `theme ${name}`, label: () => words.themeOf(name), run: () => keepTheme(name) })),
+    ...offers.at("application_action").map((offer) => ({ id: `${offer.action.plugin} ${offer.action.id}`, label: () => offer.label, run: () => offers.begin(offer) })),
     { id: "help", label: () => words.shortcuts, keys: "mod+/", run: () => setShown("help") },
   ];
   useEffect(() => {
@@ -125,7 +149,7 @@ export function Page({ speak }: { speak: (language: string) => void }) {
 
   return (
     <div class={menu ? "page with-menu" : "page"}>
-      <Sidebar sessions={sessions} current={id} open={open} close={() => setMenu(false)} speak={speak} openSettings={() => openSection("models")} />
+      <Sidebar sessions={sessions} current={id} open={open} close={() => setMenu(false)} speak={speak} offers={offers} openSettings={() => openSection("models")} />
       {menu && <button type="button" class="shade" aria-label={words.closeList} onClick={() => setMenu(false)} />}
       {section !== undefined && (
         <SettingsView section={section} open={openSection} close={() => open(undefined)} connect={() => setSetup(true)} showMenu={() => setMenu(true)} />
@@ -137,6 +161,8 @@ export function Page({ speak }: { speak: (language: string) => void }) {
         create={create}
         open={open}
         showMenu={() => setMenu(true)}
+        reloadList={() => void sessions.refresh()}
+        navigate={navigate}
       />}
       {shown === "palette" && <Palette commands={commands.filter((one) => one.id !== "palette")} open={open} close={() => setShown(undefined)} />}
       {shown === "help" && <Help commands={commands} close={() => setShown(undefined)} />}
@@ -148,6 +174,9 @@ export function Page({ speak }: { speak: (language: string) => void }) {
           }}
         />
       )}
+      <OfferDialog offers={offers} />
+      {(["banner", "inline", "modal"] as const).map((one) => <Cards key={one} offers={offers} presentation={one} />)}
+      {notice && <p class="toast" role="status">{notice} <button type="button" onClick={() => setNotice("")}>{words.close}</button></p>}
       {failure && <p class="toast error" role="alert">{failure}</p>}
       {reload && (
         <p class="toast" role="status">

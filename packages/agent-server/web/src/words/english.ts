@@ -249,4 +249,13 @@ export const english = {
   theme: "Theme",
   themes: { system: "System theme", light: "Light", dark: "Dark" },
   themeOf: (name: "system" | "light" | "dark") => ({ system: "Theme of the system", light: "Light theme", dark: "Dark theme" })[name],
+
+  // What plugins say to the page
+  suggestions: "Suggestions",
+  pageToSee: "There is a page to see.",
+  openPage: "Open",
+  notEncrypted: (host: string) => `${host}, not encrypted`,
+  unknownEffect: (name: string) => `A plugin asked for “${name}”, which this page does not know.`,
+  unknownChoice: "(a choice that this page does not know)",
+  yesDo: (label: string) => `Yes: ${label}`,
 };

@@ -239,4 +239,12 @@ export const german: Words = {
   theme: "Farben",
   themes: { system: "Wie das System", light: "Hell", dark: "Dunkel" },
   themeOf: (name) => ({ system: "Farben des Systems", light: "Helle Farben", dark: "Dunkle Farben" })[name],
+
+  suggestions: "Vorschläge",
+  pageToSee: "Es gibt eine Seite zu sehen.",
+  openPage: "Öffnen",
+  notEncrypted: (host) => `${host}, unverschlüsselt`,
+  unknownEffect: (name) => `Ein Plugin wollte „${name}“, was diese Seite nicht kennt.`,
+  unknownChoice: "(eine Wahl, die diese Seite nicht kennt)",
+  yesDo: (label) => `Ja: ${label}`,
 };
