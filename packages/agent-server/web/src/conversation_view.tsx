@@ -7,6 +7,7 @@ import { BranchTree } from "./branch_tree";
 import { Composer, type Draft } from "./composer";
 import { Conversation } from "./conversation";
 import { Bars } from "./icons";
+import { Inspect } from "./inspect";
 import { Offers } from "./offers";
 import { Cards, OfferDialog, OffersMenu } from "./plugin_views";
 import type { Choices } from "./page";
@@ -34,6 +35,7 @@ const firstWords = new Map<string, Draft>();
 export function ConversationView({ conversation, choices, create, open, showMenu, reloadList, navigate }: Props) {
   useStore(conversation ?? nothing);
   const [tree, setTree] = useState(false);
+  const [inspecting, setInspecting] = useState(false);
   const [failure, setFailure] = useState("");
   const title = oneLine(conversation?.info?.title ?? "") || words.newSession;
 
@@ -103,6 +105,7 @@ export function ConversationView({ conversation, choices, create, open, showMenu
         {conversation && branches && tree && <BranchTree branches={branches} current={conversation.id} open={open} close={() => setTree(false)} />}
         {conversation && <Switches conversation={conversation} choices={choices} />}
         {offers && <OffersMenu offers={offers} places={["session_action", "application_action"]} />}
+        {conversation && <button type="button" class="show-inspect" aria-pressed={inspecting} onClick={() => setInspecting(!inspecting)}>{words.inspect}</button>}
       </Header>
       {offers && <Cards offers={offers} presentation="banner" />}
       {offers && <Cards offers={offers} presentation="modal" />}
@@ -112,6 +115,7 @@ export function ConversationView({ conversation, choices, create, open, showMenu
       ) : (
         <div class="welcome"><h2>{words.welcome}</h2><p>{words.welcomeMore}</p></div>
       )}
+      {conversation && inspecting && <Inspect conversation={conversation} close={() => setInspecting(false)} />}
       <footer class="below">
         {offers && <Cards offers={offers} presentation="inline" />}
         {conversation?.connected === false && <p class="quiet" role="status">{words.connectionLost}</p>}

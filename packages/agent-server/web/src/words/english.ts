@@ -258,4 +258,15 @@ export const english = {
   unknownEffect: (name: string) => `A plugin asked for “${name}”, which this page does not know.`,
   unknownChoice: "(a choice that this page does not know)",
   yesDo: (label: string) => `Yes: ${label}`,
+
+  // Inspecting
+  inspect: "Inspect",
+  inspectTabs: { events: "Events", trace: "Trace", tokens: "Tokens", plugins: "Plugins", request: "Next request" },
+  readAgain: "Read again",
+  findEvent: "Find in the events",
+  noTrace: "No run has times in the log yet.",
+  sent: "Sent",
+  fromCache: "From cache",
+  received: "Received",
+  toolName: (name: string) => `tool ${name}`,
 };

@@ -247,4 +247,14 @@ export const german: Words = {
   unknownEffect: (name) => `Ein Plugin wollte „${name}“, was diese Seite nicht kennt.`,
   unknownChoice: "(eine Wahl, die diese Seite nicht kennt)",
   yesDo: (label) => `Ja: ${label}`,
+
+  inspect: "Untersuchen",
+  inspectTabs: { events: "Ereignisse", trace: "Ablauf", tokens: "Token", plugins: "Plugins", request: "Nächste Anfrage" },
+  readAgain: "Neu lesen",
+  findEvent: "In den Ereignissen suchen",
+  noTrace: "Noch hat kein Lauf Zeiten im Protokoll.",
+  sent: "Gesendet",
+  fromCache: "Aus dem Cache",
+  received: "Empfangen",
+  toolName: (name) => `Werkzeug ${name}`,
 };
