@@ -250,6 +250,15 @@ export interface NewSession {
   title?: string | null;
 }
 
+/** What the next request of a session would send; tokens are estimates. */
+export interface NextRequest {
+  agent: string;
+  context_window: number | null;
+  messages: { [name: string]: Json }[];
+  model: string;
+  tools: { [name: string]: Json }[];
+}
+
 /** Somebody who may use the server. */
 export interface Person {
   created: number;
@@ -757,6 +766,11 @@ export class Operations extends Transport {
   /** Make a branch that ends before an answer; a run without a text asks the model again. */
   async regenerate(sessionId: string, index: number): Promise<SessionInfo> {
     return this.json("POST", `/v1/sessions/${this.step(sessionId)}/messages/${this.step(index)}/regenerate`);
+  }
+
+  /** Return what the next request would send: messages and tools as plugins leave them, with tokens. */
+  async readNextRequest(sessionId: string): Promise<NextRequest> {
+    return this.json("GET", `/v1/sessions/${this.step(sessionId)}/next-request`);
   }
 
   /** Say something in a session and have its agent answer. With `Accept: text/event-stream` the answer is the run's events. Otherwise it comes at once, or with `wait` when the run is over. The run goes on if the connection breaks, unless it is `attached` to it. */

@@ -36,6 +36,13 @@ for (const file of bundle.outputFiles) {
 }
 await writeFile(join(target, "icon.svg"), await readFile(join(here, "src/icon.svg")));
 await writeFile(join(target, "page.webmanifest"), await readFile(join(here, "src/page.webmanifest")));
+const files = ["/page/icon.svg", "/page/page.webmanifest", ...[...names.values()].map((name) => `/page/${name}`)];
+const worker = await readFile(join(here, "src/worker.js"), "utf8");
+const shell = createHash("sha256").update(files.join() + worker).digest("hex").slice(0, 12);
+await writeFile(
+  join(target, "worker.js"),
+  worker.replace("/* files of the build */", files.map((file) => JSON.stringify(file)).join(", ")).replace("HASH", shell),
+);
 let html = await readFile(join(here, "src/index.html"), "utf8");
 for (const [stem, name] of names) html = html.replaceAll(`/page/${stem}`, `/page/${name}`);
 await writeFile(join(target, "index.html"), html); // last: a folder without it is no page

@@ -9,10 +9,17 @@ from agent_app import journal
 from agent_app.agents import choose_agent
 from agent_app.app_plugins import usable_elements
 from agent_app.services import core_of
-from agent_core import ArgumentError
+from agent_core import ArgumentError, Message
 from agent_core.steps import Flow, run_blocking
+from agent_runtime.clock import SYSTEM_CLOCK
+from agent_runtime.env import Prompt
+from agent_runtime.phases import Phase
 from agent_runtime.prices import list_terms
 from agent_runtime.results import Usage
+from agent_runtime.run import Run
+from agent_runtime.runs import RunRequest
+from agent_runtime.side_request import ask_beside
+from agent_runtime.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,8 +27,8 @@ if TYPE_CHECKING:
 
     from agent_app.assets import AssetStore
     from agent_app.services import Services
-    from agent_core import AgentCore
-    from agent_runtime import ModelSpec
+    from agent_core import AgentCore, Session
+    from agent_runtime import ModelSpec, ResolvedAgent
 
 R = TypeVar("R")
 
@@ -104,6 +111,49 @@ def _usage(services: Services, session_id: str) -> dict[str, Any]:
         "models": [{"model": model, **one.to_dict()} for model, one in used.items()],
         "total": sum(used.values(), Usage()).to_dict(),
     }
+
+
+# The next request
+
+
+def next_request(services: Services, session_id: str) -> Flow[dict[str, Any]]:
+    """Return what the next request of a session would send, before a provider puts it in its own form."""
+    return (yield from run_blocking(partial(_next_request, services, session_id)))
+
+
+def _next_request(services: Services, session_id: str) -> dict[str, Any]:
+    session = services.read(session_id).session
+    agent = services.resolve(session)
+    prompt, counter = next_prompt(agent, session), TokenCounter()
+    return {
+        "agent": agent.spec.id,
+        "model": agent.model.id,
+        "context_window": agent.model.context_window,
+        "messages": [
+            {**message.to_dict(), "tokens": counter.messages([message])} for message in prompt.messages
+        ],
+        "tools": [
+            {"name": tool.name, "description": tool.description, "tokens": counter.tools([tool])}
+            for tool in prompt.tools
+        ],
+    }
+
+
+def next_prompt(agent: ResolvedAgent, session: Session) -> Prompt:
+    """Return the prompt as an agent's plugins would leave it: summaries in place, old messages left out."""
+    own = agent.spec.system_prompt
+    front = [Message("system", own)] if own else []
+    prompt = Prompt([*front, *session.messages], agent.descriptors, agent.config)
+    if not agent.env.request_transforms:
+        return prompt
+    run = Run(agent, RunRequest(agent.spec.id, session=session), SYSTEM_CLOCK, ask_beside, keeps=False)
+    try:
+        view = run.view(Phase.BEFORE_INFERENCE, run.state)
+        for _plugin, transform in agent.env.request_transforms:
+            prompt = transform(prompt, view)
+    finally:
+        run.end()
+    return prompt
 
 
 # Files of a session

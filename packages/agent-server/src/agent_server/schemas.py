@@ -124,6 +124,16 @@ class Usage(BaseModel):
     total: dict[str, Any]
 
 
+class NextRequest(BaseModel):
+    """What the next request of a session would send; tokens are estimates."""
+
+    agent: str
+    model: str
+    context_window: int | None
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]]
+
+
 # Runs
 
 

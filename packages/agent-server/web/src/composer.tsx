@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { client } from "./api";
+import { SuggestionList, useSuggestions } from "./completions";
 import type { Conversation } from "./conversation";
 import { Clip, Cross, Microphone } from "./icons";
 import type { InputMode, JsonObject } from "./wire";
@@ -63,7 +64,10 @@ export function Composer({ conversation, submit }: Props) {
     write(now && !/\s$/.test(now) ? `${now} ${more}` : now + more);
     field.current?.focus();
   };
-  if (conversation) conversation.insert = insert;
+  if (conversation) {
+    conversation.insert = insert;
+    conversation.setInput = write;
+  }
   useEffect(() => {
     const box = field.current;
     if (box === null) return;
@@ -74,6 +78,7 @@ export function Composer({ conversation, submit }: Props) {
   const put = async (mode: InputMode): Promise<void> => {
     if (!hasSomething || sending) return;
     setSending(true);
+    suggestions.close();
     write("");
     setFiles([]);
     try {
@@ -89,7 +94,29 @@ export function Composer({ conversation, submit }: Props) {
   const add = (chosen: FileList | null | undefined): void => {
     if (chosen?.length) setFiles((now) => [...now, ...[...chosen].map((file) => new Attachment(file))]);
   };
+  const suggestions = useSuggestions(conversation?.id);
+  const take = async (at?: number): Promise<void> => {
+    const box = field.current;
+    if (box === null) return;
+    const [before, after] = [box.value.slice(0, box.selectionStart), box.value.slice(box.selectionStart)];
+    const now = await suggestions.accept(before, at);
+    write(now + after);
+    requestAnimationFrame(() => box.setSelectionRange(now.length, now.length));
+  };
+  /** Take a key for the list of suggestions; false if it is not for it. */
+  const pressInList = (key: string): boolean => {
+    if (!suggestions.items.length) return false;
+    if (key === "ArrowDown" || key === "ArrowUp") suggestions.move(key === "ArrowDown" ? 1 : -1);
+    else if (key === "Tab") void take();
+    else if (key === "Escape") suggestions.close();
+    else return false;
+    return true;
+  };
   const press = (event: KeyboardEvent): void => {
+    if (!event.isComposing && pressInList(event.key)) {
+      event.preventDefault();
+      return;
+    }
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       void put(event.altKey ? "queue" : "steer");
@@ -122,6 +149,7 @@ export function Composer({ conversation, submit }: Props) {
           ))}
         </ul>
       )}
+      <SuggestionList suggestions={suggestions} take={(at) => void take(at)} />
       <textarea
         id="composer"
         ref={field}
@@ -130,7 +158,14 @@ export function Composer({ conversation, submit }: Props) {
         value={text}
         aria-label={words.message}
         placeholder={running ? words.messageHintRunning : words.messageHint}
-        onInput={(event) => write(event.currentTarget.value)}
+        aria-autocomplete="list"
+        aria-controls={suggestions.items.length ? "suggestions" : undefined}
+        aria-activedescendant={suggestions.items.length ? `suggestion-${suggestions.at}` : undefined}
+        onInput={(event) => {
+          write(event.currentTarget.value);
+          suggestions.ask(event.currentTarget.value.slice(0, event.currentTarget.selectionStart));
+        }}
+        onBlur={() => suggestions.close()}
         onKeyDown={press}
         onPaste={(event) => add(event.clipboardData?.files)}
       />

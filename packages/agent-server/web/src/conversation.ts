@@ -296,6 +296,8 @@ export class Conversation extends Store {
 
   /** Put something into the composer, behind what is written there. */
   insert: (text: string) => void = () => undefined;
+  /** Put a text into the composer, in place of what is written there. */
+  setInput: (text: string) => void = () => undefined;
 
   /** Say something: to an agent that waits, or to one that works. */
   async say(text: string, attachments: JsonObject[], shown: Part[], mode: InputMode): Promise<void> {

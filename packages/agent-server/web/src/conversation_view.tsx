@@ -1,13 +1,15 @@
 // The open session, or the place where a new one begins.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { client, wordsOf } from "./api";
 import { ApprovalCard } from "./approval_card";
 import { BranchTree } from "./branch_tree";
 import { Composer, type Draft } from "./composer";
 import { Conversation } from "./conversation";
 import { Bars } from "./icons";
+import { Inspect } from "./inspect";
 import { Offers } from "./offers";
+import { Cards, OfferDialog, OffersMenu } from "./plugin_views";
 import type { Choices } from "./page";
 import { Store, useStore } from "./store";
 import { oneLine } from "./text";
@@ -21,17 +23,37 @@ interface Props {
   create: () => Promise<Conversation>;
   open: (id: string) => void;
   showMenu: () => void;
+  /** What answers of plugins may do outside the conversation. */
+  reloadList: () => void;
+  navigate: (place: string) => void;
 }
 
 const nothing = new Store();
 /** What was said in a session that is about to be opened. */
 const firstWords = new Map<string, Draft>();
 
-export function ConversationView({ conversation, choices, create, open, showMenu }: Props) {
+export function ConversationView({ conversation, choices, create, open, showMenu, reloadList, navigate }: Props) {
   useStore(conversation ?? nothing);
   const [tree, setTree] = useState(false);
+  const [inspecting, setInspecting] = useState(false);
   const [failure, setFailure] = useState("");
   const title = oneLine(conversation?.info?.title ?? "") || words.newSession;
+
+  const offers = useMemo(() => {
+    if (conversation === undefined) return undefined;
+    const reload = (what: string): void => {
+      if (what !== "sessions") void conversation.load();
+      if (what !== "session") reloadList();
+    };
+    return new Offers(conversation.id, {
+      note: (level, text) => conversation.note(level, text),
+      setInput: (text) => conversation.setInput(text),
+      open,
+      reload,
+      navigate,
+    });
+  }, [conversation]);
+  useEffect(() => void offers?.read().catch(() => undefined), [offers, conversation?.info?.agent_id]);
 
   useEffect(() => {
     document.title = conversation ? `${title} · Keelwork` : "Keelwork";
@@ -82,14 +104,20 @@ export function ConversationView({ conversation, choices, create, open, showMenu
         )}
         {conversation && branches && tree && <BranchTree branches={branches} current={conversation.id} open={open} close={() => setTree(false)} />}
         {conversation && <Switches conversation={conversation} choices={choices} />}
-        {conversation && <Offers conversation={conversation} open={open} />}
+        {offers && <OffersMenu offers={offers} places={["session_action", "application_action"]} />}
+        {conversation && <button type="button" class="show-inspect" aria-pressed={inspecting} onClick={() => setInspecting(!inspecting)}>{words.inspect}</button>}
       </Header>
+      {offers && <Cards offers={offers} presentation="banner" />}
+      {offers && <Cards offers={offers} presentation="modal" />}
+      {offers && <OfferDialog offers={offers} />}
       {conversation ? (
-        <Transcript conversation={conversation} branch={branch} open={open} />
+        <Transcript conversation={conversation} branch={branch} open={open} offers={offers} />
       ) : (
         <div class="welcome"><h2>{words.welcome}</h2><p>{words.welcomeMore}</p></div>
       )}
+      {conversation && inspecting && <Inspect conversation={conversation} close={() => setInspecting(false)} />}
       <footer class="below">
+        {offers && <Cards offers={offers} presentation="inline" />}
         {conversation?.connected === false && <p class="quiet" role="status">{words.connectionLost}</p>}
         {conversation?.approvals.slice(0, 1).map((approval) => (
           <ApprovalCard

@@ -1,5 +1,6 @@
 import { render } from "preact";
 import { Page } from "./page";
+import { applyTheme } from "./theme";
 import { chooseLanguage, keepLanguage, language } from "./words";
 
 const root = document.getElementById("page");
@@ -13,4 +14,5 @@ function draw(): void {
 }
 
 chooseLanguage();
+applyTheme();
 draw();

@@ -6,11 +6,16 @@ import { type Command, press } from "./commands";
 import { Conversation } from "./conversation";
 import { ConversationView } from "./conversation_view";
 import { FirstRun, readSetup } from "./first_run";
+import { Offers } from "./offers";
 import { Help, Palette } from "./palette";
+import { Cards, OfferDialog } from "./plugin_views";
 import { Sessions } from "./sessions";
 import { SettingsView } from "./settings_view";
+import { useStore } from "./store";
+import { keepTheme } from "./theme";
 import { Sidebar } from "./sidebar";
 import type { JsonObject } from "./wire";
+import { watchVersion } from "./version";
 import { words } from "./words";
 
 function sessionInAddress(): string | undefined {
@@ -34,6 +39,8 @@ export function Page({ speak }: { speak: (language: string) => void }) {
   const [shown, setShown] = useState<"palette" | "help">();
   const [menu, setMenu] = useState(false);
   const [failure, setFailure] = useState("");
+  const [notice, setNotice] = useState("");
+  const [reload, setReload] = useState<() => void>();
   const [choices, setChoices] = useState<Choices>({ agents: [], models: [] });
   const conversation = useMemo(
     () => (id === undefined ? undefined : new Conversation(id, () => void sessions.refresh())),
@@ -50,6 +57,7 @@ export function Page({ speak }: { speak: (language: string) => void }) {
     };
     refresh();
     void readChoices().then(setChoices, () => undefined);
+    watchVersion((now) => setReload(() => now));
     // Only whoever operates the server may set it up; others are refused, and need not hear of it.
     readSetup().then(({ needed }) => needed && setSetup(true), () => undefined);
     addEventListener("hashchange", follow);
@@ -86,6 +94,25 @@ export function Page({ speak }: { speak: (language: string) => void }) {
     return begun;
   };
 
+  const navigate = (place: string): void => {
+    if (place === "sessions") {
+      setMenu(true);
+      focusOn("search");
+    } else openSection(place === "settings" ? "values" : place);
+  };
+  const offers = useMemo(
+    () =>
+      new Offers(undefined, {
+        note: (level, text) => (level === "error" ? setFailure(text) : setNotice(text)),
+        setInput: () => undefined,
+        reload: () => void sessions.refresh(),
+        open,
+        navigate,
+      }),
+    [sessions],
+  );
+  useEffect(() => void offers.read().catch(() => undefined), [offers]);
+  useStore(offers);
   const focusOn = (place: string): void => document.getElementById(place)?.focus();
   const commands: Command[] = [
     { id: "palette", label: () => words.palette, keys: "mod+k", run: () => setShown("palette") },
@@ -110,6 +137,8 @@ export function Page({ speak }: { speak: (language: string) => void }) {
     { id: "composer", label: () => words.writeMessage, keys: "mod+shift+m", run: () => focusOn("composer") },
     { id: "settings", label: () => words.settings, keys: "mod+,", run: () => openSection("models") },
     { id: "connect", label: () => words.connectModel, run: () => setSetup(true) },
+    ...(["light", "dark", "system"] as const).map((name) => ({ id: `theme ${name}`, label: () => words.themeOf(name), run: () => keepTheme(name) })),
+    ...offers.at("application_action").map((offer) => ({ id: `${offer.action.plugin} ${offer.action.id}`, label: () => offer.label, run: () => offers.begin(offer) })),
     { id: "help", label: () => words.shortcuts, keys: "mod+/", run: () => setShown("help") },
   ];
   useEffect(() => {
@@ -120,7 +149,7 @@ export function Page({ speak }: { speak: (language: string) => void }) {
 
   return (
     <div class={menu ? "page with-menu" : "page"}>
-      <Sidebar sessions={sessions} current={id} open={open} close={() => setMenu(false)} speak={speak} openSettings={() => openSection("models")} />
+      <Sidebar sessions={sessions} current={id} open={open} close={() => setMenu(false)} speak={speak} offers={offers} openSettings={() => openSection("models")} />
       {menu && <button type="button" class="shade" aria-label={words.closeList} onClick={() => setMenu(false)} />}
       {section !== undefined && (
         <SettingsView section={section} open={openSection} close={() => open(undefined)} connect={() => setSetup(true)} showMenu={() => setMenu(true)} />
@@ -132,6 +161,8 @@ export function Page({ speak }: { speak: (language: string) => void }) {
         create={create}
         open={open}
         showMenu={() => setMenu(true)}
+        reloadList={() => void sessions.refresh()}
+        navigate={navigate}
       />}
       {shown === "palette" && <Palette commands={commands.filter((one) => one.id !== "palette")} open={open} close={() => setShown(undefined)} />}
       {shown === "help" && <Help commands={commands} close={() => setShown(undefined)} />}
@@ -143,7 +174,15 @@ export function Page({ speak }: { speak: (language: string) => void }) {
           }}
         />
       )}
+      <OfferDialog offers={offers} />
+      {(["banner", "inline", "modal"] as const).map((one) => <Cards key={one} offers={offers} presentation={one} />)}
+      {notice && <p class="toast" role="status">{notice} <button type="button" onClick={() => setNotice("")}>{words.close}</button></p>}
       {failure && <p class="toast error" role="alert">{failure}</p>}
+      {reload && (
+        <p class="toast" role="status">
+          {words.newVersion} <button type="button" class="primary" onClick={reload}>{words.reload}</button>
+        </p>
+      )}
     </div>
   );
 }

@@ -3,9 +3,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { wordsOf } from "./api";
 import { Bin, Cross, Dots, Pencil, Pin } from "./icons";
+import type { Offers } from "./offers";
 import { type ExportForm, PIN, type Sessions } from "./sessions";
+import { OffersMenu } from "./plugin_views";
 import { useStore } from "./store";
 import { ago, oneLine } from "./text";
+import { keepTheme, type Theme, theme } from "./theme";
 import type { SessionInfo } from "./wire";
 import { language, languages, words } from "./words";
 
@@ -17,10 +20,11 @@ interface Props {
   open: (id: string | undefined) => void;
   close: () => void;
   speak: (language: string) => void;
+  offers: Offers;
   openSettings: () => void;
 }
 
-export function Sidebar({ sessions, current, open, close, speak, openSettings }: Props) {
+export function Sidebar({ sessions, current, open, close, speak, offers, openSettings }: Props) {
   useStore(sessions);
   const typing = useRef<number>(0);
   const chooser = useRef<HTMLInputElement>(null);
@@ -46,6 +50,7 @@ export function Sidebar({ sessions, current, open, close, speak, openSettings }:
         sessions={sessions}
         isCurrent={info.id === current}
         choosing={choosing}
+        offers={offers}
         attempt={attempt}
         open={() => open(info.id)}
         remove={() => remove([info.id])}
@@ -103,7 +108,14 @@ export function Sidebar({ sessions, current, open, close, speak, openSettings }:
             if (file) attempt(sessions.import(file).then((made) => open(made.id)));
           }}
         />
+        <OffersMenu offers={offers} places={["application_action"]} />
         <button type="button" onClick={openSettings}>{words.settings}</button>
+        <label class="theme">
+          <span class="unseen">{words.theme}</span>
+          <select defaultValue={theme()} onChange={(event) => keepTheme(event.currentTarget.value as Theme)}>
+            {(["system", "light", "dark"] as const).map((name) => <option key={name} value={name}>{words.themes[name]}</option>)}
+          </select>
+        </label>
         <label class="language">
           <span class="unseen">{words.language}</span>
           <select value={language} onChange={(event) => speak(event.currentTarget.value)}>
@@ -170,12 +182,13 @@ interface RowProps {
   sessions: Sessions;
   isCurrent: boolean;
   choosing: boolean;
+  offers: Offers;
   attempt: Attempt;
   open: () => void;
   remove: () => void;
 }
 
-function Row({ info, sessions, isCurrent, choosing, attempt, open, remove }: RowProps) {
+function Row({ info, sessions, isCurrent, choosing, offers, attempt, open, remove }: RowProps) {
   const [mode, setMode] = useState<"plain" | "rename" | "delete" | "more">("plain");
   const field = useRef<HTMLInputElement>(null);
   const title = oneLine(info.title) || words.newSession;
@@ -224,15 +237,24 @@ function Row({ info, sessions, isCurrent, choosing, attempt, open, remove }: Row
       <button type="button" class="icon" aria-label={words.renameOf(title)} title={words.rename} onClick={() => setMode("rename")}><Pencil /></button>
       <button type="button" class="icon" aria-label={words.removeOf(title)} title={words.remove} onClick={() => setMode("delete")}><Bin /></button>
       <button type="button" class="icon" aria-expanded={mode === "more"} aria-label={words.moreOf(title)} title={words.more} onClick={() => setMode(mode === "more" ? "plain" : "more")}><Dots /></button>
-      {mode === "more" && <RowMenu info={info} isPinned={isPinned} sessions={sessions} attempt={attempt} close={() => setMode("plain")} />}
+      {mode === "more" && <RowMenu info={info} isPinned={isPinned} sessions={sessions} offers={offers} attempt={attempt} close={() => setMode("plain")} />}
     </li>
   );
 }
 
 const FORMS: ExportForm[] = ["zip", "md", "html", "json"];
 
-/** Pin, folder, tags, archive and export of one session. */
-function RowMenu({ info, isPinned, sessions, attempt, close }: { info: SessionInfo; isPinned: boolean; sessions: Sessions; attempt: Attempt; close: () => void }) {
+interface RowMenuProps {
+  info: SessionInfo;
+  isPinned: boolean;
+  sessions: Sessions;
+  offers: Offers;
+  attempt: Attempt;
+  close: () => void;
+}
+
+/** Pin, folder, tags, archive and export of one session, and what plugins offer for it. */
+function RowMenu({ info, isPinned, sessions, offers, attempt, close }: RowMenuProps) {
   const labels = info.labels;
   const act = (work: Promise<unknown>): void => {
     attempt(work);
@@ -260,6 +282,19 @@ function RowMenu({ info, isPinned, sessions, attempt, close }: { info: SessionIn
         <label class="field"><span>{words.tags}</span><input name="tags" defaultValue={(labels?.tags ?? []).filter((one) => one !== PIN).join(" ")} /></label>
         <button type="submit" class="primary">{words.save}</button>
       </form>
+      {offers.at("session_list_action").map((offer) => (
+        <button
+          key={`${offer.action.plugin} ${offer.action.id}`}
+          type="button"
+          title={offer.element?.description ?? offer.action.description}
+          onClick={() => {
+            offers.begin(offer, { session_id: info.id });
+            close();
+          }}
+        >
+          {offer.label}
+        </button>
+      ))}
       <div class="buttons" role="group" aria-label={words.export}>
         {FORMS.map((form) => <button key={form} type="button" onClick={() => act(sessions.export([info.id], form))}>{words.exportAs(form.toUpperCase())}</button>)}
       </div>

@@ -7,20 +7,27 @@ import type { Conversation } from "./conversation";
 import type { Answer, Entry, Note, Said } from "./entries";
 import { Sheet } from "./icons";
 import { type Block, Markdown } from "./markdown";
+import type { Offer, Offers } from "./offers";
 import { canRead, readAloud, stopReading } from "./speech";
+import { Store, useStore } from "./store";
 import { visible } from "./text";
 import { ToolCard } from "./tool_card";
 import type { Part } from "./wire";
 import { VirtualList } from "./virtual_list";
 import { words } from "./words";
 
+const nothing = new Store();
+
 interface Props {
   conversation: Conversation;
   branch: (index: number, how: "edit" | "regenerate", content?: string) => Promise<void>;
   open: (id: string) => void;
+  offers: Offers | undefined;
 }
 
-export function Transcript({ conversation, branch, open }: Props) {
+export function Transcript({ conversation, branch, open, offers }: Props) {
+  useStore(offers ?? nothing);
+  const actions = offers?.at("message_action") ?? [];
   const { entries, branches } = conversation;
   const places = branches.places(conversation.id);
   const last = entries.findLast((entry) => entry.kind === "answer");
@@ -42,7 +49,7 @@ export function Transcript({ conversation, branch, open }: Props) {
         const place = places.find((index) => entries.find((one) => indexOf(one) >= index) === entry);
         const versions = place === undefined ? undefined : branches.versions(conversation.id, place);
         return entry && (
-          <EntryView entry={entry} conversation={conversation} branch={branch} open={open} busy={busy} waits={waits} isLast={entry === last} versions={versions} />
+          <EntryView entry={entry} conversation={conversation} branch={branch} open={open} offers={offers} actions={actions} busy={busy} waits={waits} isLast={entry === last} versions={versions} />
         );
       }}
     />
@@ -59,24 +66,28 @@ interface EntryProps extends Props {
   waits: boolean;
   isLast: boolean;
   versions: Versions | undefined;
+  actions: Offer[];
 }
 
 /** A row of the transcript; one that cannot have changed is not drawn again while others stream in. */
 class EntryView extends Component<EntryProps> {
   override shouldComponentUpdate(next: EntryProps): boolean {
-    const { entry, busy, waits, isLast, versions } = this.props;
+    const { entry, busy, waits, isLast, versions, actions } = this.props;
     const isSettled = entry.kind === "call" ? entry.state === "done" : entry.kind !== "answer" || !entry.live;
-    const isSame = entry === next.entry && busy === next.busy && waits === next.waits && isLast === next.isLast;
+    const isSame = entry === next.entry && busy === next.busy && waits === next.waits && isLast === next.isLast && actions.length === next.actions.length;
     return !isSettled || !isSame || String(versions?.ids) !== String(next.versions?.ids);
   }
 
-  override render({ entry, conversation, branch, open, busy, waits, isLast, versions }: EntryProps) {
+  override render({ entry, conversation, branch, open, busy, waits, isLast, versions, actions, offers }: EntryProps) {
     const switcher = versions && <VersionSwitch versions={versions} open={open} />;
+    const more = "index" in entry && actions.map((offer) => (
+      <button key={`${offer.action.plugin} ${offer.action.id}`} type="button" onClick={() => offers?.begin(offer, { message_index: entry.index ?? 0, index: entry.index ?? 0 })}>{offer.label}</button>
+    ));
     switch (entry.kind) {
       case "said":
-        return <SaidView said={entry} busy={busy} branch={branch} edits={conversation.edits} versions={switcher} />;
+        return <SaidView said={entry} busy={busy} branch={branch} edits={conversation.edits} versions={<>{switcher}{more}</>} />;
       case "answer":
-        return <AnswerView answer={entry} busy={busy} isLast={isLast} branch={branch} conversation={conversation} versions={switcher} />;
+        return <AnswerView answer={entry} busy={busy} isLast={isLast} branch={branch} conversation={conversation} versions={<>{switcher}{more}</>} />;
       case "call":
         return <ToolCard call={entry} waits={waits} opened={conversation.opened} />;
       case "note":

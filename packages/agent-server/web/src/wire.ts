@@ -174,8 +174,19 @@ export type DisplayAction =
 export interface Effect {
   type: string;
   text?: string;
+  variant?: Display["variant"];
   session_id?: string;
   url?: string;
+  what?: "session" | "sessions" | "all";
+  to?: string;
+}
+
+/** What a plugin suggests for the text before the cursor; `start` counts back from there. */
+export interface Completion {
+  replacement?: string;
+  start?: number;
+  display?: string;
+  display_meta?: string;
 }
 
 export interface ActionResult {

@@ -43,6 +43,19 @@ class FrontEnds(ApplicationBase):
         """Do what `session_usage` does, on the running event loop."""
         return await call_async(overview.usage(self._services, session_id))
 
+    def next_request(self, session_id: str) -> dict[str, Any]:
+        """Return what the next request of a session would send: messages and tools, with estimated tokens.
+
+        Raises:
+            SessionNotFound: If there is none of that id.
+            AgentError: If its agent cannot run.
+        """
+        return call(overview.next_request(self._services, session_id))
+
+    async def next_request_async(self, session_id: str) -> dict[str, Any]:
+        """Do what `next_request` does, on the running event loop."""
+        return await call_async(overview.next_request(self._services, session_id))
+
     def list_agents(self) -> list[dict[str, Any]]:
         """Return the declared agents, without their settings."""
         return overview.agents(self._services)

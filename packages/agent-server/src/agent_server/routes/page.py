@@ -19,7 +19,7 @@ router = APIRouter(include_in_schema=False)
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify"
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types dompurify worker"
 )
 PAGE_HEADERS = {
     "content-security-policy": CSP,
@@ -30,6 +30,7 @@ PAGE_HEADERS = {
 }
 FOLDER = Path(__file__).parent.parent / "built_page"
 """Where the build puts the page; its files have the hash of their content in their names."""
+WORKER = "worker.js"
 _KINDS = {
     ".js": "text/javascript",
     ".css": "text/css",
@@ -66,7 +67,10 @@ async def page_file(
         raise Problem(404, "file-not-found", "There is no such file of the page", "Load the page again.")
     hashed = "-" in file.stem
     kept = "private, max-age=31536000, immutable" if hashed else "no-cache"
-    return Response(file.read_bytes(), 200, {**PAGE_HEADERS, "cache-control": kept}, kind)
+    headers = {**PAGE_HEADERS, "cache-control": kept}
+    if name == WORKER:
+        headers["service-worker-allowed"] = "/"  # it keeps the page itself, which is above its own folder
+    return Response(file.read_bytes(), 200, headers, kind)
 
 
 @router.get("/login")

@@ -25,6 +25,7 @@ from agent_server.schemas import (
     Labels,
     MessagePage,
     NewSession,
+    NextRequest,
     SessionChange,
     SessionInfo,
     SessionPage,
@@ -208,6 +209,12 @@ async def list_branches(services: Served, session_id: str) -> Response:
 async def read_usage(services: Served, session_id: str) -> Response:
     """Return what models used in a session, and what that cost as far as prices are known."""
     return json_answer(await services.app.session_usage_async(session_id))
+
+
+@router.get("/{session_id}/next-request", response_model=NextRequest)
+async def read_next_request(services: Served, session_id: str) -> Response:
+    """Return what the next request would send: messages and tools as plugins leave them, with tokens."""
+    return json_answer(await services.app.next_request_async(session_id))
 
 
 @router.get(

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { as, client, Problem, wordsOf } from "../api";
-import { DisplayCard } from "../offers";
+import { DisplayCard } from "../plugin_views";
 import { visible } from "../text";
 import { words } from "../words";
 import type { ActionResult, Display, JsonObject } from "../wire";

@@ -242,4 +242,31 @@ export const english = {
   keyStop: "Stop the agent; close a dialog",
   keyYes: "Say yes to what the agent asks",
   keyNo: "Say no to what the agent asks",
+
+  // Anywhere
+  newVersion: "There is a new version of this page.",
+  reload: "Reload",
+  theme: "Theme",
+  themes: { system: "System theme", light: "Light", dark: "Dark" },
+  themeOf: (name: "system" | "light" | "dark") => ({ system: "Theme of the system", light: "Light theme", dark: "Dark theme" })[name],
+
+  // What plugins say to the page
+  suggestions: "Suggestions",
+  pageToSee: "There is a page to see.",
+  openPage: "Open",
+  notEncrypted: (host: string) => `${host}, not encrypted`,
+  unknownEffect: (name: string) => `A plugin asked for “${name}”, which this page does not know.`,
+  unknownChoice: "(a choice that this page does not know)",
+  yesDo: (label: string) => `Yes: ${label}`,
+
+  // Inspecting
+  inspect: "Inspect",
+  inspectTabs: { events: "Events", trace: "Trace", tokens: "Tokens", plugins: "Plugins", request: "Next request" },
+  readAgain: "Read again",
+  findEvent: "Find in the events",
+  noTrace: "No run has times in the log yet.",
+  sent: "Sent",
+  fromCache: "From cache",
+  received: "Received",
+  toolName: (name: string) => `tool ${name}`,
 };

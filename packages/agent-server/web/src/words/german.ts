@@ -233,4 +233,28 @@ export const german: Words = {
   keyStop: "Agent anhalten; Dialog schließen",
   keyYes: "Einer Frage des Agenten zustimmen",
   keyNo: "Eine Frage des Agenten ablehnen",
+
+  newVersion: "Es gibt eine neue Version dieser Seite.",
+  reload: "Neu laden",
+  theme: "Farben",
+  themes: { system: "Wie das System", light: "Hell", dark: "Dunkel" },
+  themeOf: (name) => ({ system: "Farben des Systems", light: "Helle Farben", dark: "Dunkle Farben" })[name],
+
+  suggestions: "Vorschläge",
+  pageToSee: "Es gibt eine Seite zu sehen.",
+  openPage: "Öffnen",
+  notEncrypted: (host) => `${host}, unverschlüsselt`,
+  unknownEffect: (name) => `Ein Plugin wollte „${name}“, was diese Seite nicht kennt.`,
+  unknownChoice: "(eine Wahl, die diese Seite nicht kennt)",
+  yesDo: (label) => `Ja: ${label}`,
+
+  inspect: "Untersuchen",
+  inspectTabs: { events: "Ereignisse", trace: "Ablauf", tokens: "Token", plugins: "Plugins", request: "Nächste Anfrage" },
+  readAgain: "Neu lesen",
+  findEvent: "In den Ereignissen suchen",
+  noTrace: "Noch hat kein Lauf Zeiten im Protokoll.",
+  sent: "Gesendet",
+  fromCache: "Aus dem Cache",
+  received: "Empfangen",
+  toolName: (name) => `Werkzeug ${name}`,
 };

@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_app.catalogue import WindowCache
 from agent_app.model_list import ModelChoices
+from agent_app.overview import next_prompt
 from agent_app.services import OVERRIDES, own_overrides
-from agent_core import AgentError, Message
-from agent_runtime.clock import SYSTEM_CLOCK
-from agent_runtime.env import Prompt
-from agent_runtime.phases import Phase
-from agent_runtime.run import Run
-from agent_runtime.runs import RunRequest
-from agent_runtime.side_request import ask_beside
+from agent_core import AgentError
 from agent_runtime.state import State
 from agent_runtime.suspension import STATE
 from agent_runtime.tokens import counter_for
@@ -36,7 +31,7 @@ if TYPE_CHECKING:
 
     from agent_app import AgentApplication
     from agent_app.model_list import ListedModel, Server
-    from agent_core import Session
+    from agent_core import Message, Session
     from agent_runtime import ModelSpec, ResolvedAgent
 
 _GROUP = "What answers"
@@ -282,7 +277,7 @@ def parts_sent(agent: ResolvedAgent, model: ModelSpec, session: Session) -> list
     kept = session.metadata.get(STATE)
     state = State.restored(agent.env.keys, kept if isinstance(kept, Mapping) else {})
     counter = counter_for(state, model.id)
-    prompt = _prompt(replace(agent, model=model), session)
+    prompt = next_prompt(replace(agent, model=model), session)
     system, messages = _split(agent.spec.system_prompt, prompt.messages)
     parts = [Part("system prompt", counter.messages(system))] if system else []
     if prompt.tools:
@@ -303,25 +298,8 @@ def _split(system_prompt: str, messages: Sequence[Message]) -> tuple[list[Messag
 
 def system_text(agent: ResolvedAgent, session: Session) -> str:
     """Return the whole system prompt that would be sent."""
-    system, _messages = _split(agent.spec.system_prompt, _prompt(agent, session).messages)
+    system, _messages = _split(agent.spec.system_prompt, next_prompt(agent, session).messages)
     return "\n".join(str(message.content) for message in system)
-
-
-def _prompt(agent: ResolvedAgent, session: Session) -> Prompt:
-    """Return the prompt as the agent's plugins would leave it: summaries in place, old messages left out."""
-    own = agent.spec.system_prompt
-    front = [Message("system", own)] if own else []
-    prompt = Prompt([*front, *session.messages], agent.descriptors, agent.config)
-    if not agent.env.request_transforms:
-        return prompt
-    run = Run(agent, RunRequest(agent.spec.id, session=session), SYSTEM_CLOCK, ask_beside, keeps=False)
-    try:
-        view = run.view(Phase.BEFORE_INFERENCE, run.state)
-        for _plugin, transform in agent.env.request_transforms:
-            prompt = transform(prompt, view)
-    finally:
-        run.end()
-    return prompt
 
 
 @command("cost", "show tokens and cost", group=_GROUP)
