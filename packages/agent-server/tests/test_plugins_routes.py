@@ -106,6 +106,35 @@ def test_an_action_that_asks_first_runs_once_it_is_confirmed(serve_it: Serving) 
         assert served.client.post(path, json={"confirmed": True}).status_code == 200
 
 
+class Odd:
+    """An application plugin whose results only Python understands."""
+
+    name = "odd"
+    version = "1"
+    kind = "application"
+
+    def get_actions(self, state: Any) -> list[dict[str, Any]]:
+        return [{"id": "objects"}, {"id": "endless"}]
+
+    def execute_action(self, app: Any, action_id: str, params: Any, context: Any) -> dict[str, Any]:
+        endless: list[Any] = []
+        endless.append(endless)
+        things = {"set": {1}, "nan": float("nan"), "app": app, "plain": [1]}
+        return {"endless": endless} if action_id == "endless" else things
+
+
+def test_what_json_does_not_have_in_a_result_is_shown_as_text(serve_it: Serving) -> None:
+    served = serve_it(plugins=[Odd])
+
+    shown = served.client.post("/v1/actions/odd/objects", json={})
+    endless = served.client.post("/v1/actions/odd/endless", json={})
+
+    assert shown.status_code == 200
+    assert shown.json()["result"]["nan"] is None and shown.json()["result"]["plain"] == [1]
+    assert isinstance(shown.json()["result"]["app"], str)
+    assert (endless.status_code, endless.json()["type"]) == (502, "urn:keelwork:plugin-failed")
+
+
 def test_elements_settings_and_suggestions_are_data(served: Served) -> None:
     session_id = served.new_session()
     complete = f"/v1/sessions/{session_id}/completions"

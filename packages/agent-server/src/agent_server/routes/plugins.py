@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
+from agent_core import PluginError
+from agent_core.encoding import as_data
+from agent_core.frozen import NotData
 from agent_server.answers import items, json_answer
 from agent_server.idempotency import IdempotencyKey
 from agent_server.schemas import ActionCall, ActionResult, CompletionRequest, Completions, Items
 from agent_server.services import Served, Who
 
 router = APIRouter(prefix="/v1", tags=["plugins"])
+
+
+def _result_answer(plugin: str, result: dict[str, Any]) -> Response:
+    """Return what an action returned; an object in it is shown as text.
+
+    Raises:
+        PluginError: If it has no end.
+    """
+    try:
+        return json_answer({"result": as_data(result)})
+    except (NotData, RecursionError) as error:
+        problem = "its result is nested too deeply to be sent"
+        raise PluginError(plugin, "execute_action", problem) from error
 
 
 @router.get("/actions", response_model=Items)
@@ -36,7 +52,7 @@ async def run_application_action(
         result = await services.app.execute_application_action_async(
             plugin, action_id, call.params, confirmed=call.confirmed
         )
-        return json_answer({"result": result})
+        return _result_answer(plugin, result)
 
     name = f"action {plugin} {action_id}"
     return await services.repeats.once(who.id, name, idempotency_key, call.model_dump(), run)
@@ -64,7 +80,7 @@ async def run_session_action(
         _, result = await services.app.execute_session_action_async(
             session_id, plugin, action_id, call.params, confirmed=call.confirmed
         )
-        return json_answer({"result": result})
+        return _result_answer(plugin, result)
 
     name = f"action {session_id} {plugin} {action_id}"
     return await services.repeats.once(who.id, name, idempotency_key, call.model_dump(), run)
