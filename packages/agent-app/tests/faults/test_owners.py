@@ -80,7 +80,7 @@ class Contest:
         self.store.close()
         told = []
         for process in self.processes:
-            _, errors = process.communicate(timeout=120)
+            _, errors = process.communicate(timeout=1_800)
             assert process.returncode == 0, errors
             self.bench.running.remove(process)
             told.append(json.loads(errors))
