@@ -13,6 +13,7 @@ from agent_core import (
     ActionNotConfirmedError,
     ActionTimeoutError,
     AgentCore,
+    ArgumentTypeError,
     Cancellation,
     PluginError,
     Session,
@@ -69,6 +70,11 @@ def run(work: Any, driver: str, options: dict[str, Any], **definition: Any) -> t
 def driver(request: pytest.FixtureRequest) -> str:
     found: str = request.param
     return found
+
+
+def test_a_token_that_can_cancel_nothing_is_refused(driver: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="cancellation must have add_callback"):
+        run(lambda context: {}, driver, {"cancellation": "stop"})
 
 
 @pytest.mark.parametrize(("confirm", "question"), [("Delete it?", "Delete it?"), (True, "Work?")])

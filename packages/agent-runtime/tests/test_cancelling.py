@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_core import Cancellation, Session, tool
+from agent_core import ArgumentTypeError, Cancellation, Session, tool
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import AgentRuntime, Command, PhaseView, RunRequest, RunResult, Suspend
 
@@ -339,6 +339,16 @@ def after(event: threading.Event, action: Callable[[], Any]) -> None:
         action()
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+@pytest.mark.parametrize("token", ["stop", 5, object()], ids=["text", "number", "object"])
+def test_a_token_that_can_cancel_nothing_is_refused(
+    token: Any, make_runtime: MakeRuntime, drive: Drive
+) -> None:
+    runtime = make_runtime(["Done."])
+
+    with pytest.raises(ArgumentTypeError, match="cancellation must have add_callback"):
+        drive(runtime, RunRequest("a", "Go.", cancellation=token))
 
 
 @pytest.mark.parametrize("stream", [True, False])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from agent_core import ArgumentTypeError, Cancellation, Message, Session
-from agent_core.cancellation import on_cancel
+from agent_core.cancellation import check_token, on_cancel
 from agent_core.context import RESERVED_KEYS, Context, build_context, without_reserved
 from agent_core.errors import RequestCancelled
 from agent_core.steps import Emit, Flow, nothing
@@ -416,6 +416,7 @@ class Run:
         undo: list[Callable[[], object]] = []
         outer = self.request.cancellation
         if outer is not None:
+            check_token(outer)
             why_cancelled = Reason("cancelled", "the caller cancelled the run")
             undo.append(on_cancel(outer, lambda: self._stop_now(why_cancelled)))
         if (timeout := self._timeout) is not None:

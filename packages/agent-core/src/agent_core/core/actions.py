@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent_core.actions import is_confirmed
+from agent_core.cancellation import check_token
 from agent_core.config import read_config
 from agent_core.context import build_context
 from agent_core.core.plugins import (
@@ -98,6 +99,8 @@ class Actions(CoreBase):
         check_name("action_id", action_id)
         if not isinstance(params, Mapping):
             raise ArgumentError(f"params must be a dict of action inputs, not {type(params).__name__}")
+        if cancellation is not None:
+            check_token(cancellation)
         answered = is_confirmed(confirmed, check_context(context))
         resolution = yield from self._resolving(config)
         request = self._request("execute_session_action", session, resolution, context)
