@@ -455,3 +455,54 @@ def test_what_is_within_a_growing_dict_has_its_type() -> None:
         {"refusal": Refusal("no"), "days": [first, second]},
         {"refusal": Refusal("no"), "days": [first, second]},
     ]
+
+
+def test_nobody_is_asked_whether_a_run_may_have_its_output() -> None:
+    agent = Agent(
+        ScriptedProvider([final()]), output_type=Invoice, sections={"permissions": {"default": "ask"}}
+    )
+
+    assert agent.run("Go.").output == Invoice("A-1", 3.5)
+
+
+def test_a_function_that_makes_the_output_is_asked_about() -> None:
+    def pay(amount: int) -> str:
+        return f"paid {amount}"
+
+    agent = Agent(
+        ScriptedProvider([final({"amount": 3})]),
+        output_type=pay,
+        sections={"permissions": {"default": "ask"}},
+    )
+    waiting = agent.run("Go.")
+    result = agent.run(session=waiting.session, decisions=[{"target": waiting.suspended[0].id}])
+
+    assert result.output == "paid 3"
+
+
+def test_a_rule_may_ask_about_the_output_all_the_same() -> None:
+    agent = Agent(
+        ScriptedProvider([final()]), output_type=Invoice, sections={"permissions": {"ask": ["final_result"]}}
+    )
+
+    assert agent.run("Go.").suspended[0].tool == "final_result"
+
+
+def test_a_list_of_allowed_tools_leaves_the_output_and_the_handoffs() -> None:
+    provider = ScriptedProvider([final()])
+    other = Agent(ScriptedProvider([]), name="other")
+    agent = Agent(
+        provider, output_type=Invoice, tools=[look, hidden], handoffs=[other], allowed_tools=["look"]
+    )
+
+    assert agent.run("Go.").output == Invoice("A-1", 3.5)
+    offered = {tool["function"]["name"] for tool in provider.requests[0].config["tools"]}
+    assert offered == {"look", "transfer_to_other", "final_result"}
+
+
+def look() -> str:
+    return "seen"
+
+
+def hidden() -> str:
+    return "never"

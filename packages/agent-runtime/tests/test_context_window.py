@@ -45,7 +45,7 @@ def test_a_model_that_answers_at_length_leaves_half_the_window_for_the_question(
 
 
 def test_a_reserve_that_leaves_nothing_is_refused_by_name() -> None:
-    with pytest.raises(SpecError, match=r"reserve_tokens \(9000\) leaves nothing .* 'm' \(8000\)") as caught:
+    with pytest.raises(SpecError, match=r"reserve_tokens \(9000\) leaves no room .* 'm' \(8000\)") as caught:
         check_limits(ContextPolicy(reserve_tokens=9000), model(context_window=8000))
 
     assert caught.value.field == "context_policy.reserve_tokens"

@@ -289,6 +289,7 @@ class OutputTool:
 
     def __init__(self, form: OutputForm, plugin: AgentPlugin) -> None:
         self.name = form.name
+        self.without_effect = form.function is None
         self._form = form
         self._plugin = plugin
         called = {"name": form.name, "description": form.description, "parameters": form.schema}

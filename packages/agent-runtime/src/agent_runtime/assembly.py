@@ -39,7 +39,7 @@ _PACKAGES = {
     "openai_compatible": "keelwork-openai-compatible-provider",
     "openai_responses": "keelwork-openai-responses-provider",
 }
-_OWN = ("config", "models", "plugins", "plugin_ids", "sections")
+_OWN = ("allowed_tools", "config", "models", "plugins", "plugin_ids", "sections")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +140,19 @@ def assemble(parts: Parts, handoffs: tuple[Handoff, ...]) -> Assembly:
         plugins["agent"] = own
     if handoff_tools:
         plugins["handoffs"] = HandoffPlugin({tool.name: tool.agent for tool in handoff_tools})
-    if agent_parts.mode == "tool":
-        others += own.output_tools()
+    outputs = own.output_tools() if agent_parts.mode == "tool" else []
+    others += outputs
     sections = {"retry": {}, **(settings.get("sections") or {})}
+    allowed = settings.get("allowed_tools")
+    if isinstance(allowed, (list, tuple)):  # it does not mean what the agent was given by other options
+        allowed = (*allowed, *(tool.name for tool in handoff_tools), *(tool.name for tool in outputs))
     spec = AgentSpec(
         parts.name,
         model,
         system_prompt=parts.system_prompt,
         plugin_ids=tuple(dict.fromkeys([*settings.get("plugin_ids", ()), *plugins])),
         sections=sections,
+        allowed_tools=allowed,
         **{key: value for key, value in settings.items() if key not in _OWN},
     )
     builder.with_agent_spec(spec)

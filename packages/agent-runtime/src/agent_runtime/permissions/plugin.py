@@ -162,8 +162,9 @@ def _judge(permissions: Permissions, call: CallView, *, waits: bool) -> Answer:
         return Block("it names no tool, so no rule can be applied; name one of the tools that there are")
     ruling = permissions.decide(call)
     # Handing over does nothing by itself: the calls of the agent that takes over are judged on their own.
-    only_hands_over = ruling.rule is None and isinstance(call.tool, HandoffTool)
-    if ruling.effect == "allow" or (ruling.effect == "ask" and only_hands_over):
+    # Nor does an output, unless a function makes it.
+    without_effect = isinstance(call.tool, HandoffTool) or (call.gives_output and call.tool.without_effect)
+    if ruling.effect == "allow" or (ruling.effect == "ask" and ruling.rule is None and without_effect):
         return None
     if ruling.effect == "deny":
         return _refusal(ruling.reason) if ruling.certain else Block(f"{ruling.reason}. {_WRITE_OUT}")
