@@ -588,6 +588,7 @@ def test_a_misspelt_setting_of_a_provider_is_noticed() -> None:
         ({"session": "abc"}, "session must be a Session, not str: give result.session"),
         ({"time_out": 3}, "did you mean 'timeout'"),
         ({"message_history": []}, "write session=result.session"),
+        ({"prompt": "Hello."}, r"no option 'prompt': give the text first: agent.run\("),
         ({"limits": 3}, r"limits must be UsageLimits\(...\), not int"),
     ],
 )

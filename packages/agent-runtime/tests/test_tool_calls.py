@@ -548,7 +548,7 @@ def test_three_such_mistakes_in_a_row_end_the_run(
 
     assert tuple(result.reason) == (
         "consecutive_errors",
-        "in 3 steps in a row no tool could run what the model called",
+        "in 3 steps in a row, none of the model's tool calls could be run",
     )
     assert (result.rounds, open_calls(result.session)) == (3, [])
 

@@ -10,6 +10,7 @@ from agent_terminal_app.chat.rendering.displays import display_lines, display_su
 from agent_terminal_app.chat.rendering.folds import Excerpt, Folds, fold_lines
 from agent_terminal_app.chat.rendering.progress import Progress
 from agent_terminal_app.chat.rendering.renderer import Renderer, error_lines
+from agent_terminal_app.chat.rendering.text import cells
 
 
 class Paper:
@@ -279,3 +280,18 @@ def test_the_last_line_that_was_printed(pieces: list[str], line: str) -> None:
         kept.add(piece)
 
     assert kept.last_line() == line
+
+
+def test_of_work_that_says_much_the_last_words_are_seen() -> None:
+    progress = Progress(clock=lambda: 0.0)
+    progress.do("a", "⚙ Ask the helper about green tea")
+    progress.tell("a", " ".join(f"word{number}" for number in range(40)), front="step 1 · ")
+    progress.do("b", "⚙ Read")
+    progress.tell("b", "short")
+
+    for width in (40, 80):
+        helper, read = progress.lines(width)
+        assert helper.startswith("⚙ Ask the help") and " │ step 1 · …" in helper
+        assert helper.endswith("word39") and cells(helper) <= width
+        assert read == "⚙ Read │ short"
+    assert cells(progress.lines(1)[0]) <= 1

@@ -288,7 +288,8 @@ def _what_next(run: Run) -> Flow[Reason | None]:
         return stop
     if run.mistakes >= MOST_MISTAKES:
         return Reason(
-            "consecutive_errors", f"in {run.mistakes} steps in a row no tool could run what the model called"
+            "consecutive_errors",
+            f"in {run.mistakes} steps in a row, none of the model's tool calls could be run",
         )
     came = stop is None and (yield from _take_inbox(run))
     if run.answered or came:

@@ -116,6 +116,8 @@ _INSTEAD = {
     "messages": "give them as the first argument",
     "history": "write session=result.session of the run before",
 }
+_OF_A_RUN = dict.fromkeys(("prompt", "text", "message", "input"), 'give the text first: agent.run("...")')
+"""What a run has in place of an option; the rest is as for an agent."""
 
 
 def check_options(given: Mapping[str, object], known: Any, owner: str, also: Sequence[str] = ()) -> None:
@@ -129,9 +131,8 @@ def check_options(given: Mapping[str, object], known: Any, owner: str, also: Seq
         if name in names:
             continue
         close = closest(name, names)
-        hint = _INSTEAD.get(name) or (
-            f"did you mean {close!r}?" if close else f"known are {', '.join(names)}"
-        )
+        instead = _INSTEAD if owner == "Agent" else {**_INSTEAD, **_OF_A_RUN}
+        hint = instead.get(name) or (f"did you mean {close!r}?" if close else f"known are {', '.join(names)}")
         raise ArgumentTypeError(f"{owner} has no option {name!r}: {hint}")
 
 

@@ -369,7 +369,7 @@ class PromptLayout:
 
     def doing(self) -> list[str]:
         """Return the current work, one line each."""
-        return [fitted(line, _size()[0] - 1) for line in self._chat.progress.lines()[:_MOST_DOING]]
+        return self._chat.progress.lines(_size()[0] - 1)[:_MOST_DOING]
 
     def waiting(self) -> list[str]:
         """Return what waits, one line each."""

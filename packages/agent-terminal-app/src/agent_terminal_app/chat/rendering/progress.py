@@ -6,12 +6,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_terminal_app.chat.rendering.text import one_line
+from agent_terminal_app.chat.rendering.text import cells, fitted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MINUTE = 60
+_BAR = " │ "
 _SLOW = 0.5
 """After how many seconds a row of the answer is shown before it is full."""
 
@@ -24,12 +25,14 @@ class Doing:
         title: What, in a line.
         began: When.
         tail: The last thing that was seen of it.
+        front: What is shown before that, however long it is: the step of another agent.
         until: When it is over, if it is a wait.
     """
 
     title: str
     began: float
     tail: str = ""
+    front: str = ""
     until: float | None = None
 
 
@@ -110,10 +113,10 @@ class Progress:
         self._doing[key] = Doing(one_line(title), now, until=None if seconds is None else now + seconds)
         self._changed()
 
-    def tell(self, key: str, tail: str) -> None:
-        """Note the last thing that was seen of it."""
+    def tell(self, key: str, tail: str, *, front: str = "") -> None:
+        """Note the last thing that was seen of it, and what is shown before that however long it is."""
         if (doing := self._doing.get(key)) is not None:
-            doing.tail = one_line(tail)
+            doing.tail, doing.front = one_line(tail), front
             self._changed()
 
     def done(self, key: str) -> float | None:
@@ -131,17 +134,37 @@ class Progress:
         step = f" · step {self.step}" if self.step > 1 else ""
         return f"working {duration(self._clock() - self._began)}{step} · Esc stops"
 
-    def lines(self) -> list[str]:
-        """Return what is being done, one line each."""
-        return [self._line(doing) for doing in self._doing.values()]
+    def lines(self, width: int | None = None) -> list[str]:
+        """Return what is being done, one line each.
 
-    def _line(self, doing: Doing) -> str:
+        Args:
+            width: How many cells a line has; of what was seen last, the end is kept.
+        """
+        return [self._line(doing, width) for doing in self._doing.values()]
+
+    def _line(self, doing: Doing, width: int | None) -> str:
         now = self._clock()
-        if doing.until is not None:
-            return f"{doing.title} in {max(0, round(doing.until - now))} s"
-        tail = f" │ {doing.tail}" if doing.tail else ""
         since = now - doing.began
-        return f"{doing.title}{f' {duration(since)}' if since >= 1 else ''}{tail}"
+        line = f"{doing.title}{f' {duration(since)}' if since >= 1 else ''}"
+        if doing.until is not None:
+            line = f"{doing.title} in {max(0, round(doing.until - now))} s"
+        if not (doing.front or doing.tail) or doing.until is not None:
+            return line if width is None else fitted(line, width)
+        front = f"{_BAR}{doing.front}"
+        if width is None:
+            return f"{line}{front}{doing.tail}"
+        title = fitted(line, max(width // 2, width - cells(front) - cells(doing.tail)))
+        return fitted(f"{title}{front}{_end_of(doing.tail, width - cells(title) - cells(front))}", width)
+
+
+def _end_of(text: str, width: int) -> str:
+    """Return a text, or as much of its end as fits."""
+    if cells(text) <= width:
+        return text
+    kept = text[-max(width, 1) :]
+    while kept and cells(kept) > width - 1:
+        kept = kept[1:]
+    return f"…{kept}"
 
 
 def duration(seconds: float) -> str:

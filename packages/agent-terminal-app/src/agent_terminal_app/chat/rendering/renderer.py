@@ -198,7 +198,7 @@ class Renderer:
         if text:
             call.output.add(text)
         if text or call_id in self._steps:
-            self._progress.tell(call_id, f"{self._steps.get(call_id, '')}{call.output.last_line()}")
+            self._progress.tell(call_id, call.output.last_line(), front=self._steps.get(call_id, ""))
 
     def _on_tool_call_result(self, event: Mapping[str, Any]) -> None:
         began = event["call_id"] in self._calls
