@@ -426,9 +426,11 @@ def test_tables_are_made_wholly_or_not_at_all(empty: PostgresHome, monkeypatch: 
 def test_a_migration_keeps_what_is_there(empty: PostgresHome, monkeypatch: pytest.MonkeyPatch) -> None:
     with empty.open() as store:
         asset = store.put("s1", b"x", name="a")
-    step = "ALTER TABLE agent_assets.assets ADD COLUMN mood TEXT; UPDATE agent_assets.format SET number = 2;"
+    later = tables.FORMAT + 1
+    add = "ALTER TABLE agent_assets.assets ADD COLUMN mood TEXT"
+    step = f"{add}; UPDATE agent_assets.format SET number = {later};"
     monkeypatch.setattr(tables, "_STEPS", (*tables._STEPS, step))
-    monkeypatch.setattr(tables, "FORMAT", 2)
+    monkeypatch.setattr(tables, "FORMAT", later)
 
     for _ in range(2):
         with empty.open() as store:

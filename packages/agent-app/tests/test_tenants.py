@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_app import AgentApplication
+from agent_app.assets import AssetNotFound, open_assets
 from agent_app.errors import DecisionNotAccepted, SessionNotFound, StoreUnavailable
 from agent_app.store import open_store
 from agent_app.store.base import Approval, Changes, Grant
@@ -189,6 +190,34 @@ def test_postgresql_keeps_tenants_apart_whatever_a_statement_says(own_database: 
     assert "red" not in str(of_blue)
     assert [len(of_blue[name]) for name in ("sessions", "events", "inputs", "approvals", "grants")] == [1] * 5
     assert changed == 1
+
+
+def test_postgresql_keeps_the_assets_of_tenants_apart(own_database: str) -> None:
+    import psycopg
+
+    with closing(open_store(own_database)) as store, closing(open_assets(own_database)) as assets:
+        filled(store)
+        same = [assets.put(name, b"of both", name="same.txt") for name in ("red one", "blue one")]
+        of_red = assets.put("red one", b"the secret of red", name="red.txt")
+        red, blue = assets.of_tenant("red"), assets.of_tenant("blue")
+
+        assert red.read(of_red.id) == b"the secret of red"
+        assert blue.read(same[1].id) == b"of both"
+        assert [one.id for one in blue.list("blue one")] == [same[1].id]
+        assert blue.list("red one") == ()
+        for look in (blue.get, blue.read):
+            with pytest.raises(AssetNotFound):
+                look(of_red.id)
+        assert blue.put("blue one", b"the secret of red", name="mine.txt").size == of_red.size
+        store.delete("red one")
+        assert red.delete_session("red one") == 2
+    with psycopg.connect(own_database, autocommit=True) as connection:
+        connection.execute("SET search_path = agent_assets")
+        connection.execute("SET agent_store.tenant = 't:red'")
+        tables = ("assets", "content", "chunks")
+        left = {name: connection.execute(f"SELECT * FROM {name}".encode()).fetchall() for name in tables}
+
+    assert left == {"assets": [], "content": [], "chunks": []}
 
 
 def test_an_application_of_a_tenant_has_its_sessions_and_their_events(tmp_path: Path) -> None:

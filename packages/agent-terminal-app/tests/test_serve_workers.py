@@ -52,6 +52,11 @@ class Tester(ScriptedProvider):
     def __init__(self):
         super().__init__(itertools.repeat(answer), name="tester")
 
+    def init(self, config):
+        with open(os.environ["NOTES"] + ".keys", "a") as file:
+            file.write(f"{config.get('api_key')}\\n")
+        return super().init(config)
+
 
 class Notes:
     name = "notes"
@@ -286,6 +291,41 @@ def test_what_a_person_may_ask_for_is_counted_for_all_servers_together(first: Se
     # Twenty in a minute, of which six were made: a slow machine brings some more on the way.
     assert 14 <= asked.count(200) < 34
     assert set(asked) == {200, 429}
+
+
+def test_a_key_of_a_persons_own_reaches_the_worker_and_is_written_nowhere(
+    site: Site, first: Server, second: Server
+) -> None:
+    own = "the-key-of-eve-that-nobody-else-has"
+    with second.as_one(first.person("eve")) as eve, second.as_one(first.person("joe")) as joe:
+        kept = eve.put("/v1/me/provider-keys/tester", json={"key": own, "test": False})
+        for client in (eve, joe):
+            session_id = client.post("/v1/sessions", json={}).raise_for_status().json()["id"]
+            answer = client.post(f"/v1/sessions/{session_id}/runs?wait=true", json={"text": "hello"})
+            assert answer.json()["text"] == "said 0: hello "
+    seen = site.home / "notes.keys"
+    keys = seen.read_text().splitlines()
+
+    assert kept.status_code == 204, kept.text
+    assert own in keys
+    assert keys[-1] == "None"
+    assert own not in everything_in(site.database)
+    files = [file for file in site.home.rglob("*") if file.is_file() and file != seen]  # logs among them
+    assert not any(own.encode() in file.read_bytes() for file in files)
+
+
+def everything_in(database: str) -> str:
+    """Return all rows of all tables of a database, with bytes as text."""
+    import psycopg
+
+    with psycopg.connect(database) as connection:
+        tables = connection.execute(
+            "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname NOT LIKE 'pg\\_%' "
+            "AND schemaname <> 'information_schema'"
+        ).fetchall()
+        rows = [row for (name,) in tables for row in connection.execute(f"SELECT * FROM {name}".encode())]
+    assert len(rows) > 20
+    return str(rows)
 
 
 def test_a_decision_that_one_server_takes_lets_a_worker_go_on(first: Server, second: Server) -> None:

@@ -63,6 +63,7 @@ class Job:
         tokens: How many tokens it may use.
         cost: How much it may cost.
         overrides: Settings for its requests.
+        person: Who asked for it, if a server knows; a worker may have settings for that person.
         submitted: When it was submitted, in seconds since 1970.
     """
 
@@ -76,6 +77,7 @@ class Job:
     tokens: int | None = None
     cost: float | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
+    person: str = ""
     submitted: float = 0.0
 
     @property

@@ -22,13 +22,15 @@ from agent_runtime.clock import SYSTEM_CLOCK
 from agent_runtime.suspension import unanswered
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from agent_app import AgentApplication
     from agent_durable.engine import Step
     from agent_durable.jobs import Job
     from agent_durable.metrics import Metrics
     from agent_runtime import Checkpoint
+
+    OwnSettings = Callable[[Job], Mapping[str, Any]]
 
 FIRST_PAUSE, RETRY_SECONDS = 0.01, 0.5
 WAIT_SECONDS = 3600.0
@@ -65,7 +67,9 @@ class Performance:
         *,
         tries: Tries = NEVER_TRIED,
         recoveries: int = 0,
+        own_settings: OwnSettings = lambda _job: {},
     ) -> None:
+        self._own_settings = own_settings
         self._app = app
         self._job = job
         self._check_place = check_place
@@ -167,7 +171,8 @@ class Performance:
         if stop.is_due(self._tries, self._recoveries):
             return await asyncio.to_thread(stop.stop_run, self._app, self._job, self._tries, self._recoveries)
         if self._run is None:
-            self._run = SteppedRun(self._app, self._job)
+            own = await asyncio.to_thread(self._own_settings, self._job)
+            self._run = SteppedRun(self._app, self._job, own)
         return await self._run.step(self._parking.is_set)
 
     def _is_late(self) -> bool:
@@ -209,9 +214,10 @@ class SteppedRun:
     Args:
         app: The application.
         job: The job to run.
+        own: Settings for its requests that are stored nowhere, such as keys.
     """
 
-    def __init__(self, app: AgentApplication, job: Job) -> None:
+    def __init__(self, app: AgentApplication, job: Job, own: Mapping[str, Any]) -> None:
         self._done: list[str] = []
         self._continues = False  # after the last answer only the end is left, which is not a step
         self._is_answered = False  # whether every call of the last answer has its result
@@ -221,7 +227,7 @@ class SteppedRun:
         self._last: dict[str, Any] = {}
         self._stream: AsyncIterator[dict[str, Any]] = app.chat_async(
             job.session_id,
-            overrides=job.overrides,
+            overrides={**job.overrides, **own},
             limits=_limits(job),
             run_id=job.run_id,
             kept=self._note,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agent_durable.jobs import JobInfo, Outcome, Queue, Status
     from agent_durable.workers import WorkerInfo, Workers
 
-_TERMS = ("tenant", "priority", "tokens", "cost", "overrides")
+_TERMS = ("tenant", "priority", "tokens", "cost", "overrides", "person")
 _BORDERS = frozenset({"input_queued", "run_start", "final", "error"})
 _RECENT = 200
 _LOOK_SECONDS = 0.02

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agent_app import AgentApplication
     from agent_durable.engine import DurableEngine, Step
     from agent_durable.jobs import Job, Outcome, Tries
+    from agent_durable.run import OwnSettings
     from agent_durable.workers import WorkerInfo, Workers
 
 BEAT_SECONDS = 1.0
@@ -60,6 +61,8 @@ class Worker:
         recoveries: How many workers may die with a run before it is stopped. Ordinary stops do not count.
         given_up: Called when others took this worker's runs because it was silent for too long. It must end
             the process: whatever this one still does, another does as well.
+        own_settings: Returns settings for the requests of a run that are stored nowhere, such as a key of the
+            person who asked for it. It may block.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Worker:
         keep_days: float = KEEP_DAYS,
         recoveries: int = RECOVERIES,
         given_up: Callable[[], None],
+        own_settings: OwnSettings = lambda _job: {},
     ) -> None:
         self.id = f"worker-{uuid4().hex[:12]}"
         self._app = app
@@ -81,6 +85,7 @@ class Worker:
         self._keep_seconds = keep_days * 24 * 3600
         self._recoveries = recoveries
         self._given_up = given_up
+        self._own_settings = own_settings
         self._last_tries = asyncio.Lock()
         self._running: dict[str, Performance] = {}
         self._last_beat = SYSTEM_CLOCK.now()
@@ -144,6 +149,7 @@ class Worker:
                 self._metrics,
                 tries=tries,
                 recoveries=self._recoveries,
+                own_settings=self._own_settings,
             )
             self._running[job.run_id] = performance
             if self._draining.is_set():

@@ -185,6 +185,7 @@ class LocalRuns(Runs):
     async def start(self, session_id: str, text: str = "", **request: Any) -> Run:
         run_id = request.get("run_id")
         request.pop("tenant", None)  # of the session: its store knows it
+        request.pop("person", None)  # their settings are in the request
         found = None if run_id is None else await self._find(session_id, run_id)
         if found is not None and found.final is not None:
             return found

@@ -128,8 +128,11 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
         It shares agents, runs and connections with this one, and is closed with it.
         """
         view, store = copy(self), self.store.of_tenant(tenant)
-        hub = self._services.hub.of_store(store)
-        services = replace(self._services, app=view, store=store, hub=hub, recent=Recent(), _bases={})
+        hub, assets = self._services.hub.of_store(store), self._services.assets
+        services = replace(
+            self._services, app=view, store=store, hub=hub, recent=Recent(), _bases={},
+            assets=None if assets is None else assets.of_tenant(tenant),
+        )  # fmt: skip
         vars(view).update(store=store, _services=services, _is_view=True)
         return view
 

@@ -14,13 +14,14 @@ import io
 from contextlib import contextmanager
 from hashlib import sha256
 from tempfile import SpooledTemporaryFile
-from typing import IO, TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from agent_app.assets.asset import MAX_BYTES, PIECE, Limits, pieces
 from agent_app.assets.store import AssetStore, disk_errors
 from agent_app.assets.tables import AssetDatabase, SharedIndex
 from agent_app.errors import StoreDamaged
 from agent_app.store.base import Report
+from agent_app.store.tenants import TenantDatabase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -94,6 +95,14 @@ class PostgresPlace:
 
     def open(self, asset: Asset) -> BinaryIO:
         return open_content(self._database, asset)
+
+    def of_tenant(self, tenant: str) -> PostgresPlace:
+        """Return the same, of which PostgreSQL lets one tenant's assets be read alone.
+
+        What is written is not confined: content is the same for all who have it, and the assets of a session
+        are removed when that is gone already.
+        """
+        return PostgresPlace(cast("AssetDatabase", TenantDatabase(self._database, tenant)))
 
     def collect(self) -> Report:
         """Remove content that no session has; the server itself undoes what a crash interrupts."""

@@ -31,6 +31,13 @@ class AssetStore:
         self._place = place
         self.limits = limits
 
+    def of_tenant(self, tenant: str) -> AssetStore:
+        """Return this store for one tenant, to which a database shows no assets of others.
+
+        It shares connections with this one, and is closed with it.
+        """
+        return AssetStore(self._place.of_tenant(tenant), self.limits)
+
     @property
     def max_bytes(self) -> int:
         """How large one asset may be."""
@@ -269,6 +276,9 @@ class Place(Protocol):
             AssetNotFound: If the asset was deleted.
             StoreDamaged: If its content is missing or changed.
         """
+
+    def of_tenant(self, tenant: str) -> Place:
+        """Return this place for those who may read what one tenant has, where the place can tell."""
 
     def collect(self) -> Report:
         """Remove content that no session has, and leftovers of crashes."""

@@ -59,6 +59,40 @@ _STEPS = (
     CREATE TABLE agent_assets.format (number INTEGER NOT NULL);
     INSERT INTO agent_assets.format VALUES (1);
     """,
+    # As in the tables of sessions: a transaction that says by `agent_store.tenant` for whom it works reads
+    # what belongs to sessions of that tenant. Sessions in another database say nothing about assets here.
+    """
+    CREATE FUNCTION agent_assets.is_own(session_id TEXT) RETURNS BOOLEAN LANGUAGE plpgsql STABLE AS $body$
+    BEGIN
+        IF coalesce(current_setting('agent_store.tenant', true), '') = ''
+            OR to_regclass('agent_store.sessions') IS NULL
+        THEN
+            RETURN true;
+        END IF;
+        RETURN EXISTS (SELECT 1 FROM agent_store.sessions s WHERE s.id = session_id);
+    END
+    $body$;
+
+    ALTER TABLE agent_assets.assets ENABLE ROW LEVEL SECURITY;
+    ALTER TABLE agent_assets.assets FORCE ROW LEVEL SECURITY;
+    CREATE POLICY own_tenant ON agent_assets.assets USING (agent_assets.is_own(session));
+
+    ALTER TABLE agent_assets.content ENABLE ROW LEVEL SECURITY;
+    ALTER TABLE agent_assets.content FORCE ROW LEVEL SECURITY;
+    CREATE POLICY own_tenant ON agent_assets.content USING (
+        coalesce((SELECT current_setting('agent_store.tenant', true)), '') = ''
+        OR EXISTS (SELECT 1 FROM agent_assets.assets a WHERE a.content = content.id)
+    );
+
+    ALTER TABLE agent_assets.chunks ENABLE ROW LEVEL SECURITY;
+    ALTER TABLE agent_assets.chunks FORCE ROW LEVEL SECURITY;
+    CREATE POLICY own_tenant ON agent_assets.chunks USING (
+        coalesce((SELECT current_setting('agent_store.tenant', true)), '') = ''
+        OR EXISTS (SELECT 1 FROM agent_assets.assets a WHERE a.content = chunks.content)
+    );
+
+    UPDATE agent_assets.format SET number = 2;
+    """,
 )
 FORMAT = len(_STEPS)
 """The format that this version writes; tables of a later one are left alone."""

@@ -190,6 +190,12 @@ class Accounts:
         person = self.find(key.person)
         return None if person is None or person.disabled else (key, person)
 
+    def sealed_key(self, person_id: str, provider: str) -> str | None:
+        """Return the key that a person has stored for a provider, as the vault has sealed it."""
+        sql = "SELECT sealed FROM provider_keys WHERE person = ? AND provider = ?"
+        rows = self.tables.rows(sql, person_id, provider)
+        return str(rows[0][0]) if rows else None
+
     # Shared sessions
 
     def invite(

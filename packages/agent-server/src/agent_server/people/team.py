@@ -42,13 +42,8 @@ class Team:
 
     async def own_key(self, who: Principal, provider: str) -> str | None:
         """Return the key that a person has stored for a provider."""
-        rows = await asyncio.to_thread(
-            self.accounts.tables.rows,
-            "SELECT sealed FROM provider_keys WHERE person = ? AND provider = ?",
-            who.id,
-            provider,
-        )
-        return self.vault.open(rows[0][0], whose=who.id) if rows else None
+        sealed = await asyncio.to_thread(self.accounts.sealed_key, who.id, provider)
+        return None if sealed is None else self.vault.open(sealed, whose=who.id)
 
     def check_request(self, who: Principal, settings: Mapping[str, Any], free: Collection[str]) -> None:
         """Refuse settings of a person that could send the server's keys elsewhere, or open its folders.

@@ -85,8 +85,6 @@ async def set_my_provider_key(
     """Store a key of your own, encrypted, after asking the provider whether it takes it; your runs use it."""
     if provider not in services.app.providers:
         raise Problem(404, "provider-not-found", "There is no such provider")
-    if not services.runs.are_local:
-        raise Problem(409, "not-here", "Workers execute the runs, and have keys of their own")
     if await asyncio.to_thread(team.accounts.find, who.id) is None:
         raise Problem(409, "no-person", "The operator stores keys with PUT /v1/keys")
     if change.test:

@@ -59,6 +59,7 @@ async def start_run(
             take_over=asked.take_over,
             run_id=run_id,
             **({"tenant": services.tenant} if services.tenant else {}),
+            **({} if services.team is None or who.level >= Level.OPERATE else {"person": who.id}),
         )
 
     async def start() -> Run:
@@ -71,7 +72,10 @@ async def start_run(
 
 
 async def _settings(services: Services, who: Principal, session_id: str, asked: RunRequest) -> dict[str, Any]:
-    """Return the settings of a run, with the person's own key if there is one; it is kept nowhere."""
+    """Return the settings of a run, with the person's own key if there is one; it is kept nowhere.
+
+    Workers look for that key themselves: what is sent to them is stored.
+    """
     team, overrides = services.team, dict(asked.overrides)
     if team is not None:
         team.check_request(who, overrides, FREE_SETTINGS)

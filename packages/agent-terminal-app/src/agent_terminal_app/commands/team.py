@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import os
 import secrets
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.output import say
 from agent_terminal_app.settings.files import replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import ExitStack
 
+    from agent_durable.jobs import Job
     from agent_server.access import LocalAccess
     from agent_server.people.access import TeamAccess
+    from agent_server.people.accounts import Accounts
     from agent_server.people.team import Team
+    from agent_server.people.vault import Vault
     from agent_terminal_app.paths import Paths
 
 SECRET_VARIABLE = "AGENT_SERVER_SECRET"  # noqa: S105 - the name of a variable
+SECRET_FILE = "server-secret"  # noqa: S105 - the name of a file
 CLIENT_SECRET_VARIABLE = "AGENT_OIDC_CLIENT_SECRET"  # noqa: S105 - the name of a variable
 
 _OPTIONS = (
@@ -131,6 +137,43 @@ def open_team(
     )
 
 
+def own_keys(stack: ExitStack, paths: Paths, database: str) -> Callable[[Job], Mapping[str, Any]]:
+    """Return what finds the key that the person of a run has stored for its provider, and decrypts it.
+
+    A worker needs the secret of the servers for that: by the variable, or from the same data folder. Nothing
+    is opened before somebody's run comes.
+    """
+
+    @cache
+    def opened() -> tuple[Accounts, Vault] | None:
+        from agent_server.people.accounts import Accounts
+        from agent_server.people.tables import open_tables
+        from agent_server.people.vault import Vault
+
+        secret = os.environ.get(SECRET_VARIABLE, "").strip()
+        if not secret and not (paths.data / SECRET_FILE).exists():
+            return None
+        tables = open_tables(database)
+        stack.callback(tables.close)
+        return Accounts(tables), Vault(secret or kept_secret(paths))
+
+    def settings(job: Job) -> Mapping[str, Any]:
+        if not job.person:
+            return {}
+        found = opened()
+        if found is None:
+            say(f"agent: {job.run_id} uses no key of {job.person}: {SECRET_VARIABLE} is not set here")
+            return {}
+        accounts, vault = found
+        sealed = accounts.sealed_key(job.person, job.provider)
+        key = None if sealed is None else vault.open(sealed, whose=job.person)
+        if sealed is not None and key is None:
+            say(f"agent: the key of {job.person} cannot be opened: {SECRET_VARIABLE} is another one here")
+        return {} if key is None else {"api_key": key, "api_key_origin": f"key of {job.person}"}
+
+    return settings
+
+
 def team_access(local: LocalAccess, team: Team) -> TeamAccess:
     """Return who may use a server of several people; the token of the server is its operator's."""
     from agent_server.people.access import TeamAccess
@@ -144,7 +187,7 @@ def kept_secret(paths: Paths) -> str:
     Raises:
         CommandError: If others can read the file.
     """
-    file = paths.data / "server-secret"
+    file = paths.data / SECRET_FILE
     try:
         if file.stat().st_mode & 0o077:
             raise CommandError(

@@ -9,15 +9,17 @@ import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from agent_terminal_app.application import open_settings
+from agent_terminal_app.commands.team import own_keys
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.output import moment, print_json, print_table, say
+from agent_terminal_app.paths import Paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -178,7 +180,10 @@ def worker_command(
     # Until it has runs there is nothing to hand over. Unhandled, SIGTERM would not end the first process of a
     # container.
     signal.signal(signal.SIGTERM, lambda *_given: sys.exit(Exit.TERMINATED))
-    with shared_database(database, limits=read_limits(limits), bounds=bounds, model=model) as shared:
+    with (
+        ExitStack() as stack,
+        shared_database(database, limits=read_limits(limits), bounds=bounds, model=model) as shared,
+    ):
         from agent_durable import Worker  # there, if the database could be opened
 
         stop = threading.Event()
@@ -192,6 +197,7 @@ def worker_command(
             keep_days=keep_days,
             recoveries=recoveries,
             given_up=lambda: os._exit(GIVEN_UP),
+            own_settings=own_keys(stack, Paths.of_this_user(), database),
         )
         worker.start()
         say(f"{worker.id} takes up to {concurrency} runs at a time; Ctrl+C hands them over and stops")
