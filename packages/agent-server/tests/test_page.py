@@ -240,7 +240,7 @@ def test_files_are_attached(serve_it: Serving, open_page: Callable[..., Page]) -
         "e221bc330000000049454e44ae426082"
     )
 
-    page.set_input_files("input[type=file]", {"name": "dot.png", "mimeType": "image/png", "buffer": pixel})
+    page.set_input_files(".composer input[type=file]", {"name": "dot.png", "mimeType": "image/png", "buffer": pixel})
     say(page, "what is this?")
     is_over(page)
 
@@ -310,14 +310,13 @@ def test_an_action_of_the_application_asks_first_and_then_runs(
     say(page, "hello")
     is_over(page)
 
-    page.click("text=Actions")
-    page.click("text=Wipe")
+    page.click("header >> text=Actions")
+    page.click("header .menu >> text=Wipe")
     page.wait_for_selector("dialog >> text=Throw it all away?")
     page.click("dialog >> text=Cancel")
-    page.click("text=Actions")
-    page.click("text=Look")
-    page.click("dialog .primary")
-    page.click("text=Wipe it")
+    page.click("header >> text=Actions")
+    page.click("header .menu >> text=Look")
+    page.click(".card >> text=Wipe it")
     page.wait_for_selector("dialog >> text=Throw it all away?")
     assert wiping.wiped == []
     page.click("dialog .primary")
