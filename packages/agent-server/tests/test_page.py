@@ -82,6 +82,60 @@ def test_an_answer_streams_in_and_a_reload_goes_on_without_doubling(
     assert (page.locator(".answer").count(), page.locator(".said").count()) == (1, 1)
 
 
+DOCUMENT = """# Title
+
+Some *text* with `code` that goes on
+over two lines.
+
+- one
+- two
+
+  more of two
+- three
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+```python
+def f():
+
+    return 1
+```
+
+Heading below
+---
+
+> quoted
+> text
+
+1. first
+2. second
+
+The [end](https://example.test/x).
+"""
+
+
+def test_what_streams_in_looks_like_what_is_read_whole(
+    serve_it: Serving, open_page: Callable[..., Page]
+) -> None:
+    paced = Paced()
+    chunks = [DOCUMENT[at : at + 3] for at in range(0, len(DOCUMENT), 3)]
+    page = open_page(serve_it(provider=ScriptedProvider([Reply(chunks=chunks, delay=0.01)], sleep=paced)))
+    say(page, "write")
+    for words in ("goes on", "three", "return", "quoted"):  # so that it is drawn in between
+        paced.release(DOCUMENT.index(words) // 3 + 3)
+        page.wait_for_selector(f".answer >> text={words}")
+    paced.release(1000)
+    is_over(page)
+
+    streamed = page.locator(".answer .markdown").inner_html()
+    page.reload()
+    is_over(page)
+
+    assert page.locator(".answer .markdown").inner_html() == streamed
+
+
 def test_a_reload_in_a_later_step_doubles_neither_answers_nor_calls(
     serve_it: Serving, open_page: Callable[..., Page]
 ) -> None:
@@ -240,7 +294,9 @@ def test_files_are_attached(serve_it: Serving, open_page: Callable[..., Page]) -
         "e221bc330000000049454e44ae426082"
     )
 
-    page.set_input_files("input[type=file]", {"name": "dot.png", "mimeType": "image/png", "buffer": pixel})
+    page.set_input_files(
+        ".composer input[type=file]", {"name": "dot.png", "mimeType": "image/png", "buffer": pixel}
+    )
     say(page, "what is this?")
     is_over(page)
 
@@ -310,14 +366,13 @@ def test_an_action_of_the_application_asks_first_and_then_runs(
     say(page, "hello")
     is_over(page)
 
-    page.click("text=Actions")
-    page.click("text=Wipe")
+    page.click("header >> text=Actions")
+    page.click("header .menu >> text=Wipe")
     page.wait_for_selector("dialog >> text=Throw it all away?")
     page.click("dialog >> text=Cancel")
-    page.click("text=Actions")
-    page.click("text=Look")
-    page.click("dialog .primary")
-    page.click("text=Wipe it")
+    page.click("header >> text=Actions")
+    page.click("header .menu >> text=Look")
+    page.click(".card >> text=Wipe it")
     page.wait_for_selector("dialog >> text=Throw it all away?")
     assert wiping.wiped == []
     page.click("dialog .primary")

@@ -98,41 +98,56 @@ function clean(html: string): TrustedHTML {
   return DOMPurify.sanitize(html, CLEAN) as unknown as TrustedHTML;
 }
 
-function asPlain(text: string): Block[] {
-  return [{ source: text, html: clean(`<p class="plain">${escaped(text)}</p>`) }];
+function asPlain(text: string): Piece[] {
+  return [{ raw: text, block: { source: text, html: clean(`<p class="plain">${escaped(text)}</p>`) } }];
 }
 
-/** Markdown that grows: the blocks that stay as they are keep their HTML. */
+/** A piece of the source and, unless it shows nothing, its block. */
+interface Piece {
+  raw: string;
+  block: Block | undefined;
+}
+
+const REREAD = 3; // so many pieces at the end may become something else when more text follows
+const DEFINITION = /^ {0,3}\[[^\]]+\]:/m;
+
+/** Markdown that grows: only its end is read again, and the blocks before keep their HTML. */
 export class Markdown {
   private blocks: Block[] = [];
+  private pieces: Piece[] = [];
   private source = "";
+  private shown = "";
 
   /** Return the blocks of a text. */
   render(text: string): Block[] {
     if (text === this.source) return this.blocks;
     this.source = text;
-    this.blocks = this.parse(visible(text));
+    const now = visible(text);
+    // A definition of a link counts for the whole text, also for what stands before it.
+    const isLonger = this.shown !== "" && now.startsWith(this.shown) && !DEFINITION.test(now);
+    this.pieces = this.parse(now, isLonger ? this.pieces.slice(0, -REREAD) : []);
+    this.shown = now;
+    this.blocks = this.pieces.flatMap((piece) => piece.block ?? []);
     return this.blocks;
   }
 
-  private parse(text: string): Block[] {
+  private parse(text: string, kept: Piece[]): Piece[] {
     if (DEEPEST.test(text)) return asPlain(text); // nobody writes that, and a parser would choke on it
     try {
-      const tokens = marked.lexer(text);
-      const rendered = [];
-      for (const token of tokens) {
-        if (token.type !== "space" && token.type !== "def") rendered.push(this.block(token, tokens, rendered.length));
-      }
-      return rendered;
+      const rest = text.slice(kept.reduce((length, piece) => length + piece.raw.length, 0));
+      const tokens = marked.lexer(rest);
+      const isWhole = tokens.reduce((length, token) => length + token.raw.length, 0) === rest.length;
+      const known = new Map(this.pieces.slice(kept.length).map((piece) => [piece.raw, piece.block]));
+      const read = tokens.map((token): Piece => ({ raw: token.raw, block: known.get(token.raw) ?? blockOf(token, tokens) }));
+      // Where the parser has changed the text, its pieces do not say where the next one begins.
+      return isWhole || !kept.length ? [...kept, ...read] : this.parse(text, []);
     } catch {
       return asPlain(text);
     }
   }
+}
 
-  private block(token: Token, all: TokensList, at: number): Block {
-    const known = this.blocks[at];
-    if (known?.source === token.raw) return known;
-    const one = Object.assign([token], { links: all.links });
-    return { source: token.raw, html: clean(marked.parser(one)) };
-  }
+function blockOf(token: Token, all: TokensList): Block | undefined {
+  if (token.type === "space" || token.type === "def") return undefined;
+  return { source: token.raw, html: clean(marked.parser(Object.assign([token], { links: all.links }))) };
 }
