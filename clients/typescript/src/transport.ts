@@ -10,6 +10,8 @@ export class Problem extends Error {
     readonly type: string,
     message: string,
     readonly requestId = "",
+    /** What is wrong with single parts, where the server says so. */
+    readonly errors: { field?: string; message: string }[] = [],
   ) {
     super(message);
   }
@@ -187,10 +189,12 @@ export async function* framesOf(answer: Response): AsyncGenerator<{ [name: strin
 
 async function problemOf(answer: Response): Promise<Problem> {
   try {
-    const told = (await answer.json()) as { title?: string; detail?: string; type?: string; request_id?: string };
+    const told = (await answer.json()) as {
+      title?: string; detail?: string; type?: string; request_id?: string; errors?: Problem["errors"];
+    };
     const words = [told.title, told.detail].filter(Boolean).join(": ");
     const said = words || `The server answered ${answer.status}.`;
-    return new Problem(answer.status, told.type ?? "", said, told.request_id ?? "");
+    return new Problem(answer.status, told.type ?? "", said, told.request_id ?? "", told.errors ?? []);
   } catch {
     return new Problem(answer.status, "", `The server answered ${answer.status}.`);
   }

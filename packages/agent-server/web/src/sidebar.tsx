@@ -4,8 +4,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { wordsOf } from "./api";
 import { Bin, Cross, Dots, Pencil, Pin } from "./icons";
 import type { Offers } from "./offers";
-import { type ExportForm, PIN, type Sessions } from "./sessions";
 import { OffersMenu } from "./plugin_views";
+import type { ExportForm, Sessions } from "./sessions";
 import { useStore } from "./store";
 import { ago, oneLine } from "./text";
 import { keepTheme, type Theme, theme } from "./theme";
@@ -133,16 +133,16 @@ function Filters({ sessions, attempt }: { sessions: Sessions; attempt: Attempt }
   const { folder, tag, archived } = sessions.filter;
   return (
     <div class="filters">
-      {sessions.folders.size > 0 && (
+      {sessions.folders.length > 0 && (
         <select aria-label={words.folder} value={folder} onChange={(event) => attempt(sessions.show({ folder: event.currentTarget.value }))}>
           <option value="">{words.allFolders}</option>
-          {[...sessions.folders].sort().map((name) => <option key={name} value={name}>{name}</option>)}
+          {sessions.folders.map((name) => <option key={name} value={name}>{name}</option>)}
         </select>
       )}
-      {sessions.tags.size > 0 && (
+      {sessions.tags.length > 0 && (
         <select aria-label={words.tag} value={tag} onChange={(event) => attempt(sessions.show({ tag: event.currentTarget.value }))}>
           <option value="">{words.allTags}</option>
-          {[...sessions.tags].sort().map((name) => <option key={name} value={name}>{name}</option>)}
+          {sessions.tags.map((name) => <option key={name} value={name}>{name}</option>)}
         </select>
       )}
       <label><input type="checkbox" checked={archived} onChange={(event) => attempt(sessions.show({ archived: event.currentTarget.checked }))} /> {words.archive}</label>
@@ -192,8 +192,8 @@ function Row({ info, sessions, isCurrent, choosing, offers, attempt, open, remov
   const [mode, setMode] = useState<"plain" | "rename" | "delete" | "more">("plain");
   const field = useRef<HTMLInputElement>(null);
   const title = oneLine(info.title) || words.newSession;
-  const isPinned = info.labels?.tags.includes(PIN) ?? false;
-  const labels = [info.labels?.folder, ...(info.labels?.tags ?? []).filter((one) => one !== PIN).map((one) => `#${one}`)].filter(Boolean);
+  const isPinned = info.labels?.pinned ?? false;
+  const labels = [info.labels?.folder, ...(info.labels?.tags ?? []).map((one) => `#${one}`)].filter(Boolean);
   useEffect(() => field.current?.select(), [mode]);
   if (mode === "rename") {
     const finish = (): void => {
@@ -278,8 +278,8 @@ function RowMenu({ info, isPinned, sessions, offers, attempt, close }: RowMenuPr
         }}
       >
         <label class="field"><span>{words.folder}</span><input name="folder" defaultValue={labels?.folder ?? ""} maxLength={200} list={`folders-${info.id}`} /></label>
-        <datalist id={`folders-${info.id}`}>{[...sessions.folders].map((name) => <option key={name} value={name} />)}</datalist>
-        <label class="field"><span>{words.tags}</span><input name="tags" defaultValue={(labels?.tags ?? []).filter((one) => one !== PIN).join(" ")} /></label>
+        <datalist id={`folders-${info.id}`}>{sessions.folders.map((name) => <option key={name} value={name} />)}</datalist>
+        <label class="field"><span>{words.tags}</span><input name="tags" defaultValue={(labels?.tags ?? []).join(" ")} /></label>
         <button type="submit" class="primary">{words.save}</button>
       </form>
       {offers.at("session_list_action").map((offer) => (
