@@ -655,6 +655,11 @@ export class Operations extends Transport {
     return this.json("POST", `/v1/sessions`, { body, headers: { "idempotency-key": options.idempotencyKey } });
   }
 
+  /** Return several sessions in one archive, a file for each. */
+  async exportSessions(options: { id: string[]; redact?: boolean; form?: "zip" | "md" | "html" | "json" }): Promise<Response> {
+    return this.request("GET", `/v1/sessions/export`, { query: { "id": options.id, "redact": options.redact, "form": options.form } });
+  }
+
   /** Store the visible conversation of an exported file, which is the body of the request. A file with system messages is refused with all of them, until somebody who has read them allows them. */
   async importSession(data: BodyInit, options: { agentId?: string | null; allowSystem?: boolean } = {}): Promise<SessionInfo> {
     return this.json("POST", `/v1/sessions/import`, { data, query: { "agent_id": options.agentId, "allow_system": options.allowSystem } });

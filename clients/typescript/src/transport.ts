@@ -36,7 +36,7 @@ export interface ClientOptions {
 export interface Parts {
   body?: unknown;
   data?: BodyInit;
-  query?: { [name: string]: string | number | boolean | null | undefined };
+  query?: { [name: string]: string | number | boolean | readonly string[] | null | undefined };
   headers?: { [name: string]: string | null | undefined };
   signal?: AbortSignal;
 }
@@ -81,7 +81,9 @@ export class Transport {
     }
     for (const [name, value] of Object.entries(parts.headers ?? {})) if (value != null) headers[name] = value;
     const query = new URLSearchParams();
-    for (const [name, value] of Object.entries(parts.query ?? {})) if (value != null) query.set(name, String(value));
+    for (const [name, given] of Object.entries(parts.query ?? {})) {
+      for (const value of Array.isArray(given) ? given : [given]) if (value != null) query.append(name, String(value));
+    }
     const address = `${this.url}${path}${query.size ? `?${query}` : ""}`;
     let answer: Response;
     try {

@@ -284,7 +284,7 @@ def test_a_browser_reads_the_session_of_a_link_and_keeps_its_own_login(served: S
             assert "set-cookie" not in operator.get("/login", params={"link": again["secret"]}).headers
 
 
-def test_labels_of_other_tenants_are_not_listed(served: Served) -> None:
+def test_labels_of_other_tenants_are_not_listed_nor_their_sessions_exported(served: Served) -> None:
     with person(served, "ada", "red") as ada, person(served, "bob", "blue") as bob:
         session_id = new_session(ada)
         ada.patch(f"/v1/sessions/{session_id}", json={"folder": "Secret plans"}).raise_for_status()
@@ -292,6 +292,8 @@ def test_labels_of_other_tenants_are_not_listed(served: Served) -> None:
 
         assert [one["name"] for one in ada.get("/v1/sessions/labels").json()["folders"]] == ["Secret plans"]
         assert bob.get("/v1/sessions/labels").json() == {"folders": [], "tags": [], "archived": 0}
+        assert ada.get("/v1/sessions/export", params={"id": session_id}).status_code == 200
+        assert bob.get("/v1/sessions/export", params={"id": session_id}).status_code == 404
 
 
 def test_people_may_not_send_the_keys_of_the_server_elsewhere(served: Served) -> None:

@@ -6,6 +6,8 @@ import type { SessionInfo } from "./wire";
 
 export type ExportForm = "zip" | "md" | "html" | "json";
 
+const MOST_EXPORTED = 100;
+
 interface SessionPage {
   items: SessionInfo[];
   next_cursor: string | null;
@@ -106,6 +108,11 @@ export class Sessions extends Store {
     await this.each(ids, (id) => client.changeSession(id, change));
   }
 
+  /** Give sessions one more tag. */
+  async tag(ids: Iterable<string>, tag: string): Promise<void> {
+    await this.each(ids, (id) => client.changeSession(id, { tags: [...new Set([...(this.find(id)?.labels?.tags ?? []), tag])] }));
+  }
+
   async remove(ids: Iterable<string>): Promise<void> {
     await this.each(ids, (id) => client.deleteSession(id));
   }
@@ -125,14 +132,20 @@ export class Sessions extends Store {
   }
 
   async export(ids: Iterable<string>, form: ExportForm): Promise<void> {
-    for (const id of [...ids]) {
-      const answer = await client.exportSession(id, { form });
-      save(await answer.blob(), `session-${id.slice(0, 8)}.${form}`);
+    const wanted = [...ids];
+    if (wanted.length === 1) {
+      const answer = await client.exportSession(wanted[0] ?? "", { form });
+      return save(await answer.blob(), `session-${wanted[0]?.slice(0, 8)}.${form}`);
+    }
+    for (let at = 0; at < wanted.length; at += MOST_EXPORTED) {
+      const answer = await client.exportSessions({ id: wanted.slice(at, at + MOST_EXPORTED), form });
+      save(await answer.blob(), "sessions.zip");
     }
   }
 
-  async import(file: File): Promise<SessionInfo> {
-    const made = await client.importSession(file);
+  /** Store a session from a file; one with instructions for the model is refused until somebody has read them. */
+  async import(file: File, allowSystem = false): Promise<SessionInfo> {
+    const made = await client.importSession(file, { allowSystem });
     await this.refresh();
     return made;
   }

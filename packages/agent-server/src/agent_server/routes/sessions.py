@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import zipfile
+from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -39,7 +42,15 @@ router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 FREE_METADATA = frozenset({"title", "labels", "reference"})
 """What people may say of a session where there are several: not where it works, nor with which settings."""
 IfMatch = Annotated[str | None, Header(description="The ETag of the session as you know it.")]
-_READABLE = {"md": "text/markdown", "html": "text/html", "json": "application/json"}
+_FORMS = {"zip": "application/zip", "md": "text/markdown", "html": "text/html", "json": "application/json"}
+_FILES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {kind: {} for kind in _FORMS.values()}, "description": "The file"}
+}
+Form = Annotated[
+    Literal["zip", "md", "html", "json"],
+    Query(description="With everything, or the conversation alone in a form for reading."),
+]
+Redact = Annotated[bool, Query(description="Take secrets out.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 
 
@@ -108,6 +119,33 @@ async def list_sessions(
 async def list_labels(services: Served) -> Response:
     """List the folders and tags that sessions have."""
     return json_answer(await services.app.labels_in_use_async())
+
+
+@router.get(
+    "/export",
+    response_class=FileResponse,
+    responses={200: {"content": {"application/zip": {}}, "description": "The file"}},
+)
+async def export_sessions(
+    services: Served,
+    ids: Annotated[list[str], Query(alias="id", min_length=1, max_length=100)],
+    redact: Redact = True,  # noqa: FBT002
+    form: Form = "zip",
+) -> Response:
+    """Return several sessions in one archive, a file for each."""
+
+    async def write(folder: Path) -> Path:
+        files = [await _write(services, one, folder, form, redact=redact) for one in dict.fromkeys(ids)]
+        return await asyncio.to_thread(_pack, files, folder / "sessions.zip")
+
+    return await _file(write, "sessions.zip", _FORMS["zip"])
+
+
+def _pack(files: Sequence[Path], target: Path) -> Path:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            archive.write(file, file.name)
+    return target
 
 
 @router.get("/{session_id}", response_model=SessionInfo)
@@ -222,49 +260,53 @@ async def read_next_request(services: Served, session_id: str) -> Response:
     return json_answer(await services.app.next_request_async(session_id))
 
 
-@router.get(
-    "/{session_id}/export",
-    response_class=FileResponse,
-    responses={
-        200: {
-            "content": {kind: {} for kind in ("application/zip", *_READABLE.values())},
-            "description": "The file",
-        }
-    },
-)
+@router.get("/{session_id}/export", response_class=FileResponse, responses=_FILES)
 async def export_session(
     services: Served,
     session_id: str,
-    redact: Annotated[bool, Query(description="Take secrets out.")] = True,  # noqa: FBT002
+    redact: Redact = True,  # noqa: FBT002
     events: Annotated[bool, Query(description="With the log of events.")] = False,  # noqa: FBT002
-    form: Annotated[
-        Literal["zip", "md", "html", "json"],
-        Query(description="With everything, or the conversation alone in a form for reading."),
-    ] = "zip",
+    form: Form = "zip",
 ) -> Response:
     """Return a session with its files, to keep or to import elsewhere; or its conversation, to read."""
+
+    async def write(folder: Path) -> Path:
+        return await _write(services, session_id, folder, form, redact=redact, events=events)
+
+    return await _file(write, f"session-{session_id[:8]}.{form}", _FORMS[form])
+
+
+async def _write(
+    services: Services, session_id: str, folder: Path, form: str, *, redact: bool, events: bool = False
+) -> Path:
+    """Write a session into a folder, and return the file."""
+    path = folder / f"session-{sha256(session_id.encode()).hexdigest()[:8]}.{form}"
     info = await services.app.session_info_async(session_id)
-    if form != "zip":
+    if form == "zip":
+        await services.app.export_session_async(session_id, path, redact=redact, events=events)
+    else:
         session = await services.app.load_session_async(session_id)
         text = await asyncio.to_thread(readable, info, session, form, redact=redact)
-        headers = {
-            "cache-control": "no-store",
-            "content-disposition": f'attachment; filename="session-{session_id[:8]}.{form}"',
-            "content-security-policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'",
-        }
-        return Response(text, 200, headers, _READABLE[form])
+        await asyncio.to_thread(path.write_text, text, encoding="utf-8")
+    return path
+
+
+async def _file(write: Callable[[Path], Awaitable[Path]], name: str, kind: str) -> Response:
+    """Return a file that is written into a folder of its own, which is gone once it is sent."""
     folder = tempfile.TemporaryDirectory()
-    path = Path(folder.name) / "session.zip"
     try:
-        await services.app.export_session_async(session_id, path, redact=redact, events=events)
+        path = await write(Path(folder.name))
     except BaseException:
         folder.cleanup()
         raise
     return FileResponse(
         path,
-        media_type="application/zip",
-        filename=f"session-{session_id[:8]}.zip",
-        headers={"cache-control": "no-store"},
+        media_type=kind,
+        filename=name,
+        headers={
+            "cache-control": "no-store",
+            "content-security-policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'",
+        },
         background=BackgroundTask(folder.cleanup),
     )
 

@@ -285,4 +285,12 @@ export const english = {
   takeBack: "Take back",
   sharedSession: "Shared session",
   readOnly: "read only",
+
+  // Bulk and import
+  move: "Move",
+  addTag: "Add tag",
+  fileInstructs: "This file has instructions for the model",
+  fileInstructsMore: "The model would follow them as if they were yours. Import the file only if you agree to every word.",
+  dontImport: "Don't import",
+  importAnyway: "Import with these instructions",
 };

@@ -272,4 +272,11 @@ export const german: Words = {
   takeBack: "Zurücknehmen",
   sharedSession: "Geteilte Sitzung",
   readOnly: "nur lesen",
+
+  move: "Verschieben",
+  addTag: "Schlagwort geben",
+  fileInstructs: "Diese Datei hat Anweisungen für das Modell",
+  fileInstructsMore: "Das Modell würde ihnen folgen, als wären es deine. Importiere die Datei nur, wenn du jedem Wort zustimmst.",
+  dontImport: "Nicht importieren",
+  importAnyway: "Mit diesen Anweisungen importieren",
 };
