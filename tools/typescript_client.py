@@ -122,7 +122,7 @@ def _answer(operation: dict[str, Any]) -> tuple[str, str]:
     kinds = [kind for content in found.values() for kind in content]
     if not kinds:
         return "void", "nothing"
-    if "application/json" not in kinds:
+    if "application/json" not in kinds or "application/zip" in kinds:  # a file, whatever is in it
         return "Response", "request"
     types = [
         _type(content["application/json"].get("schema", {}))

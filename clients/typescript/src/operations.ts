@@ -160,11 +160,26 @@ export interface KeyChange {
   test?: boolean;
 }
 
+/** A folder or a tag, and how many sessions have it. */
+export interface LabelCount {
+  name: string;
+  sessions: number;
+}
+
 /** How a session is put in order. */
 export interface Labels {
   archived: boolean;
   folder: string | null;
+  pinned: boolean;
   tags: string[];
+}
+
+/** The folders and tags that there are. */
+export interface LabelsInUse {
+  /** How many sessions are in the archive. */
+  archived: number;
+  folders: LabelCount[];
+  tags: LabelCount[];
 }
 
 /** What a run may take. */
@@ -335,6 +350,8 @@ export interface SessionChange {
   folder?: string | null;
   /** The model that answers: a declared one or PROVIDER:MODEL; empty for the agent's own. */
   model?: string | null;
+  /** Whether it is pinned. */
+  pinned?: boolean | null;
   /** All its tags. */
   tags?: string[] | null;
   title?: string | null;
@@ -350,7 +367,7 @@ export interface SessionInfo {
   /** In a list of branches: how many messages are those of its parent. */
   forked_at?: number | null;
   id: string;
-  /** In a list that was asked for them. */
+  /** In a list: folder, tags, archive and pin. */
   labels?: Labels | null;
   /** In a search: the text that was found. */
   match?: string | null;
@@ -629,8 +646,8 @@ export class Operations extends Transport {
   }
 
   /** List sessions, the last changed first; those in the archive only if they are asked for. */
-  async listSessions(options: { query?: string | null; cursor?: string | null; limit?: number; folder?: string | null; tag?: string | null; archived?: boolean; labels?: boolean } = {}): Promise<SessionPage> {
-    return this.json("GET", `/v1/sessions`, { query: { "query": options.query, "cursor": options.cursor, "limit": options.limit, "folder": options.folder, "tag": options.tag, "archived": options.archived, "labels": options.labels } });
+  async listSessions(options: { query?: string | null; cursor?: string | null; limit?: number; folder?: string | null; tag?: string | null; archived?: boolean; pinned?: boolean | null } = {}): Promise<SessionPage> {
+    return this.json("GET", `/v1/sessions`, { query: { "query": options.query, "cursor": options.cursor, "limit": options.limit, "folder": options.folder, "tag": options.tag, "archived": options.archived, "pinned": options.pinned } });
   }
 
   /** Make a session. */
@@ -638,9 +655,19 @@ export class Operations extends Transport {
     return this.json("POST", `/v1/sessions`, { body, headers: { "idempotency-key": options.idempotencyKey } });
   }
 
-  /** Store the visible conversation of an exported file, which is the body of the request. */
+  /** Return several sessions in one archive, a file for each. */
+  async exportSessions(options: { id: string[]; redact?: boolean; form?: "zip" | "md" | "html" | "json" }): Promise<Response> {
+    return this.request("GET", `/v1/sessions/export`, { query: { "id": options.id, "redact": options.redact, "form": options.form } });
+  }
+
+  /** Store the visible conversation of an exported file, which is the body of the request. A file with system messages is refused with all of them, until somebody who has read them allows them. */
   async importSession(data: BodyInit, options: { agentId?: string | null; allowSystem?: boolean } = {}): Promise<SessionInfo> {
     return this.json("POST", `/v1/sessions/import`, { data, query: { "agent_id": options.agentId, "allow_system": options.allowSystem } });
+  }
+
+  /** List the folders and tags that sessions have. */
+  async listLabels(): Promise<LabelsInUse> {
+    return this.json("GET", `/v1/sessions/labels`);
   }
 
   /** Delete a session with its files; a run of it is cancelled. */
@@ -653,7 +680,7 @@ export class Operations extends Transport {
     return this.json("GET", `/v1/sessions/${this.step(sessionId)}`);
   }
 
-  /** Give a session another title, agent, model, folder or tags, or put it into the archive. */
+  /** Give a session another title, agent, model, folder or tags, pin it, or put it into the archive. */
   async changeSession(sessionId: string, body: SessionChange, options: { ifMatch?: string | null } = {}): Promise<SessionInfo> {
     return this.json("PATCH", `/v1/sessions/${this.step(sessionId)}`, { body, headers: { "if-match": options.ifMatch } });
   }
@@ -708,7 +735,7 @@ export class Operations extends Transport {
     return this.json("GET", `/v1/sessions/${this.step(sessionId)}/config-schema`);
   }
 
-  /** Return a session with its files, to keep or to import elsewhere, or its conversation for reading. */
+  /** Return a session with its files, to keep or to import elsewhere; or its conversation, to read. */
   async exportSession(sessionId: string, options: { redact?: boolean; events?: boolean; form?: "zip" | "md" | "html" | "json" } = {}): Promise<Response> {
     return this.request("GET", `/v1/sessions/${this.step(sessionId)}/export`, { query: { "redact": options.redact, "events": options.events, "form": options.form } });
   }
@@ -743,7 +770,7 @@ export class Operations extends Transport {
     return this.json("POST", `/v1/sessions/${this.step(sessionId)}/interrupt`);
   }
 
-  /** Return the folder and the tags of a session, and whether it is in the archive. */
+  /** Return the folder and the tags of a session, whether it is pinned, and whether it is archived. */
   async readSessionLabels(sessionId: string): Promise<Labels> {
     return this.json("GET", `/v1/sessions/${this.step(sessionId)}/labels`);
   }

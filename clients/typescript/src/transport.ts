@@ -10,6 +10,8 @@ export class Problem extends Error {
     readonly type: string,
     message: string,
     readonly requestId = "",
+    /** What is wrong with single parts, where the server says so. */
+    readonly errors: { field?: string; message: string }[] = [],
   ) {
     super(message);
   }
@@ -34,7 +36,7 @@ export interface ClientOptions {
 export interface Parts {
   body?: unknown;
   data?: BodyInit;
-  query?: { [name: string]: string | number | boolean | null | undefined };
+  query?: { [name: string]: string | number | boolean | readonly string[] | null | undefined };
   headers?: { [name: string]: string | null | undefined };
   signal?: AbortSignal;
 }
@@ -79,7 +81,9 @@ export class Transport {
     }
     for (const [name, value] of Object.entries(parts.headers ?? {})) if (value != null) headers[name] = value;
     const query = new URLSearchParams();
-    for (const [name, value] of Object.entries(parts.query ?? {})) if (value != null) query.set(name, String(value));
+    for (const [name, given] of Object.entries(parts.query ?? {})) {
+      for (const value of Array.isArray(given) ? given : [given]) if (value != null) query.append(name, String(value));
+    }
     const address = `${this.url}${path}${query.size ? `?${query}` : ""}`;
     let answer: Response;
     try {
@@ -187,10 +191,12 @@ export async function* framesOf(answer: Response): AsyncGenerator<{ [name: strin
 
 async function problemOf(answer: Response): Promise<Problem> {
   try {
-    const told = (await answer.json()) as { title?: string; detail?: string; type?: string; request_id?: string };
+    const told = (await answer.json()) as {
+      title?: string; detail?: string; type?: string; request_id?: string; errors?: Problem["errors"];
+    };
     const words = [told.title, told.detail].filter(Boolean).join(": ");
     const said = words || `The server answered ${answer.status}.`;
-    return new Problem(answer.status, told.type ?? "", said, told.request_id ?? "");
+    return new Problem(answer.status, told.type ?? "", said, told.request_id ?? "", told.errors ?? []);
   } catch {
     return new Problem(answer.status, "", `The server answered ${answer.status}.`);
   }

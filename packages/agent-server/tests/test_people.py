@@ -261,6 +261,41 @@ def test_a_link_reads_one_session_until_it_is_revoked(served: Served, clock: Clo
         assert httpx2.get(f"{served.url}{path}", headers=own).status_code == 401
 
 
+def test_a_browser_reads_the_session_of_a_link_and_keeps_its_own_login(served: Served) -> None:
+    with person(served, "ada", "red") as ada:
+        session_id, other = new_session(ada), new_session(ada)
+        path = f"/v1/sessions/{session_id}"
+        link = ada.post(f"{path}/links", json={}).json()
+        with httpx2.Client(base_url=served.url) as browser:
+            opened = browser.get("/login", params={"link": link["secret"]})
+            assert f"/#read={session_id}" in opened.text
+            assert "samesite=strict" in opened.headers["set-cookie"].lower()
+            assert browser.get("/").status_code == 200
+            assert browser.get(f"{path}/messages").status_code == 200
+            assert browser.get(f"/v1/sessions/{other}").status_code == 403
+            sent = browser.post(f"{path}/runs", json={"text": "hi"}, headers={"x-keelwork": "1"})
+            assert sent.status_code == 403
+            ada.delete(f"{path}/shares/{link['id']}")
+            assert browser.get(f"{path}/messages").status_code == 401
+            assert browser.get("/login", params={"link": link["secret"]}).status_code == 401
+        with httpx2.Client(base_url=served.url) as operator:
+            operator.get("/login", params={"code": served.access.new_link()})
+            again = ada.post(f"{path}/links", json={}).json()
+            assert "set-cookie" not in operator.get("/login", params={"link": again["secret"]}).headers
+
+
+def test_labels_of_other_tenants_are_not_listed_nor_their_sessions_exported(served: Served) -> None:
+    with person(served, "ada", "red") as ada, person(served, "bob", "blue") as bob:
+        session_id = new_session(ada)
+        ada.patch(f"/v1/sessions/{session_id}", json={"folder": "Secret plans"}).raise_for_status()
+        new_session(bob)
+
+        assert [one["name"] for one in ada.get("/v1/sessions/labels").json()["folders"]] == ["Secret plans"]
+        assert bob.get("/v1/sessions/labels").json() == {"folders": [], "tags": [], "archived": 0}
+        assert ada.get("/v1/sessions/export", params={"id": session_id}).status_code == 200
+        assert bob.get("/v1/sessions/export", params={"id": session_id}).status_code == 404
+
+
 def test_people_may_not_send_the_keys_of_the_server_elsewhere(served: Served) -> None:
     with person(served, "ada", "red") as ada:
         session_id = new_session(ada)

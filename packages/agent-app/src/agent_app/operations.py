@@ -21,7 +21,7 @@ from agent_app.errors import (
     StoreError,
 )
 from agent_app.events import read_cursor
-from agent_app.labels import labelled, read_labels
+from agent_app.labels import labelled, labels_of, names_in_use, read_labels
 from agent_app.lifecycle import (
     SideUsage,
     application_context,
@@ -298,13 +298,25 @@ def label(
     folder: str | None,
     tags: Sequence[str] | None,
     archived: bool | None,  # noqa: FBT001 - one of several that are passed on
+    pinned: bool | None,  # noqa: FBT001
 ) -> Flow[dict[str, Any]]:
-    """Put a session into a folder or the archive, and give it tags; return what it has now."""
+    """Put a session into a folder or the archive, pin it, give it tags; return what it has now."""
     session = yield from load(services, session_id)
-    changed = labelled(session, folder=folder, tags=tags, archived=archived)
+    changed = labelled(session, folder=folder, tags=tags, archived=archived, pinned=pinned)
     if changed.metadata != session.metadata:
         changed = yield from save(services, changed, replace=False)
     return read_labels(changed)
+
+
+def session_labels(services: Services, session_ids: Sequence[str]) -> Flow[dict[str, dict[str, Any]]]:
+    """Return the labels of sessions, by id, all in one question."""
+    flags = yield from run_blocking(partial(services.store.flags, session_ids))
+    return {session_id: labels_of(flags.get(session_id, ())) for session_id in session_ids}
+
+
+def labels_in_use(services: Services) -> Flow[dict[str, Any]]:
+    """Return the folders and tags that there are."""
+    return names_in_use((yield from run_blocking(services.store.flag_counts)))
 
 
 def rename(services: Services, session_id: str, title: str) -> Flow[SessionInfo]:

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agent_app.catalogue import Key
-    from agent_app.store.base import SessionInfo
-    from agent_core import Session
 
 
 class Host(Protocol):
@@ -52,9 +50,6 @@ class Host(Protocol):
 
     def remove_key(self, provider: str) -> bool:
         """Forget a key; False if there is none."""
-
-    def transcript(self, info: SessionInfo, session: Session, form: str) -> str:
-        """Return a conversation for reading: `md`, `html` or `json`."""
 
     def doctor(self) -> Sequence[dict[str, Any]]:
         """Look for what is wrong: `check`, `status`, `detail` and `remedy` of each finding."""
@@ -110,10 +105,6 @@ class NoHost:
     def remove_key(self, provider: str) -> bool:
         """Say that there is none."""
         return False
-
-    def transcript(self, info: SessionInfo, session: Session, form: str) -> str:
-        """Refuse it."""
-        raise _not_here("forms of transcripts")
 
     def doctor(self) -> Sequence[dict[str, Any]]:
         """Find nothing."""

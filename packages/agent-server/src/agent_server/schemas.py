@@ -39,6 +39,7 @@ class SessionChange(Input):
     folder: str | None = Field(default=None, max_length=200, description="Its folder; empty for none.")
     tags: list[str] | None = Field(default=None, max_length=50, description="All its tags.")
     archived: bool | None = Field(default=None, description="Whether it is in the archive.")
+    pinned: bool | None = Field(default=None, description="Whether it is pinned.")
 
 
 class Labels(BaseModel):
@@ -47,6 +48,22 @@ class Labels(BaseModel):
     folder: str | None
     tags: list[str]
     archived: bool
+    pinned: bool
+
+
+class LabelCount(BaseModel):
+    """A folder or a tag, and how many sessions have it."""
+
+    name: str
+    sessions: int
+
+
+class LabelsInUse(BaseModel):
+    """The folders and tags that there are."""
+
+    folders: list[LabelCount]
+    tags: list[LabelCount]
+    archived: int = Field(description="How many sessions are in the archive.")
 
 
 class SessionInfo(BaseModel):
@@ -64,8 +81,8 @@ class SessionInfo(BaseModel):
     forked_at: int | None = Field(
         default=None, description="In a list of branches: how many messages are those of its parent."
     )
-    labels: Labels | None = Field(default=None, description="In a list that was asked for them.")
     extra: dict[str, Any] = Field(default_factory=dict, description="What plugins add, by plugin.")
+    labels: Labels | None = Field(default=None, description="In a list: folder, tags, archive and pin.")
 
 
 class SessionPage(BaseModel):

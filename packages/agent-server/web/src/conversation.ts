@@ -57,6 +57,8 @@ export class Conversation extends Store {
   constructor(
     readonly id: string,
     private readonly listChanged: () => void,
+    /** Whether it can be read alone: by a link, with nothing to change it or to leave it for. */
+    readonly readOnly = false,
   ) {
     super();
   }
@@ -119,7 +121,7 @@ export class Conversation extends Store {
       () => this.running,
     );
     void this.readUsage();
-    void this.readBranches();
+    if (!this.readOnly) void this.readBranches();
     return true;
   }
 

@@ -11,6 +11,7 @@ import { Inspect } from "./inspect";
 import { Offers } from "./offers";
 import { Cards, OfferDialog, OffersMenu } from "./plugin_views";
 import type { Choices } from "./page";
+import { ShareButton } from "./share";
 import { Store, useStore } from "./store";
 import { oneLine } from "./text";
 import { Transcript } from "./transcript";
@@ -106,6 +107,7 @@ export function ConversationView({ conversation, choices, create, open, showMenu
         {conversation && <Switches conversation={conversation} choices={choices} />}
         {offers && <OffersMenu offers={offers} places={["session_action", "application_action"]} />}
         {conversation && <button type="button" class="show-inspect" aria-pressed={inspecting} onClick={() => setInspecting(!inspecting)}>{words.inspect}</button>}
+        {conversation && <ShareButton session={conversation.id} />}
       </Header>
       {offers && <Cards offers={offers} presentation="banner" />}
       {offers && <Cards offers={offers} presentation="modal" />}

@@ -1,6 +1,7 @@
 import { render } from "preact";
 import { Page } from "./page";
 import { applyTheme } from "./theme";
+import { readInAddress, Reader } from "./share";
 import { chooseLanguage, keepLanguage, language } from "./words";
 
 const root = document.getElementById("page");
@@ -10,7 +11,8 @@ function draw(): void {
     keepLanguage(code);
     draw();
   };
-  if (root !== null) render(<Page key={language} speak={speak} />, root);
+  const shared = readInAddress();
+  if (root !== null) render(shared === undefined ? <Page key={language} speak={speak} /> : <Reader session={shared} />, root);
 }
 
 chooseLanguage();

@@ -4,9 +4,9 @@ import { client, Problem } from "./api";
 import { Store } from "./store";
 import type { SessionInfo } from "./wire";
 
-/** A pin is a tag, so other front ends see it too. */
-export const PIN = "pinned";
 export type ExportForm = "zip" | "md" | "html" | "json";
+
+const MOST_EXPORTED = 100;
 
 interface SessionPage {
   items: SessionInfo[];
@@ -26,9 +26,9 @@ export class Sessions extends Store {
   filter: Filter = { query: "", folder: "", tag: "", archived: false };
   cursor: string | null = null;
   loaded = false;
-  /** Every folder and tag that was seen; a filter must not make the others disappear. */
-  readonly folders = new Set<string>();
-  readonly tags = new Set<string>();
+  /** Every folder and tag that there is. */
+  folders: string[] = [];
+  tags: string[] = [];
   readonly chosen = new Set<string>();
   private asked = 0;
 
@@ -45,9 +45,11 @@ export class Sessions extends Store {
 
   async refresh(): Promise<void> {
     const number = (this.asked += 1);
-    const [page, pinned] = await Promise.all([this.page(null), this.isFiltered ? { items: [] } : this.pins()]);
+    const [page, pinned, labels] = await Promise.all([this.page(null), this.isFiltered ? { items: [] } : this.pins(), client.listLabels()]);
     if (number !== this.asked) return; // a later search has been asked since
     this.pinned = pinned.items;
+    this.folders = labels.folders.map(({ name }) => name);
+    this.tags = labels.tags.map(({ name }) => name);
     this.take(page.items, []);
     this.cursor = page.next_cursor;
     this.loaded = true;
@@ -65,19 +67,16 @@ export class Sessions extends Store {
   private take(items: SessionInfo[], before: SessionInfo[]): void {
     const known = new Set([...before, ...this.pinned].map((one) => one.id));
     this.items = [...before, ...items.filter((one) => !known.has(one.id))];
-    for (const { labels } of [...this.items, ...this.pinned]) {
-      if (labels?.folder) this.folders.add(labels.folder);
-      for (const tag of labels?.tags ?? []) if (tag !== PIN) this.tags.add(tag);
-    }
   }
 
   private page(cursor: string | null): Promise<SessionPage> {
     const { query, folder, tag, archived } = this.filter;
-    return client.listSessions({ limit: 40, query: query.trim() || null, cursor, folder: folder || null, tag: tag || null, archived, labels: true });
+    const pinned = this.isFiltered ? null : false; // else they have a list of their own
+    return client.listSessions({ limit: 40, query: query.trim() || null, cursor, folder: folder || null, tag: tag || null, archived, pinned });
   }
 
   private pins(): Promise<SessionPage> {
-    return client.listSessions({ limit: 40, tag: PIN, labels: true });
+    return client.listSessions({ limit: 100, pinned: true });
   }
 
   create(agent?: string): Promise<SessionInfo> {
@@ -100,17 +99,18 @@ export class Sessions extends Store {
   }
 
   async pin(info: SessionInfo): Promise<void> {
-    const tags = info.labels?.tags ?? [];
-    await client.changeSession(info.id, { tags: tags.includes(PIN) ? tags.filter((one) => one !== PIN) : [...tags, PIN] });
+    await client.changeSession(info.id, { pinned: !info.labels?.pinned });
     await this.refresh();
   }
 
-  /** Put sessions into a folder or out of it, into the archive or back, or give them tags; pins stay. */
+  /** Put sessions into a folder or out of it, into the archive or back, or give them tags. */
   async label(ids: Iterable<string>, change: { folder?: string; tags?: string[]; archived?: boolean }): Promise<void> {
-    await this.each(ids, (id) => {
-      const pin = this.find(id)?.labels?.tags.filter((one) => one === PIN) ?? [];
-      return client.changeSession(id, change.tags ? { ...change, tags: [...pin, ...change.tags] } : change);
-    });
+    await this.each(ids, (id) => client.changeSession(id, change));
+  }
+
+  /** Give sessions one more tag. */
+  async tag(ids: Iterable<string>, tag: string): Promise<void> {
+    await this.each(ids, (id) => client.changeSession(id, { tags: [...new Set([...(this.find(id)?.labels?.tags ?? []), tag])] }));
   }
 
   async remove(ids: Iterable<string>): Promise<void> {
@@ -132,14 +132,20 @@ export class Sessions extends Store {
   }
 
   async export(ids: Iterable<string>, form: ExportForm): Promise<void> {
-    for (const id of [...ids]) {
-      const answer = await client.exportSession(id, { form });
-      save(await answer.blob(), `session-${id.slice(0, 8)}.${form}`);
+    const wanted = [...ids];
+    if (wanted.length === 1) {
+      const answer = await client.exportSession(wanted[0] ?? "", { form });
+      return save(await answer.blob(), `session-${wanted[0]?.slice(0, 8)}.${form}`);
+    }
+    for (let at = 0; at < wanted.length; at += MOST_EXPORTED) {
+      const answer = await client.exportSessions({ id: wanted.slice(at, at + MOST_EXPORTED), form });
+      save(await answer.blob(), "sessions.zip");
     }
   }
 
-  async import(file: File): Promise<SessionInfo> {
-    const made = await client.importSession(file);
+  /** Store a session from a file; one with instructions for the model is refused until somebody has read them. */
+  async import(file: File, allowSystem = false): Promise<SessionInfo> {
+    const made = await client.importSession(file, { allowSystem });
     await this.refresh();
     return made;
   }

@@ -1,13 +1,13 @@
 // The list of sessions: search, folders, tags, pins, the archive; one session or many at once.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { wordsOf } from "./api";
+import { Problem, wordsOf } from "./api";
 import { Bin, Cross, Dots, Pencil, Pin } from "./icons";
 import type { Offers } from "./offers";
-import { type ExportForm, PIN, type Sessions } from "./sessions";
 import { OffersMenu } from "./plugin_views";
+import type { ExportForm, Sessions } from "./sessions";
 import { useStore } from "./store";
-import { ago, oneLine } from "./text";
+import { ago, oneLine, visible, withHits } from "./text";
 import { keepTheme, type Theme, theme } from "./theme";
 import type { SessionInfo } from "./wire";
 import { language, languages, words } from "./words";
@@ -30,6 +30,7 @@ export function Sidebar({ sessions, current, open, close, speak, offers, openSet
   const chooser = useRef<HTMLInputElement>(null);
   const [failure, setFailure] = useState("");
   const [choosing, setChoosing] = useState(false);
+  const [refused, setRefused] = useState<{ file: File; texts: string[] }>();
   const attempt = (work: Promise<unknown>): void => {
     setFailure("");
     work.catch((error: unknown) => setFailure(wordsOf(error)));
@@ -37,6 +38,16 @@ export function Sidebar({ sessions, current, open, close, speak, offers, openSet
   const search = (query: string): void => {
     clearTimeout(typing.current);
     typing.current = window.setTimeout(() => attempt(sessions.show({ query })), TYPING_MS);
+  };
+  const importFile = (file: File, allowSystem = false): void => {
+    setRefused(undefined);
+    const work = sessions.import(file, allowSystem).then((made) => open(made.id));
+    attempt(
+      work.catch((error: unknown) => {
+        if (!(error instanceof Problem && error.type === "urn:keelwork:system-messages")) throw error;
+        setRefused({ file, texts: error.errors.map(({ message }) => message) });
+      }),
+    );
   };
   const remove = (ids: Iterable<string>): void => {
     const gone = [...ids];
@@ -105,7 +116,7 @@ export function Sidebar({ sessions, current, open, close, speak, offers, openSet
           onChange={(event) => {
             const [file] = event.currentTarget.files ?? [];
             event.currentTarget.value = "";
-            if (file) attempt(sessions.import(file).then((made) => open(made.id)));
+            if (file) importFile(file);
           }}
         />
         <OffersMenu offers={offers} places={["application_action"]} />
@@ -123,7 +134,29 @@ export function Sidebar({ sessions, current, open, close, speak, offers, openSet
           </select>
         </label>
       </div>
+      {refused && (
+        <Instructions texts={refused.texts} agree={() => importFile(refused.file, true)} close={() => setRefused(undefined)} />
+      )}
     </nav>
+  );
+}
+
+/** Shows instructions for the model that a file brings, before anybody agrees to them. */
+function Instructions({ texts, agree, close }: { texts: string[]; agree: () => void; close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} class="instructions" aria-labelledby="instructions-title" onClose={close}>
+      <h2 id="instructions-title">{words.fileInstructs}</h2>
+      <p>{words.fileInstructsMore}</p>
+      <div class="texts" tabIndex={0} role="region" aria-label={words.fileInstructs}>
+        {texts.map((text, at) => <pre key={at} class="plain" dir="auto">{visible(text)}</pre>)}
+      </div>
+      <div class="buttons">
+        <button type="button" onClick={close}>{words.dontImport}</button>
+        <button type="button" class="danger" onClick={agree}>{words.importAnyway}</button>
+      </div>
+    </dialog>
   );
 }
 
@@ -133,16 +166,16 @@ function Filters({ sessions, attempt }: { sessions: Sessions; attempt: Attempt }
   const { folder, tag, archived } = sessions.filter;
   return (
     <div class="filters">
-      {sessions.folders.size > 0 && (
+      {sessions.folders.length > 0 && (
         <select aria-label={words.folder} value={folder} onChange={(event) => attempt(sessions.show({ folder: event.currentTarget.value }))}>
           <option value="">{words.allFolders}</option>
-          {[...sessions.folders].sort().map((name) => <option key={name} value={name}>{name}</option>)}
+          {sessions.folders.map((name) => <option key={name} value={name}>{name}</option>)}
         </select>
       )}
-      {sessions.tags.size > 0 && (
+      {sessions.tags.length > 0 && (
         <select aria-label={words.tag} value={tag} onChange={(event) => attempt(sessions.show({ tag: event.currentTarget.value }))}>
           <option value="">{words.allTags}</option>
-          {[...sessions.tags].sort().map((name) => <option key={name} value={name}>{name}</option>)}
+          {sessions.tags.map((name) => <option key={name} value={name}>{name}</option>)}
         </select>
       )}
       <label><input type="checkbox" checked={archived} onChange={(event) => attempt(sessions.show({ archived: event.currentTarget.checked }))} /> {words.archive}</label>
@@ -171,9 +204,39 @@ function BulkActions({ sessions, attempt, remove }: { sessions: Sessions; attemp
         <input type="checkbox" checked={number > 0 && number === all.length} onChange={(event) => all.forEach(({ id }) => sessions.choose(id, event.currentTarget.checked))} /> {words.chosen(number)}
       </label>
       <button type="button" disabled={!number} onClick={() => attempt(sessions.label(sessions.chosen, { archived: !isArchive }))}>{isArchive ? words.unarchive : words.toArchive}</button>
-      <button type="button" disabled={!number} onClick={() => attempt(sessions.export(sessions.chosen, "zip"))}>{words.export}</button>
+      <select aria-label={words.export} value="" disabled={!number} onChange={(event) => attempt(sessions.export(sessions.chosen, event.currentTarget.value as ExportForm))}>
+        <option value="" disabled>{words.export}</option>
+        {FORMS.map((form) => <option key={form} value={form}>{words.exportAs(form.toUpperCase())}</option>)}
+      </select>
       <button type="button" class="danger" disabled={!number} onClick={() => setAsks(true)}>{words.remove}</button>
+      <BulkField name="folder" label={words.folder} button={words.move} known={sessions.folders} isOff={!number} take={(folder) => attempt(sessions.label(sessions.chosen, { folder }))} />
+      <BulkField name="tag" label={words.tag} button={words.addTag} known={sessions.tags} isOff={!number} take={(tag) => attempt(tag ? sessions.tag(sessions.chosen, tag) : Promise.resolve())} />
     </div>
+  );
+}
+
+interface BulkFieldProps {
+  name: string;
+  label: string;
+  button: string;
+  known: string[];
+  isOff: boolean;
+  take: (text: string) => void;
+}
+
+function BulkField({ name, label, button, known, isOff, take }: BulkFieldProps) {
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        take(String(new FormData(event.currentTarget).get(name)).trim());
+        event.currentTarget.reset();
+      }}
+    >
+      <input name={name} aria-label={label} placeholder={label} maxLength={200} list={`known-${name}`} autocomplete="off" />
+      <datalist id={`known-${name}`}>{known.map((one) => <option key={one} value={one} />)}</datalist>
+      <button type="submit" disabled={isOff}>{button}</button>
+    </form>
   );
 }
 
@@ -192,8 +255,8 @@ function Row({ info, sessions, isCurrent, choosing, offers, attempt, open, remov
   const [mode, setMode] = useState<"plain" | "rename" | "delete" | "more">("plain");
   const field = useRef<HTMLInputElement>(null);
   const title = oneLine(info.title) || words.newSession;
-  const isPinned = info.labels?.tags.includes(PIN) ?? false;
-  const labels = [info.labels?.folder, ...(info.labels?.tags ?? []).filter((one) => one !== PIN).map((one) => `#${one}`)].filter(Boolean);
+  const isPinned = info.labels?.pinned ?? false;
+  const labels = [info.labels?.folder, ...(info.labels?.tags ?? []).map((one) => `#${one}`)].filter(Boolean);
   useEffect(() => field.current?.select(), [mode]);
   if (mode === "rename") {
     const finish = (): void => {
@@ -231,7 +294,7 @@ function Row({ info, sessions, isCurrent, choosing, offers, attempt, open, remov
       {choosing && <input type="checkbox" aria-label={words.chooseOf(title)} checked={sessions.chosen.has(info.id)} onChange={(event) => sessions.choose(info.id, event.currentTarget.checked)} />}
       <button type="button" class="open" aria-current={isCurrent ? "page" : undefined} onClick={open}>
         <span class="title" dir="auto">{title}</span>
-        <span class="quiet">{info.match ? oneLine(info.match, 80) : [ago(info.updated), ...labels].join(" · ")}</span>
+        <span class="quiet" dir="auto">{info.match ? <Hits text={oneLine(info.match, 160)} query={sessions.filter.query} /> : [ago(info.updated), ...labels].join(" · ")}</span>
       </button>
       {isPinned && <span class="pin"><Pin /></span>}
       <button type="button" class="icon" aria-label={words.renameOf(title)} title={words.rename} onClick={() => setMode("rename")}><Pencil /></button>
@@ -242,6 +305,15 @@ function Row({ info, sessions, isCurrent, choosing, offers, attempt, open, remov
   );
 }
 
+/** A piece of a message, with what was searched for marked, from shortly before the first mark. */
+function Hits({ text, query }: { text: string; query: string }) {
+  const pieces = withHits(text, query);
+  const [[first, isHit] = ["", false]] = pieces;
+  const start = !isHit && pieces.length > 1 && first.length > BEFORE_HIT ? `…${first.slice(-BEFORE_HIT)}` : first;
+  return <>{pieces.map(([piece, marked], at) => (marked ? <mark key={at}>{piece}</mark> : at === 0 ? start : piece))}</>;
+}
+
+const BEFORE_HIT = 12;
 const FORMS: ExportForm[] = ["zip", "md", "html", "json"];
 
 interface RowMenuProps {
@@ -278,8 +350,8 @@ function RowMenu({ info, isPinned, sessions, offers, attempt, close }: RowMenuPr
         }}
       >
         <label class="field"><span>{words.folder}</span><input name="folder" defaultValue={labels?.folder ?? ""} maxLength={200} list={`folders-${info.id}`} /></label>
-        <datalist id={`folders-${info.id}`}>{[...sessions.folders].map((name) => <option key={name} value={name} />)}</datalist>
-        <label class="field"><span>{words.tags}</span><input name="tags" defaultValue={(labels?.tags ?? []).filter((one) => one !== PIN).join(" ")} /></label>
+        <datalist id={`folders-${info.id}`}>{sessions.folders.map((name) => <option key={name} value={name} />)}</datalist>
+        <label class="field"><span>{words.tags}</span><input name="tags" defaultValue={(labels?.tags ?? []).join(" ")} /></label>
         <button type="submit" class="primary">{words.save}</button>
       </form>
       {offers.at("session_list_action").map((offer) => (

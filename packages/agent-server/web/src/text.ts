@@ -24,6 +24,13 @@ export function oneLine(text: string, most = 200): string {
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
 
+/** Return a text in pieces, and of each whether it is one of the words that were searched for. */
+export function withHits(text: string, query: string): [piece: string, isHit: boolean][] {
+  const words = query.split(/[^\p{L}\p{N}]+/u).filter(Boolean).map((word) => word.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+  if (!words.length) return [[text, false]];
+  return text.split(new RegExp(`(${words.join("|")})`, "giu")).map((piece, at): [string, boolean] => [piece, at % 2 === 1]);
+}
+
 /** Return how long ago something was, in a word or two. */
 export function ago(seconds: number): string {
   const minutes = (Date.now() / 1000 - seconds) / 60;

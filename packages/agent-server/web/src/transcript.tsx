@@ -49,7 +49,7 @@ export function Transcript({ conversation, branch, open, offers }: Props) {
         const place = places.find((index) => entries.find((one) => indexOf(one) >= index) === entry);
         const versions = place === undefined ? undefined : branches.versions(conversation.id, place);
         return entry && (
-          <EntryView entry={entry} conversation={conversation} branch={branch} open={open} offers={offers} actions={actions} busy={busy} waits={waits} isLast={entry === last} versions={versions} />
+          <EntryView entry={entry} conversation={conversation} branch={branch} open={open} offers={offers} actions={actions} busy={busy || conversation.readOnly} waits={waits} isLast={entry === last} versions={versions} />
         );
       }}
     />
@@ -91,7 +91,7 @@ class EntryView extends Component<EntryProps> {
       case "call":
         return <ToolCard call={entry} waits={waits} opened={conversation.opened} />;
       case "note":
-        return <NoteView note={entry} retry={() => void conversation.attempt(conversation.start())} />;
+        return <NoteView note={entry} retry={conversation.readOnly ? undefined : () => void conversation.attempt(conversation.start())} />;
     }
   }
 }
@@ -257,11 +257,11 @@ export function CopyButton({ text, label = words.copy }: { text: string; label?:
   return <button type="button" onClick={() => void navigator.clipboard.writeText(text).then(() => setDone(true))}>{done ? words.copied : label}</button>;
 }
 
-function NoteView({ note, retry }: { note: Note; retry: () => void }) {
+function NoteView({ note, retry }: { note: Note; retry: (() => void) | undefined }) {
   return (
     <div class={`note ${note.level}`} role={note.level === "error" ? "alert" : "status"}>
       <p class="plain">{visible(note.text)}</p>
-      {note.retry && <button type="button" onClick={retry}>{words.tryAgain}</button>}
+      {note.retry && retry && <button type="button" onClick={retry}>{words.tryAgain}</button>}
     </div>
   );
 }

@@ -7,6 +7,7 @@ export interface Labels {
   folder: string | null;
   tags: string[];
   archived: boolean;
+  pinned: boolean;
 }
 
 export interface SessionInfo {

@@ -27,13 +27,10 @@ from agent_terminal_app.settings.keypaths import leaves, read_way, spell
 from agent_terminal_app.settings.plugins import set_checked
 from agent_terminal_app.settings.secrets import is_secret_name
 from agent_terminal_app.views.sessions import here
-from agent_terminal_app.views.transcripts import FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent_app.store.base import SessionInfo
-    from agent_core import Session
     from agent_terminal_app.application import Opened
     from agent_terminal_app.first_run.connections import Connection
     from agent_terminal_app.first_run.draft import Draft
@@ -154,10 +151,6 @@ class UserHost:
     def remove_key(self, provider: str) -> bool:
         """Forget a key."""
         return self._keys.remove(provider)
-
-    def transcript(self, info: SessionInfo, session: Session, form: str) -> str:
-        """Return a conversation for reading."""
-        return FORMS[f".{form}"](info, session)
 
     def doctor(self) -> list[dict[str, Any]]:
         """Look for what is wrong."""

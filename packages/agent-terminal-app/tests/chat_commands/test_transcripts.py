@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_app import SessionInfo
+from agent_app.transfer.forms import FORMS, as_html, as_json, as_markdown
 from agent_core import Message, Session
 from agent_terminal_app.cli import main
-from agent_terminal_app.views.transcripts import FORMS, as_html, as_json, as_markdown
+from agent_terminal_app.views.transcripts import FORMS as ENDINGS
 
 if TYPE_CHECKING:
     from chat_commands.conftest import Desk
@@ -146,9 +147,9 @@ def test_every_form_can_be_written_as_utf8(text: str) -> None:
 def test_secrets_are_left_out_of_what_is_read(desk: Desk) -> None:
     secret = "sk-ant-api03-" + "abcdefghij" * 9 + "AA"
 
-    desk.chat(f"my key is {secret}", f"/rename {secret}", *(f"/export talk{end}" for end in FORMS))
+    desk.chat(f"my key is {secret}", f"/rename {secret}", *(f"/export talk{end}" for end in ENDINGS))
 
-    for end in FORMS:
+    for end in ENDINGS:
         text = (desk.folder / f"talk{end}").read_text()
         assert secret not in text and "[redacted]" in text
         assert (desk.folder / f"talk{end}").stat().st_mode & 0o777 == 0o600

@@ -102,6 +102,7 @@ class Sessions(ApplicationBase):
         folder: str | None = None,
         tag: str | None = None,
         archived: bool | None = None,
+        pinned: bool | None = None,
     ) -> Page:
         """Return stored sessions by pages, the last changed first; with a query those that have its words.
 
@@ -109,8 +110,9 @@ class Sessions(ApplicationBase):
             folder: Only those in a folder.
             tag: Only those with a tag.
             archived: Only those in the archive, or only those that are not.
+            pinned: Only those that are pinned, or only the others.
         """
-        keys = wanted_keys(folder, tag, archived)
+        keys = wanted_keys(folder, tag, archived, pinned)
         return call(operations.list_sessions(self._services, query, cursor, limit, *keys))
 
     async def list_sessions_async(
@@ -122,9 +124,10 @@ class Sessions(ApplicationBase):
         folder: str | None = None,
         tag: str | None = None,
         archived: bool | None = None,
+        pinned: bool | None = None,
     ) -> Page:
         """Do what `list_sessions` does, on the running event loop."""
-        keys = wanted_keys(folder, tag, archived)
+        keys = wanted_keys(folder, tag, archived, pinned)
         return await call_async(operations.list_sessions(self._services, query, cursor, limit, *keys))
 
     def label_session(
@@ -134,16 +137,17 @@ class Sessions(ApplicationBase):
         folder: str | None = None,
         tags: Sequence[str] | None = None,
         archived: bool | None = None,
+        pinned: bool | None = None,
     ) -> dict[str, Any]:
-        """Put a session into a folder or the archive, and give it tags; what is None stays.
+        """Put a session into a folder or the archive, pin it, give it tags; what is None stays.
 
         Returns:
-            `folder`, `tags` and `archived` as they are now.
+            `folder`, `tags`, `archived` and `pinned` as they are now.
 
         Raises:
             SessionBusy, SessionHeld: If the session is in use.
         """
-        return call(operations.label(self._services, session_id, folder, tags, archived))
+        return call(operations.label(self._services, session_id, folder, tags, archived, pinned))
 
     async def label_session_async(
         self,
@@ -152,9 +156,27 @@ class Sessions(ApplicationBase):
         folder: str | None = None,
         tags: Sequence[str] | None = None,
         archived: bool | None = None,
+        pinned: bool | None = None,
     ) -> dict[str, Any]:
         """Do what `label_session` does, on the running event loop."""
-        return await call_async(operations.label(self._services, session_id, folder, tags, archived))
+        work = operations.label(self._services, session_id, folder, tags, archived, pinned)
+        return await call_async(work)
+
+    def session_labels(self, session_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return the labels of sessions, by id, all in one question."""
+        return call(operations.session_labels(self._services, session_ids))
+
+    async def session_labels_async(self, session_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Do what `session_labels` does, on the running event loop."""
+        return await call_async(operations.session_labels(self._services, session_ids))
+
+    def labels_in_use(self) -> dict[str, Any]:
+        """Return the `folders` and `tags` that sessions have, and how many are `archived`."""
+        return call(operations.labels_in_use(self._services))
+
+    async def labels_in_use_async(self) -> dict[str, Any]:
+        """Do what `labels_in_use` does, on the running event loop."""
+        return await call_async(operations.labels_in_use(self._services))
 
     def find_sessions(self, given: str, limit: int = 50) -> Sequence[SessionInfo]:
         """Return the sessions whose id begins with a text, then those whose title it is.

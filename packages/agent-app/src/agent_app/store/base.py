@@ -374,6 +374,12 @@ class SessionStore(Protocol):
         The oldest comes first.
         """
 
+    def flags(self, session_ids: Sequence[str]) -> dict[str, Sequence[str]]:
+        """Return the keys of metadata whose value is true, by session; those with none are left out."""
+
+    def flag_counts(self) -> dict[str, int]:
+        """Return the keys of metadata whose value is true, and how many sessions have each."""
+
     def list(
         self,
         *,

@@ -77,6 +77,12 @@ _BY_TITLE = (
     "ORDER BY s.updated DESC, s.id LIMIT ?"
 )
 _ALL = Condition("1 = 1", ())
+# A flag is a key whose value is true; its content is so short that no other is looked at.
+_FLAGS = (
+    "FROM metadata m JOIN sessions s ON s.id = m.session JOIN content c ON c.id = m.content "
+    "WHERE length(c.body) <= 2000 AND substr(c.body, length(c.body) - 5) = ? AND {own}"
+)
+_FLAG_ENDS = b":true}"
 _KEYED = " (SELECT 1 FROM metadata k WHERE k.session = s.id AND k.key_hash = ?)"
 
 
@@ -99,6 +105,27 @@ def listed(
     search = Search(None, _ALL) if asked is None else _read_query(database, transaction, asked)
     rows = _find(transaction, search, after, limit)
     return _page(transaction, rows, asked or "", limit)
+
+
+def flags(transaction: Transaction, session_ids: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Return the keys of metadata whose value is true, by session."""
+    if not session_ids:
+        return {}
+    own, tenant = condition(transaction, "s.tenant")
+    marks = ", ".join("?" * len(session_ids))
+    statement = f"SELECT m.session, c.body {_FLAGS.format(own=own)} AND s.id IN ({marks})"
+    found: dict[str, list[str]] = {}
+    for session_id, body in transaction.rows(statement, _FLAG_ENDS, *tenant, *session_ids):
+        found.setdefault(session_id, []).extend(records.decode_stored(body))
+    return dict(found)
+
+
+def flag_counts(transaction: Transaction) -> dict[str, int]:
+    """Return the keys of metadata whose value is true, and how many sessions have each."""
+    own, tenant = condition(transaction, "s.tenant")
+    statement = f"SELECT c.body, count(*) {_FLAGS.format(own=own)} GROUP BY c.id, c.body"
+    rows = transaction.rows(statement, _FLAG_ENDS, *tenant)
+    return {key: count for body, count in rows for key in records.decode_stored(body)}
 
 
 def _read_query(database: Database, transaction: Transaction, query: str) -> Search:

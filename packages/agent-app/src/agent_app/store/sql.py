@@ -187,6 +187,16 @@ class SqlStore:
         with self._database.reading() as transaction:
             return sessions.family(transaction, session_id)
 
+    def flags(self, session_ids: Sequence[str]) -> dict[str, Sequence[str]]:
+        """Return the keys of metadata whose value is true, by session; those with none are left out."""
+        with self._database.reading() as transaction:
+            return search.flags(transaction, [one for one in session_ids if sessions.is_name(one)])
+
+    def flag_counts(self) -> dict[str, int]:
+        """Return the keys of metadata whose value is true, and how many sessions have each."""
+        with self._database.reading() as transaction:
+            return search.flag_counts(transaction)
+
     def list(
         self,
         *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Path as PathParameter, Query, Request, Response
 from starlette.responses import HTMLResponse, RedirectResponse
@@ -74,8 +75,15 @@ async def page_file(
 
 
 @router.get("/login")
-async def log_in(services: Served, code: Annotated[str, Query(max_length=200)] = "") -> Response:
-    """Log a browser in that was given a link, which works once."""
+async def log_in(
+    request: Request,
+    services: Served,
+    code: Annotated[str, Query(max_length=200)] = "",
+    link: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """Log a browser in that was given a link, which works once; or one to a session, which may be read."""
+    if link:
+        return await _open_link(request, services, link)
     access = services.access.local if isinstance(services.access, TeamAccess) else services.access
     cookie = access.use_link(code) if isinstance(access, LocalAccess) else None
     if cookie is None:
@@ -90,12 +98,36 @@ async def log_in(services: Served, code: Annotated[str, Query(max_length=200)] =
     return answer
 
 
+async def _open_link(request: Request, services: Services, link: str) -> Response:
+    """Let a browser read the session of a link; one that is logged in stays so, and reads it as itself."""
+    access = services.access
+    reader = await access.bearer(link) if isinstance(access, TeamAccess) else None
+    if reader is None or reader.session is None or reader.tenant is None:
+        raise Problem(401, "link-used", "This link cannot be used any more", "Ask for another.")
+    answer = HTMLResponse(_leading_to(f"/#read={quote(reader.session)}"), headers=PAGE_HEADERS)
+    own = await access.cookie(request.cookies.get(COOKIE, ""))
+    if own is None or own.session is not None:
+        secure = request.url.scheme == "https"
+        answer.set_cookie(COOKIE, link, httponly=True, secure=secure, samesite="strict", path="/")
+    elif own.tenant not in (None, reader.tenant):
+        raise Problem(
+            409,
+            "logged-in",
+            "You are logged in here, as somebody who cannot see that session",
+            "Open the link in a private window.",
+        )
+    return answer
+
+
 LOGIN_COOKIE = "keelwork-login"
-_LOGGED_IN = (
-    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Keelwork</title>'
-    '<meta http-equiv="refresh" content="0;url=/"><p><a href="/">Go on</a></p></html>'
-)
-"""A page of ours that leads to the next: a browser sends no strict cookie where another site has sent it."""
+
+
+def _leading_to(address: str) -> str:
+    """Return a page of ours that leads on: a browser sends no strict cookie where another site sent it."""
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Keelwork</title>'
+        f'<meta http-equiv="refresh" content="0;url={address}"><p><a href="{address}">Go on</a></p></html>'
+    )
 
 
 @router.get("/login/oidc")
@@ -134,7 +166,7 @@ async def finish_login(
     person = await access.person_of(claims)
     if person.disabled:
         raise LoginRefused("You are locked out. Ask an owner of your team.")
-    answer = HTMLResponse(_LOGGED_IN, headers=PAGE_HEADERS)
+    answer = HTMLResponse(_leading_to("/"), headers=PAGE_HEADERS)
     answer.delete_cookie(LOGIN_COOKIE, path="/login")
     answer.set_cookie(
         COOKIE,

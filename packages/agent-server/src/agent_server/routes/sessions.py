@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from dataclasses import replace
+import zipfile
+from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,17 +14,19 @@ from fastapi import APIRouter, Body, Header, Query, Request, Response
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
-from agent_app.errors import SessionExists, SessionNotFound
+from agent_app.errors import SessionExists
 from agent_app.labels import read_labels
-from agent_app.redaction import Redactor
 from agent_app.services import OVERRIDES, own_overrides
-from agent_app.transfer.export import redacted
+from agent_app.transfer import SystemMessagesRefused
+from agent_app.transfer.forms import readable
 from agent_server.answers import check_match, info_answer, json_answer
 from agent_server.idempotency import IdempotencyKey, named_id
+from agent_server.problem import Problem
 from agent_server.schemas import (
     Edit,
     Fork,
     Labels,
+    LabelsInUse,
     MessagePage,
     NewSession,
     NextRequest,
@@ -38,6 +42,15 @@ router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 FREE_METADATA = frozenset({"title", "labels", "reference"})
 """What people may say of a session where there are several: not where it works, nor with which settings."""
 IfMatch = Annotated[str | None, Header(description="The ETag of the session as you know it.")]
+_FORMS = {"zip": "application/zip", "md": "text/markdown", "html": "text/html", "json": "application/json"}
+_FILES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {kind: {} for kind in _FORMS.values()}, "description": "The file"}
+}
+Form = Annotated[
+    Literal["zip", "md", "html", "json"],
+    Query(description="With everything, or the conversation alone in a form for reading."),
+]
+Redact = Annotated[bool, Query(description="Take secrets out.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
 
 
@@ -89,24 +102,50 @@ async def list_sessions(
     folder: Annotated[str | None, Query(max_length=200, description="Only those in a folder.")] = None,
     tag: Annotated[str | None, Query(max_length=200, description="Only those with a tag.")] = None,
     archived: Annotated[bool, Query(description="Those in the archive, and no others.")] = False,  # noqa: FBT002
-    labels: Annotated[bool, Query(description="With the folder and the tags of each.")] = False,  # noqa: FBT002
+    pinned: Annotated[
+        bool | None, Query(description="Only those that are pinned, or only the others.")
+    ] = None,
 ) -> Response:
     """List sessions, the last changed first; those in the archive only if they are asked for."""
     page = await services.app.list_sessions_async(
-        query, cursor, limit, folder=folder, tag=tag, archived=archived
+        query, cursor, limit, folder=folder, tag=tag, archived=archived, pinned=pinned
     )
-    items = [info.to_dict() for info in page.sessions]
-    if labels:
-        for item in items:
-            item["labels"] = await _labels(services, item["id"])
+    labels = await services.app.session_labels_async([info.id for info in page.sessions])
+    items = [{**info.to_dict(), "labels": labels[info.id]} for info in page.sessions]
     return json_answer({"items": items, "next_cursor": page.cursor})
 
 
-async def _labels(services: Services, session_id: str) -> dict[str, Any] | None:
-    try:
-        return read_labels(await services.app.load_session_async(session_id))
-    except SessionNotFound:  # deleted since it was listed
-        return None
+@router.get("/labels", response_model=LabelsInUse)
+async def list_labels(services: Served) -> Response:
+    """List the folders and tags that sessions have."""
+    return json_answer(await services.app.labels_in_use_async())
+
+
+@router.get(
+    "/export",
+    response_class=FileResponse,
+    responses={200: {"content": {"application/zip": {}}, "description": "The file"}},
+)
+async def export_sessions(
+    services: Served,
+    ids: Annotated[list[str], Query(alias="id", min_length=1, max_length=100)],
+    redact: Redact = True,  # noqa: FBT002
+    form: Form = "zip",
+) -> Response:
+    """Return several sessions in one archive, a file for each."""
+
+    async def write(folder: Path) -> Path:
+        files = [await _write(services, one, folder, form, redact=redact) for one in dict.fromkeys(ids)]
+        return await asyncio.to_thread(_pack, files, folder / "sessions.zip")
+
+    return await _file(write, "sessions.zip", _FORMS["zip"])
+
+
+def _pack(files: Sequence[Path], target: Path) -> Path:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            archive.write(file, file.name)
+    return target
 
 
 @router.get("/{session_id}", response_model=SessionInfo)
@@ -125,7 +164,7 @@ async def read_state(services: Served, session_id: str) -> Response:
 async def change_session(
     services: Served, session_id: str, change: SessionChange, if_match: IfMatch = None
 ) -> Response:
-    """Give a session another title, agent, model, folder or tags, or put it into the archive."""
+    """Give a session another title, agent, model, folder or tags, pin it, or put it into the archive."""
     app = services.app
     check_match(await app.session_info_async(session_id), if_match)
     if change.agent_id is not None:
@@ -136,9 +175,13 @@ async def change_session(
         if change.model:
             own["model"] = await _declared(services, change.model)
         await app.save_session_async(session.with_metadata({OVERRIDES: own}))
-    if (change.folder, change.tags, change.archived) != (None, None, None):
+    if (change.folder, change.tags, change.archived, change.pinned) != (None, None, None, None):
         await app.label_session_async(
-            session_id, folder=change.folder, tags=change.tags, archived=change.archived
+            session_id,
+            folder=change.folder,
+            tags=change.tags,
+            archived=change.archived,
+            pinned=change.pinned,
         )
     if change.title is not None:
         await app.rename_session_async(session_id, change.title)
@@ -147,7 +190,7 @@ async def change_session(
 
 @router.get("/{session_id}/labels", response_model=Labels)
 async def read_session_labels(services: Served, session_id: str) -> Response:
-    """Return the folder and the tags of a session, and whether it is in the archive."""
+    """Return the folder and the tags of a session, whether it is pinned, and whether it is archived."""
     return json_answer(read_labels(await services.app.load_session_async(session_id)))
 
 
@@ -217,54 +260,55 @@ async def read_next_request(services: Served, session_id: str) -> Response:
     return json_answer(await services.app.next_request_async(session_id))
 
 
-@router.get(
-    "/{session_id}/export",
-    response_class=FileResponse,
-    responses={200: {"content": {"application/zip": {}}, "description": "The file"}},
-)
+@router.get("/{session_id}/export", response_class=FileResponse, responses=_FILES)
 async def export_session(
     services: Served,
     session_id: str,
-    redact: Annotated[bool, Query(description="Take secrets out.")] = True,  # noqa: FBT002
+    redact: Redact = True,  # noqa: FBT002
     events: Annotated[bool, Query(description="With the log of events.")] = False,  # noqa: FBT002
-    form: Annotated[
-        Literal["zip", "md", "html", "json"], Query(description="zip can be imported whole; others are read.")
-    ] = "zip",
+    form: Form = "zip",
 ) -> Response:
-    """Return a session with its files, to keep or to import elsewhere, or its conversation for reading."""
-    if form != "zip":
-        return await _transcript(services, session_id, form, redact=redact)
-    await services.app.session_info_async(session_id)
-    folder = tempfile.TemporaryDirectory()
-    path = Path(folder.name) / "session.zip"
-    try:
+    """Return a session with its files, to keep or to import elsewhere; or its conversation, to read."""
+
+    async def write(folder: Path) -> Path:
+        return await _write(services, session_id, folder, form, redact=redact, events=events)
+
+    return await _file(write, f"session-{session_id[:8]}.{form}", _FORMS[form])
+
+
+async def _write(
+    services: Services, session_id: str, folder: Path, form: str, *, redact: bool, events: bool = False
+) -> Path:
+    """Write a session into a folder, and return the file."""
+    path = folder / f"session-{sha256(session_id.encode()).hexdigest()[:8]}.{form}"
+    info = await services.app.session_info_async(session_id)
+    if form == "zip":
         await services.app.export_session_async(session_id, path, redact=redact, events=events)
+    else:
+        session = await services.app.load_session_async(session_id)
+        text = await asyncio.to_thread(readable, info, session, form, redact=redact)
+        await asyncio.to_thread(path.write_text, text, encoding="utf-8")
+    return path
+
+
+async def _file(write: Callable[[Path], Awaitable[Path]], name: str, kind: str) -> Response:
+    """Return a file that is written into a folder of its own, which is gone once it is sent."""
+    folder = tempfile.TemporaryDirectory()
+    try:
+        path = await write(Path(folder.name))
     except BaseException:
         folder.cleanup()
         raise
     return FileResponse(
         path,
-        media_type="application/zip",
-        filename=f"session-{session_id[:8]}.zip",
-        headers={"cache-control": "no-store"},
+        media_type=kind,
+        filename=name,
+        headers={
+            "cache-control": "no-store",
+            "content-security-policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'",
+        },
         background=BackgroundTask(folder.cleanup),
     )
-
-
-async def _transcript(services: Services, session_id: str, form: str, *, redact: bool) -> Response:
-    info = await services.app.session_info_async(session_id)
-    session = await services.app.load_session_async(session_id)
-    if redact:
-        redactor = Redactor.from_environment()
-        info, session = replace(info, title=redactor.text(info.title)), redacted(session, redactor)
-    text = await asyncio.to_thread(services.host.transcript, info, session, form)
-    kind = {"md": "text/markdown", "html": "text/html", "json": "application/json"}[form]
-    headers = {
-        "cache-control": "no-store",
-        "content-disposition": f'attachment; filename="session-{session_id[:8]}.{form}"',
-        "content-security-policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'",
-    }
-    return Response(text, 200, headers, kind)
 
 
 @router.post("/import", status_code=201, response_model=SessionInfo)
@@ -274,8 +318,20 @@ async def import_session(
     agent_id: Annotated[str | None, Query()] = None,
     allow_system: Annotated[bool, Query(description="Take system messages over.")] = False,  # noqa: FBT002
 ) -> Response:
-    """Store the visible conversation of an exported file, which is the body of the request."""
-    imported = await services.app.import_session_async(
-        await request.body(), agent_id=agent_id, allow_system=allow_system
-    )
+    """Store the visible conversation of an exported file, which is the body of the request.
+
+    A file with system messages is refused with all of them, until somebody who has read them allows them.
+    """
+    try:
+        imported = await services.app.import_session_async(
+            await request.body(), agent_id=agent_id, allow_system=allow_system
+        )
+    except SystemMessagesRefused as refused:
+        raise Problem(
+            422,
+            "system-messages",
+            "The file has instructions for the model",
+            "Read them, then import it with allow_system=true.",
+            errors=[{"field": f"message {place}", "message": text} for place, text in refused.messages],
+        ) from refused
     return info_answer(await services.app.session_info_async(imported.id), 201)

@@ -269,4 +269,28 @@ export const english = {
   fromCache: "From cache",
   received: "Received",
   toolName: (name: string) => `tool ${name}`,
+
+  // Sharing
+  share: "Share",
+  shareTitle: "Share this session",
+  shareMore: "Whoever has the link can read the session, also what is said later, and can change nothing.",
+  shareFor: "For how long",
+  shareDays: (number: number) => (number === 1 ? "1 day" : `${number} days`),
+  makeLink: "Make a link",
+  link: "Link",
+  links: "Links to this session",
+  linkOnce: "Copy it now: it is shown this once.",
+  linkUntil: (date: string) => `A link until ${date}`,
+  linkForEver: "A link without an end",
+  takeBack: "Take back",
+  sharedSession: "Shared session",
+  readOnly: "read only",
+
+  // Bulk and import
+  move: "Move",
+  addTag: "Add tag",
+  fileInstructs: "This file has instructions for the model",
+  fileInstructsMore: "The model would follow them as if they were yours. Import the file only if you agree to every word.",
+  dontImport: "Don't import",
+  importAnyway: "Import with these instructions",
 };

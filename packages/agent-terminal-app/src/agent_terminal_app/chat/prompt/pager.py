@@ -71,7 +71,7 @@ def transcript_lines(app: AgentApplication, session_id: str, *, color: bool, wid
 
 def _lines(message: Message, *, color: bool, width: int | None) -> Iterator[str]:
     """Yield a message; what it leaves open, such as a code block, ends with it."""
-    from agent_terminal_app.views.transcripts import markdown_parts, who  # not needed before the first prompt
+    from agent_app.transfer.forms import markdown_parts, who  # not needed before the first prompt
 
     yield styled(f"── {who(message)} ──", "bold", color=color)
     for part in markdown_parts(message):

@@ -1,0 +1,77 @@
+"""A session that is shared by a link, in a real browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from page_test import IN_A_BROWSER, browser, is_over, no_findings, say
+
+from agent_server.access import COOKIE
+from agent_server.people.access import TeamAccess
+from agent_server.people.accounts import Accounts
+from agent_server.people.quota import Allowance, Quota
+from agent_server.people.tables import open_tables
+from agent_server.people.team import Team
+from agent_server.people.vault import Vault
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+    from agent_server.testing import Serving
+
+__all__ = ["browser"]
+pytestmark = IN_A_BROWSER
+
+
+def test_a_session_is_read_by_a_link_until_that_is_taken_back(
+    serve_it: Serving, browser: Browser, tmp_path: Path
+) -> None:
+    store = f"sqlite:///{tmp_path}/team.db"
+    tables = open_tables(store)
+    team = Team(
+        accounts=Accounts(tables),
+        quota=Quota(Allowance(requests=None)),
+        vault=Vault("a secret of the tests" * 2),
+    )
+    served = serve_it(["the first answer", "the second answer"], store=store, team=team)
+    ada = team.accounts.add("ada", tenant="red", role="owner", email="ada@example.com")
+    cookie = TeamAccess(served.access, team.accounts, team.vault, team.quota).new_cookie(ada)
+    own = browser.new_context()
+    own.add_cookies([{"name": COOKIE, "value": cookie, "url": served.url}])
+    anybody = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    page, reader = own.new_page(), anybody.new_page()
+    complaints: list[str] = []
+    reader.on("console", lambda line: complaints.append(line.text))
+    try:
+        page.goto(served.url)
+        say(page, "hello")
+        is_over(page)
+        page.click(".share")
+        page.click("dialog >> text=Make a link")
+        page.wait_for_selector("dialog li >> text=A link until")
+        link = page.input_value("dialog .address")
+        no_findings(page)
+        page.click("dialog >> text=Close")
+
+        reader.goto(link)
+        reader.wait_for_selector(".answer >> text=the first answer")
+        say(page, "go on")
+        reader.wait_for_selector(".answer >> text=the second answer")
+        reader.wait_for_selector(".working", state="detached")
+        assert reader.locator("textarea, .tools, nav").count() == 0
+        assert reader.locator(".answer").count() == 2
+        no_findings(reader)
+        assert complaints == []
+
+        page.click(".share")
+        page.click("dialog >> text=Take back")
+        page.wait_for_selector("dialog li", state="detached")
+        again = reader.goto(link)
+        assert again is not None
+        assert again.status == 401
+    finally:
+        own.close()
+        anybody.close()
+        tables.close()
