@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_core import frozen
+from agent_core.frozen import NotData as _NotData, freeze_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -211,8 +211,8 @@ class ToolSuspended(ToolError):
         }
         for part in ("parameters", "response_schema", "data"):
             try:
-                frozen.freeze_data(asked[part], part)
-            except frozen.NotData as error:  # it is stored until somebody decides, in another process perhaps
+                freeze_data(asked[part], part)
+            except _NotData as error:  # it is stored until somebody decides, in another process perhaps
                 raise ArgumentError(f"{error.path}: {error}") from None
         if id is not None:
             asked["id"] = id
