@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_terminal_app import health
-from agent_testing import ServerReply, chat_reply, json_reply
+from agent_testing import ServerReply, chat_models, chat_reply, json_reply
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,3 +157,17 @@ except AgentError as error:
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False
     )
     assert (done.stdout, done.stderr) == ("caught\n", "")
+
+
+def test_a_server_that_does_not_answer_is_named_in_the_list_of_models(
+    home: Home, server: ScriptedServer
+) -> None:
+    home.set('[models.attic]\nprovider = "openai_compatible"\nmodel = "old"\n')
+    home.set('config = { base_url = "http://127.0.0.1:9/v1" }\n')
+    server.play(chat_models("scripted-model", "green"))
+
+    with home.chat() as chat:
+        chat.type("/model\r")
+        chat.expect("openai_compatible:green")
+        chat.expect("no list from attic")
+        assert "anthropic" not in "\n".join(chat.lines)

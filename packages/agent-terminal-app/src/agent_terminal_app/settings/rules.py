@@ -129,8 +129,8 @@ def _secret(values: Mapping[str, Any]) -> Fault | None:
     if way is None:
         return None
     name = owner(values, way)
-    hint = f'run `agent keys set {name}`; "stored:NAME", "env:NAME" or "file:PATH" may stand here'
-    return Fault(way, f"{spell(way)} is a secret and must not stand here", hint)
+    hint = f'run `agent keys set {name}`; "stored:NAME", "env:NAME" or "file:PATH" can be written here'
+    return Fault(way, f"{spell(way)} is a secret and must not be in this file", hint)
 
 
 def _not_text(values: Mapping[str, Any]) -> Fault | None:

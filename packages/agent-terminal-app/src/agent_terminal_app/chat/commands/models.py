@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -119,15 +118,20 @@ async def _choose(talk: Talk) -> None:
     picker = Picker(
         "Which model answers from your next message on?", map(choice, first), start=current, star=star
     )
-    asked = list(listed.servers())
+    asked, silent = list(listed.servers()), list[str]()
 
     async def ask(server: Server) -> None:
-        with suppress(AgentError):  # one without a key, or that does not run, offers nothing
+        try:
             offered = await asyncio.to_thread(listed.offered, server, who.agent.spec.id)
             known.update({one.id: one for one in offered})
             picker.add(choice(one.id) for one in offered)
+        except AgentError as error:
+            if type(error).__name__ != "KeyMissing":  # one without a key was never connected
+                silent.append(server.name)
         asked.remove(server)
-        picker.note = f"asking {', '.join(one.name for one in asked)} …" if asked else ""
+        waits = f"asking {', '.join(one.name for one in asked)} …" if asked else ""
+        lost = f"no list from {', '.join(silent)}" if silent else ""
+        picker.note = " · ".join(filter(None, [lost, waits]))
         talk.conversation.changed()
 
     asking = [asyncio.create_task(ask(server)) for server in tuple(asked)]
