@@ -72,7 +72,7 @@ def test_a_person_logs_in_and_the_model_answers(
 
     terminal.type("/oauth_login.login server=house\r")
     terminal.expect_line(".*Login at house")
-    terminal.expect_line(".*Check status — runs check_status of the plugin oauth_login")
+    terminal.expect_line(r".*\[3\] Check status")
     [code] = [one.get_user_code() for one in authority.device_codes.values()]
     assert f"enter the code {code}" in terminal.text
 

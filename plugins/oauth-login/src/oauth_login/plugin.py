@@ -157,5 +157,6 @@ def _card(pending: Pending) -> dict[str, Any]:
 
 
 def _display(server: Server, body: str, variant: str) -> dict[str, Any]:
-    title = f"Login at {server.name}"
-    return {"format": "text", "title": title, "body": body, "variant": variant}
+    """Return what is shown of how a login stands; the next one takes its place, and the card stays."""
+    shown = {"format": "text", "title": f"Login at {server.name}", "body": body, "variant": variant}
+    return {**shown, "display_id": f"oauth-login-status-{server.name}"}
