@@ -4,7 +4,7 @@ import socket
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -22,6 +22,27 @@ def paced(*replies: list[str]) -> tuple[Paced, ScriptedProvider]:
     pace = Paced()
     script = [Reply(chunks=pieces, delay=1.0) for pieces in replies]
     return pace, ScriptedProvider(script, sleep=pace)
+
+
+def test_a_piece_of_an_answer_passes_no_layer_around_the_routes(serve_it: Serving) -> None:
+    served = serve_it([Reply(chunks=["a"] * 50)])
+    passed: list[str] = []
+    inner = served.server._entrance
+
+    async def watching(scope: Any, receive: Any, send: Any) -> None:
+        async def note(message: Any) -> None:
+            passed.append(message["type"])
+            await send(message)
+
+        await inner(scope, receive, note)
+
+    served.server._entrance = watching
+    session_id = served.new_session()
+    passed.clear()
+    events = served.ask(session_id, "hello")
+
+    assert text_of(events) == "a" * 50
+    assert passed == ["http.response.start"]
 
 
 def test_a_run_is_streamed_and_ends_with_its_final_event(serve_it: Serving) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -410,6 +413,69 @@ def test_a_server_that_stops_loses_nothing(site: Site, first: Server, second: Se
         assert sorted(site.notes(session_id)) == sorted(f"note {number}" for number in range(12))
     with closing(open_store(site.database)) as store:
         assert not any(store.inputs(session_id) for session_id in sessions)
+
+
+async def read_to_the_end(addresses: list[str], session_id: str, number: int) -> list[tuple[str, int, str]]:
+    """Follow a session until its run is over, at another server whenever one is gone: id, number and type."""
+    seen: list[tuple[str, int, str]] = []
+    place = "0"
+    for turn in itertools.count(number):
+        host, _, port = addresses[turn % len(addresses)].rpartition(":")
+        try:
+            reader, writer = await asyncio.open_connection(host, int(port))
+        except OSError:
+            await asyncio.sleep(0.1)
+            continue
+        asked = f"GET /v1/sessions/{session_id}/events HTTP/1.0\r\nhost: {host}\r\nlast-event-id: {place}\r\n"
+        writer.write(f"{asked}authorization: Bearer {TOKEN}\r\n\r\n".encode())
+        current = ""
+        try:
+            while line := (await reader.readline()).decode():
+                if line.startswith("id: "):
+                    current = line[4:].strip()
+                elif line.startswith("data: ") and "type" in (data := json.loads(line[6:])):
+                    place = current
+                    seen.append((place, data["seq"], data["type"]))
+                    if data["type"] in ("final", "error"):
+                        return seen
+        except OSError:
+            pass
+        finally:
+            writer.close()
+    raise AssertionError
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are found in /proc")
+def test_every_reader_gets_every_event_in_order_though_a_server_and_a_worker_die(site: Site) -> None:
+    """`SERVE_RUNS=500 SERVE_READERS=2000` is the size that the page on growth speaks of."""
+    runs, readers = int(os.environ.get("SERVE_RUNS", "20")), int(os.environ.get("SERVE_READERS", "80"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    lost, kept = site.serve("--workers", "1"), site.serve("--workers", "1")
+    servers = [lost, kept]
+    addresses = [f"{one.client.base_url.host}:{one.client.base_url.port}" for one in servers]
+    sessions = [kept.new_session() for _ in range(runs)]
+    dying = [lost.process.pid, *children(lost.process)]
+
+    async def follow_all() -> list[list[tuple[str, int, str]]]:
+        following = [
+            asyncio.create_task(read_to_the_end(addresses, sessions[number % runs], number // runs))
+            for number in range(readers)
+        ]
+        for number, session_id in enumerate(sessions):
+            await asyncio.to_thread(servers[number % 2].start, session_id, "count 3")
+        while sum(task.done() for task in following) < readers // 4:  # noqa: ASYNC110 - tasks that end
+            await asyncio.sleep(0.05)
+        for pid in dying:
+            os.kill(pid, signal.SIGKILL)
+        return await asyncio.gather(*following)
+
+    logs = asyncio.run(follow_all())
+
+    for number, seen in enumerate(logs):
+        assert [seq for _place, seq, _kind in seen] == list(range(1, len(seen) + 1))
+        assert seen[-1][2] == "final"
+        assert seen == logs[number % runs]  # all readers of a session have seen the same
 
 
 def test_workers_need_a_database_that_they_share(site: Site) -> None:

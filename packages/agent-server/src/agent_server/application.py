@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from agent_app.catalogue import Catalogue
 from agent_core import AgentError
 from agent_server.access import Gate
-from agent_server.event_stream import Streams
+from agent_server.event_stream import RAW_SEND, Streams
 from agent_server.feed import Feeds, Gone
 from agent_server.host import NoHost
 from agent_server.limits import Bounded, Compressed, Limits
@@ -112,6 +112,7 @@ class Server:
         self._entrance: ASGIApp = Numbered(entrance)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[RAW_SEND] = send
         await self._entrance(scope, receive, send)
 
     async def stop(self) -> None:

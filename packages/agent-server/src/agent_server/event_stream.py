@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 RETRY_MILLISECONDS = 1000
 """After which time a browser connects again."""
+RAW_SEND = "keelwork.send"
+"""Where a request has the `send` of the server itself: the layers around it look at the start alone."""
 HEARTBEAT = b"event: heartbeat\ndata: {}\n\n"
 """A named event with data: a script in a page sees neither comments nor events without data."""
 DELETED = b"event: deleted\ndata: {}\n\n"
@@ -255,14 +257,16 @@ class EventStreamResponse(Response):
             async with self._feeds.reading(self._session_id, self._tenant) as feed:
                 reader = Reader(feed, self._after or feed.cursor, one_run=self._one_run)
                 await reader.start()
-                await self._answer(feed, reader, receive, send)
+                await self._answer(feed, reader, receive, send, scope.get(RAW_SEND, send))
         except (AgentError, Gone) as error:
             await problem_of(error).response(scope)(scope, receive, send)
 
-    async def _answer(self, feed: Timeline, reader: Reader, receive: Receive, send: Send) -> None:
+    async def _answer(
+        self, feed: Timeline, reader: Reader, receive: Receive, send: Send, send_body: Send
+    ) -> None:
         gone = asyncio.ensure_future(_until_gone(receive))
         gone.add_done_callback(lambda _gone: feed.wake())
-        sending = _Sending(feed, reader, self._streams, send)
+        sending = _Sending(feed, reader, self._streams, send_body)
         self._streams.add(sending)
         finished = False
         try:
