@@ -1,4 +1,4 @@
-"""The page in a browser, beside a bare page in the same one: ``python benchmarks/bench_page.py``.
+"""The page in a browser, compared with a bare page in the same one: ``python benchmarks/bench_page.py``.
 
 Measured are the kilobytes of the first load, the time until one can type, a long answer that streams in, a
 session of 5,000 messages, and the echo of a key while an answer streams. The bare page has one text area and
@@ -166,7 +166,7 @@ def measure(browser: Browser, folder: Path, rounds: int) -> None:
         "ms",
     )
     report(f"{TOKENS:,} tokens stream in", share * 100, bare_share * 100, "% of a core")
-    report("echo of a key meanwhile", echo, bare_echo, "ms")
+    report("echo of a key then", echo, bare_echo, "ms")
 
 
 def report(what: str, ours: float, bare: float, unit: str) -> None:
@@ -176,7 +176,7 @@ def report(what: str, ours: float, bare: float, unit: str) -> None:
 
 def main() -> int:
     """Run it; return the exit status."""
-    parser = argparse.ArgumentParser(description="Measure the page beside a bare one.")
+    parser = argparse.ArgumentParser(description="Compare the page with a bare one.")
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()
     if CHROMIUM is None or not (FOLDER / "index.html").exists():
