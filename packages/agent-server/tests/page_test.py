@@ -115,3 +115,10 @@ def no_findings(page: Page) -> None:
         "axe.run().then((run) => run.violations.map((one) => [one.id, one.nodes.map((at) => at.html)]))"
     )
     assert found == []
+
+
+def no_findings_in_both_themes(page: Page) -> None:
+    """Have axe look at what is on the screen in light and in dark colours."""
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        no_findings(page)

@@ -6,7 +6,16 @@ import json
 import zipfile
 from typing import TYPE_CHECKING
 
-from page_test import IN_A_BROWSER, browser, is_over, no_findings, open_page, say, wait
+from page_test import (
+    IN_A_BROWSER,
+    browser,
+    is_over,
+    no_findings,
+    no_findings_in_both_themes,
+    open_page,
+    say,
+    wait,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +118,7 @@ def test_hits_are_marked_and_many_sessions_are_moved_tagged_and_exported(
     serve_it: Serving, open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
     served = serve_it(["A long answer in which, at last, the word Quince stands.", "two", "three"])
-    page = open_page(served, color_scheme="dark")
+    page = open_page(served)
     page.wait_for_selector("text=No sessions yet.")
     empty = page.locator("nav >> text=No sessions yet.").bounding_box()
     assert empty is not None
@@ -119,7 +128,7 @@ def test_hits_are_marked_and_many_sessions_are_moved_tagged_and_exported(
     page.fill("#search", "quince")
     page.wait_for_selector(".session mark >> text=Quince")
     assert titles(page) == ["Apples"]
-    no_findings(page)
+    no_findings_in_both_themes(page)
     page.fill("#search", "")
     wait(lambda: len(titles(page)) == 3)
     page.click("nav >> text=Select")
@@ -134,7 +143,7 @@ def test_hits_are_marked_and_many_sessions_are_moved_tagged_and_exported(
     page.press(".bulk [name=folder]", "Enter")
     page.wait_for_selector("text=0 selected")
     choose()
-    no_findings(page)
+    no_findings_in_both_themes(page)
     page.fill(".bulk [name=tag]", "ripe")
     page.click(".bulk >> text=Add tag")
     for title in ("Apples", "Plums"):
@@ -165,7 +174,7 @@ def test_instructions_in_a_file_are_read_before_they_are_imported(
 
     page.set_input_files("input.import", file)
     page.wait_for_selector("dialog >> text=Obey[U+202E] me.")
-    no_findings(page)
+    no_findings_in_both_themes(page)
     page.click("text=Don't import")
     page.wait_for_selector("dialog", state="detached")
     assert len(served.app.list_sessions()) == 0
@@ -185,7 +194,7 @@ def test_the_palette_and_shortcuts_reach_everything(
 
     page.keyboard.press("Control+k")
     page.wait_for_selector(".palette [role=option] >> text=Settings")
-    no_findings(page)
+    no_findings_in_both_themes(page)
     page.keyboard.type("apples")
     page.wait_for_selector(".palette [role=option] >> text=Orchard")
     wait(lambda: page.locator(".palette [role=option]").count() == 1)
@@ -197,7 +206,7 @@ def test_the_palette_and_shortcuts_reach_everything(
     is_over(page)
     page.keyboard.press("Control+/")
     page.wait_for_selector(".help >> text=Ctrl+K")
-    no_findings(page)
+    no_findings_in_both_themes(page)
     page.keyboard.press("Escape")
     page.wait_for_selector(".help", state="detached")
     page.keyboard.press("Control+,")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from page_test import IN_A_BROWSER, browser, is_over, no_findings, say
+from page_test import IN_A_BROWSER, browser, is_over, no_findings_in_both_themes, say
 
 from agent_server.access import COOKIE
 from agent_server.people.access import TeamAccess
@@ -40,7 +40,7 @@ def test_a_session_is_read_by_a_link_until_that_is_taken_back(
     cookie = TeamAccess(served.access, team.accounts, team.vault, team.quota).new_cookie(ada)
     own = browser.new_context()
     own.add_cookies([{"name": COOKIE, "value": cookie, "url": served.url}])
-    anybody = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    anybody = browser.new_context(viewport={"width": 390, "height": 844})
     page, reader = own.new_page(), anybody.new_page()
     complaints: list[str] = []
     reader.on("console", lambda line: complaints.append(line.text))
@@ -52,7 +52,7 @@ def test_a_session_is_read_by_a_link_until_that_is_taken_back(
         page.click("dialog >> text=Make a link")
         page.wait_for_selector("dialog li >> text=A link until")
         link = page.input_value("dialog .address")
-        no_findings(page)
+        no_findings_in_both_themes(page)
         page.click("dialog >> text=Close")
 
         reader.goto(link)
@@ -62,7 +62,7 @@ def test_a_session_is_read_by_a_link_until_that_is_taken_back(
         reader.wait_for_selector(".working", state="detached")
         assert reader.locator("textarea, .tools, nav").count() == 0
         assert reader.locator(".answer").count() == 2
-        no_findings(reader)
+        no_findings_in_both_themes(reader)
         assert complaints == []
 
         page.click(".share")

@@ -34,7 +34,9 @@ for (const file of bundle.outputFiles) {
   names.set(`${stem}.${ending}`, name);
   await writeFile(join(target, name), file.contents);
 }
-await writeFile(join(target, "icon.svg"), await readFile(join(here, "src/icon.svg")));
+for (const icon of ["icon.svg", "icon192.png", "icon512.png", "iconmaskable.png"]) {
+  await writeFile(join(target, icon), await readFile(join(here, "src", icon)));
+}
 await writeFile(join(target, "page.webmanifest"), await readFile(join(here, "src/page.webmanifest")));
 const files = ["/page/icon.svg", "/page/page.webmanifest", ...[...names.values()].map((name) => `/page/${name}`)];
 const worker = await readFile(join(here, "src/worker.js"), "utf8");

@@ -2,6 +2,7 @@ import { render } from "preact";
 import { Page } from "./page";
 import { applyTheme } from "./theme";
 import { readInAddress, Reader } from "./share";
+import { fitToKeyboard } from "./viewport";
 import { chooseLanguage, keepLanguage, language } from "./words";
 
 const root = document.getElementById("page");
@@ -17,4 +18,5 @@ function draw(): void {
 
 chooseLanguage();
 applyTheme();
+fitToKeyboard();
 draw();

@@ -35,6 +35,7 @@ WORKER = "worker.js"
 _KINDS = {
     ".js": "text/javascript",
     ".css": "text/css",
+    ".png": "image/png",
     ".svg": "image/svg+xml",
     ".webmanifest": "application/manifest+json",
 }
