@@ -132,7 +132,7 @@ def test_the_stream_of_all_events_has_those_of_the_tenant(served: Served) -> Non
 
 PATHS = [
     ("GET", ""), ("PATCH", ""), ("DELETE", ""), ("GET", "/state"), ("GET", "/labels"),
-    ("GET", "/messages"), ("GET", "/branches"),
+    ("GET", "/messages"), ("GET", "/branches"), ("GET", "/next-request"),
     ("GET", "/usage"), ("GET", "/export"), ("GET", "/events"), ("GET", "/inputs"), ("POST", "/inputs"),
     ("PUT", "/inputs/1"), ("DELETE", "/inputs/1"), ("POST", "/runs"), ("POST", "/cancel"),
     ("POST", "/interrupt"), ("POST", "/fork"), ("POST", "/messages/0/edit"),
