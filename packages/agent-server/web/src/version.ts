@@ -6,14 +6,18 @@ interface TrustedTypes {
 
 const WORKER = "/page/worker.js";
 
+let listener: ((reload: () => void) => void) | undefined;
+
 /** Keep the shell of the page for times without a network; *found* is called when another version is ready. */
 export function watchVersion(found: (reload: () => void) => void): void {
-  if (!("serviceWorker" in navigator) || !isSecureContext) return;
+  const isWatched = listener !== undefined; // the page is drawn anew in another language, the worker stays
+  listener = found;
+  if (isWatched || !("serviceWorker" in navigator) || !isSecureContext) return;
   // A worker that takes over while the page is open means that somebody asked for it.
   let isAsked = false;
   navigator.serviceWorker.addEventListener("controllerchange", () => isAsked && location.reload());
   const offer = (worker: ServiceWorker): void =>
-    found(() => {
+    listener?.(() => {
       isAsked = true;
       worker.postMessage("take over");
     });
