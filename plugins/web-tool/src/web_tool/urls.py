@@ -139,9 +139,13 @@ def _read_netloc(netloc: str, scheme: str) -> tuple[str, int]:
 
 def _read_ipv6(text: str) -> str:
     try:
-        return str(IPv6Address(text))
+        address = IPv6Address(text)
     except ValueError:
         raise UrlRefusedError(f"[{text}] is not an IPv6 address") from None
+    if address.ipv4_mapped is None:
+        return str(address)
+    high, low = divmod(int(address.ipv4_mapped), 1 << 16)
+    return f"::ffff:{high:x}:{low:x}"  # Python 3.13 and later write it with dots, URLs do not
 
 
 def _read_name(text: str) -> str:
