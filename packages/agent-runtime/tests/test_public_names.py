@@ -33,6 +33,7 @@ NAMES = [
     "BuildError",
     "BuildProblem",
     "CallView",
+    "Chat",
     "Checkpoint",
     "Clock",
     "Command",

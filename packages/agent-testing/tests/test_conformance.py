@@ -823,7 +823,7 @@ HOSTILE: list[tuple[str, str, type]] = [
     ("tool_schemas_are_valid", "get_tool_schemas", TwoOfOneName),
     ("tool_schemas_are_valid", "get_tool_schemas", NameWithASpace),
     ("tools_answer_to_their_names", "execute_tool", AnswersToAnotherName),
-    ("tools_answer_to_their_names", "execute_tool", AttachesObjects),
+    ("results_can_be_shown", "format_tool_result", AttachesObjects),
     ("bad_arguments_are_reported", "execute_tool", Generous),
     ("bad_arguments_are_reported", "execute_tool", Quits),
     ("previews_are_one_line", "format_tool_call_preview", LongPreview),

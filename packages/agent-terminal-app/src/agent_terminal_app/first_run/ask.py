@@ -74,8 +74,8 @@ def listed(options: Sequence[str], numbers: Sequence[int] | None = None) -> list
 def matching(options: Sequence[str], typed: str) -> list[int]:
     """Return the numbers of the options that match what was typed.
 
-    Nothing typed means the first. Then a number or a whole name counts, and anything else matches the options
-    that have all its words.
+    Nothing typed means the first. Then a number or a whole name counts, and the beginning of one alone;
+    anything else matches the options that have all its words.
     """
     wanted = typed.strip().casefold()
     if not wanted:
@@ -84,10 +84,13 @@ def matching(options: Sequence[str], typed: str) -> list[int]:
         return [int(wanted) - 1]
     folded = [option.casefold() for option in options]
     named = [number for number, option in enumerate(folded) if wanted in (option, option.partition(_GAP)[0])]
+    begun = [number for number, option in enumerate(folded) if option.startswith(wanted)]
     words = wanted.split()
-    return named[:1] or [
-        number for number, option in enumerate(folded) if all(word in option for word in words)
-    ]
+    return (
+        named[:1]
+        or (begun if len(begun) == 1 else [])
+        or [number for number, option in enumerate(folded) if all(word in option for word in words)]
+    )
 
 
 _CHOICE = "Number or name (Enter: 1): "

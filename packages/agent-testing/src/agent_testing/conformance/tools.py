@@ -255,11 +255,16 @@ def _preview_problem(stage: Stage, tool: InspectedSchema, arguments: Any) -> str
 def _shown_faults(stage: Stage, tool: str, result: JsonObject) -> Faults:
     state, text = stage.state(), str(result.get("result"))
     try:
-        text = stage.interop().inspect_result(stage.wrapper.format_tool_result(result, state)).text
+        formatted = stage.wrapper.format_tool_result(result, state)
+        text = stage.interop().inspect_result(formatted).text
     except AgentError as error:
         yield Fault(
             "format_tool_result", f"makes nothing of the result of {tool!r} that can be read: {error}"
         )
+    else:
+        problem = json_problem(formatted)
+        if problem is not None:
+            yield Fault("format_tool_result", f"what it returns for {tool!r} {problem}")
     if not stage.wrapper.has("to_display_format"):
         return
     display, raised = tried = stage.case.try_hook("to_display_format", text, result, state)
