@@ -88,6 +88,7 @@ def main() -> int:
     parser.add_argument("--python", action="append", help="only these: versions, or paths of interpreters")
     parser.add_argument("--versions", choices=["highest", "lowest-direct"], help="only these versions")
     asked = parser.parse_args()
+    os.environ.setdefault("UV_SYSTEM_CERTS", "1")  # as pip does: a mirror may have its own authority
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     pythons = [here] if asked.short else asked.python or INTERPRETERS
     versions = (
