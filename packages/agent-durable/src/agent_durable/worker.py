@@ -92,6 +92,7 @@ class Worker:
         self._metrics = Metrics(engine.queue, lambda: len(workers.all()))
         self._stopped = threading.Event()
         self._draining = threading.Event()
+        self._leaves = threading.Event()
         self._threads: list[threading.Thread] = []
 
     @property
@@ -134,6 +135,7 @@ class Worker:
         self._engine.stop()
         for performance in left:
             performance.give_back()
+        self._leaves.set()  # nothing runs here any more: that its row is gone is its own doing
         with self._workers.taking(self.id):
             return list(self._engine.take_from(self.id))
 
@@ -181,7 +183,7 @@ class Worker:
     def _check_place(self) -> None:
         """Renew this worker's row; end the process if others took its runs."""
         now = SYSTEM_CLOCK.now()
-        if not self._workers.beat(self.id, draining=self._draining.is_set()):
+        if not self._workers.beat(self.id, draining=self._draining.is_set()) and not self._leaves.is_set():
             self._given_up()
         self._last_beat = now
 
