@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from program import application
 
+from agent_app.store.leases import this_process
 from agent_durable import Job, Worker, open_engine
 from agent_durable.jobs import Tries, run_id_for
 from agent_durable.stop import CODE, MOST_TRIES, is_due, stop_run
@@ -198,3 +199,18 @@ def test_innocent_runs_are_not_stopped_with_the_culprit(site: Site) -> None:
     assert [site.info(run_id).status for run_id in others] == ["done"] * 3
     losses = [site.info(run_id).losses for run_id in (culprit, *others)]
     print(f"\nworkers lost by the culprit and by the others: {losses}")  # noqa: T201 - the result
+
+
+def test_a_heartbeat_behind_the_hand_over_does_not_end_the_process(
+    app: AgentApplication, engine: DbosEngine, tmp_path: Path
+) -> None:
+    workers = Workers(f"sqlite:///{tmp_path / 'workers.db'}")
+    given_up: list[str] = []
+    worker = Worker(app, engine, workers, given_up=lambda: given_up.append("others have its runs"))
+    workers.add(worker.id, this_process(), 1, [])
+
+    assert worker.drain() == []
+    worker._check_place()  # one that was under way when the worker took itself off the list
+
+    assert given_up == []
+    workers.close()
