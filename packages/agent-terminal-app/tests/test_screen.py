@@ -150,8 +150,8 @@ def test_a_conversation(environment: dict[str, str], tmp_path: Path) -> None:
         terminal.expect("You said: Good morning")
         terminal.expect_line(r"ready · F1 help · context \d+ · session \d+ tokens$")
 
-        assert terminal.lines[-4:-1] == ["» Good morning", "You said: Good morning", "»"]
-        assert terminal.cursor == (2, len(terminal.lines) - 2)
+        terminal.wait(lambda: terminal.lines[-4:-1] == ["» Good morning", "You said: Good morning", "»"])
+        terminal.wait(lambda: terminal.cursor == (2, len(terminal.lines) - 2), "the cursor in the prompt")
         terminal.type("/quit\r")
         assert terminal.end() == 0
         assert is_restored(terminal)

@@ -54,7 +54,7 @@ def test_cost_adds_up_with_every_request_that_was_answered(home: Home, server: S
             chat.expect_line("ready")
         chat.expect("sent as a summary")
         chat.type("/cost\r")
-        chat.expect("this session:")
+        chat.wait(lambda: re.search(r"this session: [\d,]+ tokens", chat.text), "the sum")
         shown = chat.text.rpartition("» /cost")[2]
         status = chat.lines[-1]
     found = re.search(r"(\d+) requests, ([\d,]+) tokens in \([\d,]+ cached\), ([\d,]+) out", shown)
