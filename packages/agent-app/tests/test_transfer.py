@@ -7,7 +7,9 @@ import json
 import random
 import stat
 import struct
+import tracemalloc
 import zipfile
+from contextlib import closing
 from hashlib import sha256
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -27,7 +29,8 @@ from agent_app.transfer import (
     export_session_file,
     import_session,
 )
-from agent_core import AgentCore, ArgumentError, Session
+from agent_core import AgentCore, ArgumentError, Message, Session
+from agent_core.encoding import canonical
 from agent_core.frozen import freeze
 from agent_core.native import new_native, read_native, write_native
 from agent_core.testing import Reply, ScriptedProvider
@@ -1234,6 +1237,44 @@ def test_secrets_are_taken_out_of_everything_that_leaves(
     assert not any(canary in everything for canary in canaries)
     assert everything.count(MARK.encode()) >= 9
     assert all(honest.count(canary) >= 4 for canary in canaries)
+
+
+def long_talk(store: SessionStore, last: str = "The end", length: int = 6_000) -> Session:
+    """Store a long session with native history, and return it as it is read again."""
+    core = make_core()
+    session = core.create_session("long").with_metadata({"a": 1, "z": [None, "\u00e9"]})
+    spoken = [Message(("user", "assistant")[n % 2], f"{n}: {'tea ' * 200}") for n in range(length)]
+    session = core.add_message(Session("long", spoken, session.metadata), "user", last)
+    session, _ = core.send_request(session, {})
+    store.create(session)
+    return store.load("long").session
+
+
+def test_a_long_session_is_written_as_it_is_and_never_held_as_a_whole(tmp_path: Path) -> None:
+    with closing(open_store(f"sqlite:///{tmp_path}/app.db")) as store:
+        whole = canonical(long_talk(store).to_dict())
+        tracemalloc.start()
+        try:
+            export_session_file(store, "long", tmp_path / "file", redact=Redactor())
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+    assert members((tmp_path / "file").read_bytes())["session.json"] == whole
+    assert most < len(whole)  # which as objects takes several times its bytes
+
+
+def test_a_secret_at_the_end_of_a_long_session_leaves_all_native_history_behind(store: SessionStore) -> None:
+    session = long_talk(store, f"my key is {GITHUB}")
+    written = json.loads(members(exported(store, "long"))["session.json"])
+
+    assert not {"native_messages", "native_messages_integrity", "native_provenance"} & set(
+        written["metadata"]
+    )
+    assert [one["content"] for one in written["messages"]] == [
+        one.content.replace(GITHUB, MARK) for one in session.messages
+    ]
+    assert not any("native_indices" in one["metadata"] for one in written["messages"])
 
 
 def test_native_history_stays_behind_when_secrets_were_in_it(store: SessionStore) -> None:

@@ -39,6 +39,7 @@ class HistoryMachine(RuleBasedStateMachine):
         self.fresh = 0
 
     def keep(self, history: History[int], model: list[int]) -> Version:
+        assert [item for piece in history.pieces() for item in piece] == model
         assert history == model
         self.made.append((history, model))
         return history, model
@@ -593,6 +594,24 @@ def test_what_was_read_is_read_for_every_version() -> None:
     for version in versions:
         version.read()
 
+    assert shelf.count() == read
+
+
+@pytest.mark.parametrize("length", BOUNDARIES)
+def test_pieces_are_the_items_in_order_and_nothing_of_them_is_kept(length: int) -> None:
+    shelf = Shelf(length)
+    history = shelf.history().append("new")
+    at_once = shelf.count()
+
+    for _ in range(2):
+        pieces = list(history.pieces())
+        assert [item for piece in pieces for item in piece] == [*shelf.items, "new"]
+        assert all(0 < len(piece) <= 1024 for piece in pieces)
+
+    assert shelf.count() == at_once + 2 * (length - length % 32)
+    history.read()
+    read = shelf.count()
+    assert sum(map(len, history.pieces())) == length + 1
     assert shelf.count() == read
 
 

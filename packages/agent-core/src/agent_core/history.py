@@ -90,6 +90,14 @@ class History(Sequence[T]):
         deque(self, maxlen=0)
         return self
 
+    def pieces(self) -> Iterator[tuple[T, ...]]:
+        """Walk over the items in pieces of up to 1,024; what has to be read for that is not kept."""
+        for height in range(len(self._spine), 0, -1):
+            for node in self._digit(height):
+                yield from _pieces(node, height)
+        if self._tail:
+            yield self._tail
+
     def append(self, item: T) -> History[T]:
         """Return this history with *item* at its end."""
         tail = self._tail + (item,)  # noqa: RUF005  # unpacking takes twice as long
@@ -353,6 +361,10 @@ class _Later:
             self._found.append(self._read())
         return self._found[0]  # of two threads that come at once, what the first has read counts for both
 
+    def once(self) -> _Node:
+        """Return the node without keeping it, if nobody has looked into it yet."""
+        return self._found[0] if self._found else self._read()
+
     def __len__(self) -> int:
         return _WIDTH
 
@@ -395,6 +407,21 @@ def _loaded(load: Callable[[int, int], Sequence[T]], start: int, end: int) -> Se
     if len(items) != end - start:
         raise ValueError(f"{end - start} items from {start} on were asked for, and {len(items)} came")
     return items
+
+
+def _pieces(node: _Node, height: int) -> Iterator[_Node]:
+    """Yield the items below a node, as many at once as are read at once."""
+    if height > _AT_ONCE:
+        for below in node:
+            yield from _pieces(below, height - 1)
+    else:
+        yield _below(node, height)
+
+
+def _below(node: _Node, height: int) -> _Node:
+    """Return the items below a node; what is read for that is not kept."""
+    here = node.once() if isinstance(node, _Later) else node
+    return here if height == 1 else tuple(chain.from_iterable([_below(one, height - 1) for one in here]))
 
 
 def _alike(mine: Iterable[object], theirs: Iterable[object]) -> int:

@@ -13,23 +13,25 @@ import os
 import tempfile
 import zipfile
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_app.assets.asset import is_textual
 from agent_app.redaction import Redactor
 from agent_app.transfer.format import EVENTS, MANIFEST, SESSION, Checksum, Manifest, PackedAsset
-from agent_core import Session
-from agent_core.encoding import canonical
-from agent_core.native import ARCHIVE, OWNED_METADATA, write_native
+from agent_core import History, Session
+from agent_core.encoding import canonical, plain
+from agent_core.native import ARCHIVE, NATIVE_MESSAGES, OWNED_METADATA, write_native
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from agent_app.assets import Asset, AssetStore
     from agent_app.store.base import SessionStore
+    from agent_core import Message
 
 _PIECE = 1 << 18
 _PAGE = 500
@@ -65,7 +67,7 @@ def export_session(
         redacted=redactor is not None,
     )
     writer = _Writer(manifest)
-    members: list[tuple[str, Iterable[bytes]]] = [(SESSION, _session(session, redactor))]
+    members: list[tuple[str, Iterable[bytes]]] = [(SESSION, _Leaving.session(session, redactor).encoded())]
     if events:
         members.append((EVENTS, _events(store, session_id, redactor)))
     if assets is not None:
@@ -106,35 +108,109 @@ def export_session_file(
 
 
 def redacted(session: Session, redactor: Redactor) -> Session:
-    """Return a session without secrets; the same object if there were none."""
-    before = session.to_dict()
-    after = redactor.data(before)
-    if after is before:
-        return session
-    was, now = before["metadata"], after["metadata"]
-    made = Session.from_dict({**after, "session_id": session.session_id})
-    if after["messages"] is before["messages"] and all(now.get(k) is was.get(k) for k in OWNED_METADATA):
-        return made
-    return _without_native(made)
+    """Return a session without secrets."""
+    leaving = _Leaving.session(session, redactor)
+    messages = [message for page in leaving.messages() for message in page]
+    items = [item for page in leaving.items() for item in page]
+    metadata = leaving.metadata | ({NATIVE_MESSAGES: items} if leaving.native is not None else {})
+    return Session.from_dict({**leaving.others, "messages": messages, "metadata": metadata})
 
 
-def _without_native(session: Session) -> Session:
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """A session on its way out, page by page: a long one is never held as a whole.
+
+    Attributes:
+        others: The fields of its dict form but messages and metadata.
+        metadata: Its metadata but the native items.
+        conversation: Its messages.
+        native: Its native items; None if they stay behind.
+        redactor: What removes secrets from messages and items on the way, if they have any.
+    """
+
+    others: dict[str, Any]
+    metadata: dict[str, Any]
+    conversation: History[Message]
+    native: History[Any] | None
+    redactor: Redactor | None
+
+    @classmethod
+    def session(cls, session: Session, redactor: Redactor | None) -> _Leaving:
+        """Look through a session for secrets, and decide what stays behind."""
+        native = session.metadata.get(NATIVE_MESSAGES)
+        items = native if isinstance(native, History) else None
+        around = session.metadata if items is None else _without(session.metadata, NATIVE_MESSAGES)
+        whole = cls(
+            {**plain(session.extra), "session_id": session.session_id},
+            plain(around), session.history, items, None,
+        )  # fmt: skip
+        if redactor is None:
+            return whole
+        others = {**redactor.data(whole.others), "session_id": session.session_id}
+        metadata = redactor.data(whole.metadata)
+        kept = all(metadata.get(key) is whole.metadata.get(key) for key in OWNED_METADATA)
+        pages = chain(whole.messages(), whole.items())
+        if kept and all(redactor.data(page) is page for page in pages):
+            return replace(whole, others=others, metadata=metadata)
+        return cls(others, _rebuilt(metadata, len(session.history)), session.history, None, redactor)
+
+    def messages(self) -> Iterator[list[dict[str, Any]]]:
+        """Yield the messages in their dict form."""
+        for page in self.conversation.pieces():
+            if self.redactor is None:
+                yield [message.to_dict() for message in page]
+            else:
+                yield self.redactor.data([message.with_native_indices(None).to_dict() for message in page])
+
+    def items(self) -> Iterator[list[Any]]:
+        """Yield the native items as plain data."""
+        for page in self.native.pieces() if self.native is not None else ():
+            yield plain(page)
+
+    def encoded(self) -> Iterator[bytes]:
+        """Yield the canonical bytes of the dict form."""
+        metadata: dict[str, Iterable[bytes]] = {key: [canonical(it)] for key, it in self.metadata.items()}
+        if self.native is not None:
+            metadata[NATIVE_MESSAGES] = _list(self.items())
+        fields: dict[str, Iterable[bytes]] = {key: [canonical(it)] for key, it in self.others.items()}
+        return _object(fields | {"messages": _list(self.messages()), "metadata": _object(metadata)})
+
+
+def _rebuilt(metadata: Mapping[str, Any], messages: int) -> dict[str, Any]:
+    """Return metadata without native history, with the reason."""
     report = {
         "operation": "export_session",
         "reason": "redacted",
         "detail": "secrets were removed from the conversation",
-        "messages": len(session.messages),
+        "messages": messages,
     }
-    messages = [message.with_native_indices(None) for message in session.messages]
-    kept = replace(session, metadata={key: item for key, item in session.metadata.items() if key != ARCHIVE})
-    return write_native(kept, messages, None, report=report)
+    made: dict[str, Any] = plain(
+        write_native(Session("", (), _without(metadata, ARCHIVE)), (), None, report=report).metadata
+    )
+    return made
 
 
-def _session(session: Session, redactor: Redactor | None) -> Iterator[bytes]:
-    whole = session if redactor is None else redacted(session, redactor)
-    data = memoryview(canonical(whole.to_dict()))
-    for start in range(0, len(data), _PIECE):
-        yield bytes(data[start : start + _PIECE])
+def _without(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {key: item for key, item in metadata.items() if key != name}
+
+
+def _object(fields: Mapping[str, Iterable[bytes]]) -> Iterator[bytes]:
+    """Yield a JSON object whose values come in pieces; its keys are sorted, as `canonical` does it."""
+    before = b"{"
+    for key in sorted(fields):
+        yield before + canonical(key) + b":"
+        yield from fields[key]
+        before = b","
+    yield b"}" if fields else b"{}"
+
+
+def _list(pages: Iterable[list[Any]]) -> Iterator[bytes]:
+    """Yield a JSON list whose items come in pages."""
+    before = b"["
+    for page in pages:
+        yield before + canonical(page)[1:-1]
+        before = b","
+    yield b"]" if before == b"," else b"[]"
 
 
 def _events(store: SessionStore, session_id: str, redactor: Redactor | None) -> Iterator[bytes]:
