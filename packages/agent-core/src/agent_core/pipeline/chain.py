@@ -126,8 +126,11 @@ def _groups_of_provider(
 
     As many items as messages prove nothing: one message may have made two of them, another none.
     """
-    provider = resolution.provider.provider
-    alone = _one_by_one(lambda one: provider.to_native_messages(one, state, context), dicts)
+    alone: list[Sequence[object]] | None
+    try:
+        alone = resolution.provider.provider.to_native_one_by_one(dicts, state, context)
+    except PluginError:
+        alone = None  # some cannot be understood alone
     one_each = [1] * len(dicts)
     if alone is None:
         return _consecutive(one_each) if len(made) == len(dicts) else [None] * len(dicts)
@@ -146,7 +149,11 @@ def _groups_of_messages(
     if len(messages) == 1:
         return [tuple(range(len(native)))]
     provider = resolution.provider.provider
-    alone = _one_by_one(lambda one: provider.from_native_messages(one, state, context), native)
+    alone: list[FrozenList] | None
+    try:
+        alone = [provider.from_native_messages(FrozenList([item]), state, context) for item in native]
+    except PluginError:
+        alone = None
     sizes = [1] * len(native) if alone is None else [len(made) for made in alone]
     if sum(sizes) != len(messages):
         return [None] * len(messages)
@@ -166,13 +173,6 @@ def _with_unread(sizes: list[int]) -> Groups:
     if unread and groups:
         groups[-1] = (*(groups[-1] or ()), *unread)
     return groups
-
-
-def _one_by_one(convert: Callable[[FrozenList], FrozenList], items: FrozenList) -> list[FrozenList] | None:
-    try:
-        return [convert(FrozenList([item])) for item in items]
-    except PluginError:
-        return None  # some cannot be understood alone
 
 
 def _declared(message: FrozenDict, count: int) -> tuple[int, ...] | None:

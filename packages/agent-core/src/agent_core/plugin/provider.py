@@ -12,7 +12,7 @@ from agent_core.errors import ProviderError, RegistrationError
 from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, State, freeze
 from agent_core.plugin.base import COMMON_HOOKS, PluginWrapper
 from agent_core.plugin.feature import ExtensionWrapper
-from agent_core.plugin.hooks import Adapter, HookSpec, calling, expect_strings, expect_tuple
+from agent_core.plugin.hooks import Adapter, HookSpec, calling, expect, expect_strings, expect_tuple
 from agent_core.steps import CloseStream, OpenStream, Read, Run, Work, ask
 
 if TYPE_CHECKING:
@@ -87,9 +87,20 @@ class ProviderWrapper(PluginWrapper):
 
     def to_native_messages(self, messages: FrozenList, state: State, context: object) -> FrozenList:
         """Return messages in the provider's own form; one without that hook takes them as they are."""
-        default = FrozenList([_without_core_fields(message) for message in messages])
-        answer = self._call("to_native_messages", default, messages, state, context)
+        if not self.has("to_native_messages"):
+            return FrozenList([_without_core_fields(message) for message in messages])
+        answer = self._call("to_native_messages", None, messages, state, context)
         return self._native("to_native_messages", answer, FrozenList())
+
+    def to_native_one_by_one(
+        self, messages: FrozenList, state: State, context: object
+    ) -> list[Sequence[object]]:
+        """Return what the provider makes of each message alone; not frozen, since it is only compared."""
+        if not self.has("to_native_messages"):
+            return [[_without_core_fields(message)] for message in messages]
+        hook = "to_native_messages"
+        alone = [self._call(hook, None, FrozenList([message]), state, context) for message in messages]
+        return [expect(self.name, hook, answer, list, "a list of dicts") for answer in alone]
 
     def from_native_messages(self, native: FrozenList, state: State, context: object) -> FrozenList:
         """Return readable messages made of the provider's own."""
