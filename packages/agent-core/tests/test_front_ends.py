@@ -83,6 +83,21 @@ def test_plugins_that_are_off_have_their_settings_listed_all_the_same() -> None:
     assert [entry["plugin"] for entry in core_with(off).get_config_schema()] == ["off"]
 
 
+def test_keys_that_change_are_described_as_they_are_now() -> None:
+    schema: dict[str, Any] = {"depth": {"type": "integer", "default": 3}}
+    notes = plugin("notes", get_config_schema=schema)
+    core = core_with(notes)
+    first = core.get_config_schema()
+    schema["depth"]["default"] = 4
+    schema["width"] = {}
+    second = core.get_config_schema()
+    del schema["width"]
+
+    assert [entry.get("default") for entry in first] == [3]
+    assert [(entry["key"], entry.get("default")) for entry in second] == [("depth", 4), ("width", None)]
+    assert [entry["key"] for entry in core_with(notes).get_config_schema()] == ["depth"]
+
+
 def test_a_plugin_may_name_key_and_plugin_itself() -> None:
     schema = {"depth": {"key": "notes.depth", "plugin": "notes family"}}
 

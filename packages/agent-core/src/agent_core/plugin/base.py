@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
+from weakref import WeakKeyDictionary
 
 from agent_core.config import plugin_config
 from agent_core.errors import AgentError, PluginError, RegistrationError
@@ -28,6 +29,9 @@ Problems: TypeAlias = list[PluginError]
 """What plugins did wrong that costs nobody but themselves."""
 
 _log = get_logger("plugins")
+# What a class of plugins said of its keys last, checked and frozen. It is asked for each agent that is built,
+# and mostly says the same, which is found out faster than whether it is data.
+_described: WeakKeyDictionary[type, JsonObject] = WeakKeyDictionary()
 
 COMMON_HOOKS = (
     HookSpec("get_config_schema"),
@@ -109,12 +113,16 @@ class PluginWrapper:
         except PluginError as error:
             tolerate(problems, error)
             return {}
+        if _equals(schema, _described.get(self.plugin_class)):
+            return dict(_described[self.plugin_class])
         good: JsonObject = {}
         for key, value in schema.items():
             if not _describes_a_key(key, value):
                 tolerate(problems, PluginError(self.name, hook, f"{key!r:.80} must be a key with a dict"))
             elif (entry := self._data(problems, hook, dict(value), f"{key!r:.80}")) is not None:
                 good[key] = entry
+        if len(good) == len(schema):
+            _described[self.plugin_class] = dict(good)
         return good
 
     def get_ui_elements(
@@ -236,6 +244,14 @@ def tolerate(problems: Problems | None, problem: PluginError) -> None:
     if problems is None:
         raise problem
     problems.append(problem)
+
+
+def _equals(answer: object, known: object) -> bool:
+    """Compare a plugin's answer, which may hold anything, with data."""
+    try:
+        return bool(answer == known)
+    except Exception:
+        return False
 
 
 def _describes_a_key(key: object, value: object) -> bool:
