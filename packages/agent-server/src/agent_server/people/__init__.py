@@ -2,10 +2,13 @@
 
 ::
 
-    tables    the database of all this: next to the sessions, in SQLite or PostgreSQL
+    team      all of it, as the routes use it
+    access    who makes a request, from its token or cookie
+    audit     every change and every refusal, written down
     accounts  people, their API keys, what they share, and the audit log
     oidc      logging in with an OpenID provider
     quota     how much a person may ask for
+    counts    requests of the last minute and runs under way, over all servers
     vault     secrets at rest
-    access    who makes a request, from its token or cookie
+    tables    the database of all this: next to the sessions, in SQLite or PostgreSQL
 """

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+import json
+from typing import TYPE_CHECKING, Annotated, Any
 
+import jsonschema_rs
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from agent_server.answers import items, json_answer, run_result
 from agent_server.event_stream import EventStreamResponse
 from agent_server.idempotency import IdempotencyKey, named_id
-from agent_server.output import check_schema, read_output
 from agent_server.principal import Level, Principal
 from agent_server.problem import Problem
 from agent_server.runs import Run
 from agent_server.schemas import Items, NewInput, RunRequest, RunResult, RunStarted, Stopped, Waiting
 from agent_server.services import Served, Services, Who
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["runs"])
 EVENT_STREAM = "text/event-stream"
@@ -47,7 +51,7 @@ async def start_run(
     """
     run_id = named_id(f"run {session_id}", who.id, idempotency_key)
     if asked.output_schema is not None:
-        check_schema(asked.output_schema)
+        _check_schema(asked.output_schema)
 
     async def begin() -> Run:
         return await services.runs.start(
@@ -110,11 +114,49 @@ async def _answer(
             raise Problem(502, "run-failed", "The run failed", message)
         result = run_result(session_id, final)
         if asked.output_schema is not None and not result["approvals"]:
-            result["output"] = read_output(result["text"], asked.output_schema)
+            result["output"] = _read_output(result["text"], asked.output_schema)
         return json_answer(result)
     follow = f"/v1/sessions/{session_id}/events?after={run.after}"
     started = {"session_id": session_id, "after": str(run.after), "events": follow}
     return json_answer(started, 202, {"location": follow})
+
+
+def _check_schema(schema: Mapping[str, Any]) -> None:
+    """Refuse what is not a JSON Schema, or refers to one that we would have to fetch.
+
+    Raises:
+        Problem: If so.
+    """
+    try:
+        jsonschema_rs.validator_for(dict(schema), retriever=_fetch_nothing)
+    except (ValueError, jsonschema_rs.ValidationError) as error:
+        raise Problem(422, "invalid-schema", "output_schema is no JSON Schema", str(error)[:500]) from error
+
+
+def _read_output(text: str, schema: Mapping[str, Any]) -> Any:
+    """Return the value of an answer that must fit a schema.
+
+    Raises:
+        Problem: If it does not fit the schema.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise _misfit(f"it is no JSON: {error}") from error
+    validator = jsonschema_rs.validator_for(dict(schema), retriever=_fetch_nothing)
+    problem = next(iter(validator.iter_errors(value)), None)
+    if problem is not None:
+        raise _misfit(problem.message)
+    return value
+
+
+def _misfit(why: str) -> Problem:
+    detail = f"The session has it; {why[:500]}"
+    return Problem(502, "output-misfit", "The answer does not fit the schema", detail)
+
+
+def _fetch_nothing(uri: str) -> Any:
+    raise ValueError(f"a schema must be whole: {uri} is not fetched")
 
 
 @router.post("/cancel", response_model=Stopped)

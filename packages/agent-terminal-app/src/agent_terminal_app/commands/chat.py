@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from agent_terminal_app.commands.sessions import complete_session
 from agent_terminal_app.launch import talk
-
-
-def _complete_session(*given: Any) -> Any:
-    return complete_session(*given)
 
 
 @click.command("chat")
@@ -20,7 +14,7 @@ def _complete_session(*given: Any) -> Any:
 @click.option("--agent", "default_agent", help="Another agent of the configuration.")
 @click.option(
     "--session",
-    shell_complete=_complete_session,
+    shell_complete=complete_session,
     help="Continue a session: its id, the beginning of it, or its title.",
 )
 @click.option("--continue", "-c", "last", is_flag=True, help="Continue the last session of this folder.")
