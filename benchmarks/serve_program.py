@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_app import AgentApplication
 from agent_server import LocalAccess, create_server, serve
-from agent_server.serve import open_socket
+from agent_server.listener import open_socket
 from openai_compatible_provider import OpenAICompatibleProvider
 
 TOKEN = "a-token-of-the-benchmark"

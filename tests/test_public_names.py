@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import pkgutil
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,14 @@ def test_every_public_name_is_listed(package: str) -> None:
     new = sorted(public(package).keys() - LISTED[package].keys())
 
     assert new == [], f"add them to {LIST.name}: python tests/test_public_names.py"
+
+
+@pytest.mark.parametrize("package", sorted(LISTED))
+def test_no_module_takes_the_place_of_a_public_name(package: str) -> None:
+    """Importing a module of that name would replace the name by the module."""
+    modules = {found.name for found in pkgutil.iter_modules(importlib.import_module(package).__path__)}
+
+    assert modules & LISTED[package].keys() == set()
 
 
 if __name__ == "__main__":

@@ -24,12 +24,15 @@ PACKAGES = {
     "agent_runtime": "Agents and the loop that runs them",
     "agent_core": "Sessions, plugins, one request from start to end",
     "agent_app": "Stored sessions, approvals, events",
+    "agent_server": "Sessions and agents over HTTP",
     "agent_client": "A client of the server",
+    "agent_durable": "Runs that survive a crash, on one worker or many",
     "agent_plugin_kit": "What tools and features share",
     "agent_provider_kit": "What providers share",
     "agent_testing": "For tests of plugins",
     "agent_testing.conformance": "Checks of plugins against their contract",
     "agent_core.testing": "Providers that need no model",
+    "agent_app.testing": "For tests of application plugins and stores",
 }
 _LINK = re.compile(r"(\[[^\]]*\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 _CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

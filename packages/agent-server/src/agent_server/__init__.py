@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agent_server.access import LocalAccess, new_token
     from agent_server.application import create_server
-    from agent_server.serve import background, serve
+    from agent_server.listener import background, serve
 
 __all__ = ["LocalAccess", "background", "create_server", "new_token", "serve"]
 
 # A name is loaded when it is first used: FastAPI alone takes as long as everything else.
 _HOME_OF = {
     "LocalAccess": "agent_server.access",
-    "background": "agent_server.serve",
+    "background": "agent_server.listener",
     "create_server": "agent_server.application",
     "new_token": "agent_server.access",
-    "serve": "agent_server.serve",
+    "serve": "agent_server.listener",
 }
 
 

@@ -92,7 +92,7 @@ def command(
     """
     try:
         from agent_server import LocalAccess, create_server, serve
-        from agent_server.serve import is_loopback, open_socket
+        from agent_server.listener import is_loopback, open_socket
     except ImportError as error:
         raise CommandError(
             "the server is not installed", code=Exit.NOT_CONFIGURED, hint="pip install 'keelwork[server]'"

@@ -1,4 +1,4 @@
-"""Running the server: the address is checked, readers and runs are looked after when it stops."""
+"""Listens at an address and answers requests; readers and runs are looked after when it stops."""
 
 from __future__ import annotations
 
