@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "site"
+PUBLIC: dict[str, dict[str, list[str]]] = json.loads((ROOT / "tests" / "public_names.json").read_text())
 
 
 @pytest.mark.slow
@@ -24,8 +26,11 @@ def test_the_site_builds_and_has_every_page() -> None:
         place = page.relative_to(ROOT / "docs").with_suffix("")
         built = SITE / (place.parent if place.name == "index" else place) / "index.html"
         assert built.exists(), page
-    api = (SITE / "reference" / "api" / "agent_runtime" / "index.html").read_text(encoding="utf-8")
-    assert "What a run came to." in api
+    api = SITE / "reference" / "api"
+    assert "What a run came to." in (api / "agent_runtime" / "index.html").read_text(encoding="utf-8")
+    for package, names in PUBLIC.items():
+        anchors = re.findall(r'id="[\w.]*?(\w+)"', (api / package / "index.html").read_text(encoding="utf-8"))
+        assert names.keys() - anchors == set(), package
     assert (SITE / "search.json").stat().st_size > 100_000
 
     listed = re.findall(r"\]\(([^)]+)\)", (SITE / "llms.txt").read_text(encoding="utf-8"))

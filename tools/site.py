@@ -131,22 +131,19 @@ def write_api() -> None:
     lines = ["# API\n", "Every public name, from its docstring.\n"]
     for package, about in PACKAGES.items():
         module = importlib.import_module(package)
-        names = [name for name in module.__all__ if _is_documented(getattr(module, name))]
-        body = "\n\n".join(f"::: {_home(getattr(module, name))}" for name in names)
+        body = "\n\n".join(f"::: {home(package, name)}" for name in module.__all__)
         page = f"# {package}\n\n{about}.\n\n{body}\n"
         (folder / f"{package}.md").write_text(page, encoding="utf-8")
-        lines.append(f"- [`{package}`]({package}.md): {about.lower()}")
+        lines.append(f"- [`{package}`]({package}.md): {about[0].lower()}{about[1:]}")
     (folder / "index.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _is_documented(value: object) -> bool:
-    """Say whether a name is a class or a function of ours: constants and aliases are in the other pages."""
-    ours = getattr(value, "__module__", "").startswith("agent_")
-    return ours and (inspect.isclass(value) or inspect.isfunction(value))
-
-
-def _home(value: object) -> str:
-    return f"{value.__module__}.{value.__qualname__}"  # type: ignore[attr-defined]  # a class or a function
+def home(package: str, name: str) -> str:
+    """Return where a public name is defined; a constant or an alias of types is found by its package."""
+    value = getattr(importlib.import_module(package), name)
+    if (inspect.isclass(value) or inspect.isfunction(value)) and value.__module__.startswith("agent_"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return f"{package}.{name}"
 
 
 def write_llms(pages: list[Path]) -> None:
