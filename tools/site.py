@@ -20,6 +20,17 @@ ROOT = Path(__file__).parent.parent
 WORK = ROOT / ".site"
 SITE = ROOT / "site"
 ROOT_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
+SECTIONS = {
+    "tutorial": "Tutorial",
+    "how-to": "How-to guides",
+    "gallery": "Gallery",
+    "reference": "Reference",
+    "explanation": "Explanation",
+    "project": "Project",
+    "decisions": "Decisions",
+}
+# The README is the first page of the site, so the list of sections is a page of its own.
+_MOVED = {"README.md": "index.md", "docs/index.md": "contents.md"}
 PACKAGES = {
     "agent_runtime": "Agents and the loop that runs them",
     "agent_core": "Sessions, plugins, one request from start to end",
@@ -42,8 +53,10 @@ site_name = "Keelwork"
 site_description = "An open agent platform for Python"
 docs_dir = "docs"
 site_dir = "built"
+nav = {nav}
 
 [project.theme]
+font = false  # nobody is asked for letters
 features = ["navigation.indexes", "navigation.sections", "navigation.top", "search.highlight"]
 
 [project.plugins.mkdocstrings.handlers.python]
@@ -69,7 +82,8 @@ def main() -> int:
     write_api()
     sources = sorted({*ROOT.glob("packages/*/src"), *ROOT.glob("plugins/*/src")})
     paths = ", ".join(f'"{source}"' for source in sources)
-    (WORK / "zensical.toml").write_text(_CONFIG.format(paths=paths), encoding="utf-8")
+    config = _CONFIG.format(paths=paths, nav=navigation(pages))
+    (WORK / "zensical.toml").write_text(config, encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
     done = subprocess.run(command, cwd=WORK, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -100,7 +114,29 @@ def copied_pages() -> list[Path]:
 
 def site_path(path: Path) -> Path:
     """Return where a file of the tree is on the site."""
+    if path.as_posix() in _MOVED:
+        return Path(_MOVED[path.as_posix()])
     return path.relative_to("docs") if path.parts[0] == "docs" else Path("project") / path.name.lower()
+
+
+def navigation(pages: list[Path]) -> str:
+    """Return all sections with their pages, as TOML."""
+    api = ", ".join(f'"reference/api/{name}.md"' for name in ("index", *PACKAGES))
+    lines = ['"index.md"', '"contents.md"']
+    for section, title in SECTIONS.items():
+        listed = [f'"{page.as_posix()}"' for page in pages_of(section, pages)]
+        listed += [f"{{ API = [{api}] }}"] if section == "reference" else []
+        lines.append(f'{{ "{title}" = [{", ".join(listed)}] }}')
+    return "[\n  " + ",\n  ".join(lines) + ",\n]"
+
+
+def pages_of(section: str, pages: list[Path]) -> list[Path]:
+    """Return the pages of a section in the order in which its index lists them."""
+    index = WORK / "docs" / section / "index.md"
+    text = index.read_text(encoding="utf-8") if index.exists() else ""
+    order = ["index.md", *(found[2] for found in _LINK.finditer(text))]
+    own = [page for page in pages if page.parts[0] == section]
+    return sorted(own, key=lambda page: order.index(page.name) if page.name in order else len(order))
 
 
 def rewritten(source: Path) -> str:
@@ -113,7 +149,7 @@ def rewritten(source: Path) -> str:
         if "://" in target or target.startswith("mailto:"):
             return found[0]
         path = Path(os.path.normpath(source.parent / target)).relative_to(ROOT)
-        if path.parts[0] != "docs" and path.name not in ROOT_PAGES:
+        if path.parts[0] != "docs" and path.as_posix() not in ROOT_PAGES:
             return found[0].partition("](")[0].removeprefix("[")  # not a page: its name is enough
         return f"{found[1]}{os.path.relpath(site_path(path), here)}{found[3]}"
 
@@ -152,14 +188,14 @@ def write_llms(pages: list[Path]) -> None:
     [about] = re.findall(r"^Keelwork builds agents.*?(?=\n\n)", readme, re.MULTILINE | re.DOTALL)
     lines = ["# Keelwork", "", f"> {' '.join(about.split())}", ""]
     whole = []
-    for section in ("tutorial", "how-to", "gallery", "reference", "explanation", "project"):
-        lines += [f"## {section.capitalize()}", ""]
-        for page in pages:
-            if page.parts[0] == section and page.name != "index.md":
-                text = (WORK / "docs" / page).read_text(encoding="utf-8")
-                title = text.partition("\n")[0].removeprefix("# ")
-                lines.append(f"- [{title}]({page.with_suffix('').as_posix()}/)")
-                whole.append(text)
+    for section, name in SECTIONS.items():
+        lines += [f"## {name}", ""]
+        for page in pages_of(section, pages):
+            text = (WORK / "docs" / page).read_text(encoding="utf-8")
+            title = text.partition("\n")[0].removeprefix("# ")
+            address = page.parent if page.name == "index.md" else page.with_suffix("")
+            lines.append(f"- [{title}]({address.as_posix()}/)")
+            whole.append(text)
         lines.append("")
     (SITE / "llms.txt").write_text("\n".join(lines), encoding="utf-8")
     (SITE / "llms-full.txt").write_text("\n\n".join(whole), encoding="utf-8")
