@@ -150,12 +150,12 @@ def record_edit_and_undo() -> None:
             chat.wait("»")
             chat.type("Make greet.py nicer.")
             chat.wait("your answer?")
-            chat.save("edit", "agent chat: an edit, asked for")
+            chat.save("edit", "agent chat")
             chat.press("y")
             chat.wait("uses an f-string now.")
             chat.type("/undo files")
             chat.wait("Enter takes back change 1")
-            chat.save("undo", "agent chat: an edit, taken back")
+            chat.save("undo", "agent chat")
         finally:
             chat.close()
 
