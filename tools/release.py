@@ -61,24 +61,26 @@ def changelog() -> Iterator[str]:
         yield f"CHANGELOG.md has no `## {VERSION} (YYYY-MM-DD)`: run towncrier build --version {VERSION}"
     left = [file.name for file in (ROOT / "changelog.d").glob("*.md") if file.name != "README.md"]
     if left:
-        yield f"{len(left)} fragments are left in changelog.d"
+        yield f"{len(left)} fragments are left in changelog.d: run towncrier build"
 
 
 def addresses() -> Iterator[str]:
     """Every distribution says where its home is."""
-    for file in sorted([*ROOT.glob("packages/*/pyproject.toml"), *ROOT.glob("plugins/*/pyproject.toml")]):
-        project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
-        missing = [name for name in _URLS if name not in project.get("urls", {})]
-        if missing:
-            yield f"{project['name']}: [project.urls] has no {', '.join(missing)}"
-            return  # the others lack the same
+    files = [*ROOT.glob("packages/*/pyproject.toml"), *ROOT.glob("plugins/*/pyproject.toml")]
+    projects = [tomllib.loads(file.read_text(encoding="utf-8"))["project"] for file in files]
+    missing = [project["name"] for project in projects if not set(_URLS) <= project.get("urls", {}).keys()]
+    if missing:
+        yield f"{len(missing)} of {len(projects)} pyproject.toml lack addresses, {min(missing)} for example."
+        yield f"Write a table [project.urls] with {', '.join(_URLS)} into each,"
+        yield "once the code has a public place of its own (docs/decisions/0008-distribution-names.md)."
 
 
 def index() -> Iterator[str]:
     """The shipped index of plugins says that they are published."""
     text = (ROOT / "packages/agent-terminal-app/src/agent_terminal_app/plugin_index.json").read_text()
     if '"registry": false' in text:
-        yield 'plugin_index.json has "registry": false; and README.md says that nothing is published'
+        yield 'plugin_index.json has "registry": false: write true, so that a registry is asked for plugins,'
+        yield "and take out of README.md that nothing is published yet"
 
 
 def site() -> Iterator[str]:
