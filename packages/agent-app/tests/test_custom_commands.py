@@ -31,7 +31,10 @@ def test_files_are_commands_by_their_path_and_the_first_folder_wins(tmp_path: Pa
 
     found = find_commands([own, other, tmp_path / "missing"])
 
-    assert sorted(found) == ["git:message", "review"]
+    assert sorted(found) == ["bad", "empty", "git:message", "review"]
+    assert found["bad"].problem == "the file is not UTF-8 text"
+    assert found["empty"].problem == "the file has no prompt"
+    assert not found["review"].problem
     assert (found["review"].description, found["review"].takes) == ("Looks at a change", "[FILE]")
     assert found["review"].prompt("'a b.py' speed now") == "Review a b.py for speed. All: 'a b.py' speed now"
     assert found["review"].prompt("it's") == "Review it's for . All: it's"

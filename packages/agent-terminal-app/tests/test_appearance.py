@@ -149,18 +149,26 @@ def test_commands_of_a_project_count_once_it_is_trusted_and_take_arguments(home:
     own = home.folder / "config" / "agent" / "commands"
     own.mkdir(parents=True)
     (own / "shout.md").write_text("Shout: $ARGUMENTS\n")
+    (own / "broken.md").write_bytes(b"\xff\xfe")
+    (own / "help.md").write_text("Help me.")
+    (folder / "git").mkdir()
+    (folder / "git" / "message.md").write_text("Write a message.")
 
-    with home.chat(until="May they reach the model?") as terminal:
-        assert "commands:review" in "".join(terminal.text.split())
+    with home.chat(until="Do you trust this project?") as terminal:
+        assert "commands:git:message,review" in "".join(terminal.text.split())
         terminal.type("\r")  # not now
         terminal.expect_line("ready")
         terminal.type("/shout it loud\r")
         terminal.expect("You said: Shout: it loud")
+        terminal.type("/broken\r")
+        terminal.expect("/broken cannot be used: the file is not UTF-8 text")
+        terminal.type("/help\r")
+        terminal.expect("not used: the chat has a command of this name")
         terminal.type("/review x.py\r")
         terminal.expect("There is no command /review")
         terminal.type("\x04")
         assert terminal.end() == 0
-    with home.chat(until="May they reach the model?") as terminal:
+    with home.chat(until="Do you trust this project?") as terminal:
         terminal.type("use them\r")
         terminal.expect_line("ready")
         terminal.type("/rev")

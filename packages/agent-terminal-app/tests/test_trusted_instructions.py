@@ -9,7 +9,7 @@ import pytest
 
 from agent_terminal_app.application import _with_trust, application_config, open_quietly
 from agent_terminal_app.cli import main
-from agent_terminal_app.launch import NEVER, NOT_NOW, YES, ask_about_instructions
+from agent_terminal_app.launch import ALWAYS, NEVER, NOT_NOW, ask_about_instructions
 from agent_terminal_app.paths import Paths
 from agent_terminal_app.settings.trust import trusted_folders, undecided_instructions
 
@@ -46,7 +46,8 @@ def test_what_a_project_says_is_listed_with_its_size_until_somebody_decides(proj
 
 
 @pytest.mark.parametrize(
-    ("answer", "trusted", "asked_again"), [(YES, True, False), (NOT_NOW, False, True), (NEVER, False, False)]
+    ("answer", "trusted", "asked_again"),
+    [(ALWAYS, True, False), (NOT_NOW, False, True), (NEVER, False, False)],
 )
 def test_the_person_is_asked_once(project: Path, answer: str, trusted: bool, asked_again: bool) -> None:
     class Person:

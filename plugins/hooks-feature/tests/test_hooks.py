@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -50,7 +53,10 @@ def test_a_command_reads_the_call_and_its_exit_code_2_keeps_the_call_from_runnin
     result = agent(model, before_tool=hooks).run("Go.", session=in_folder(tmp_path))
 
     contents = [one["content"] for one in result.messages if one["role"] == "tool"]
-    assert contents == ["Error: the call was not allowed: not on Fridays", "tea: nothing"]
+    assert contents == [
+        f"Error: the call was not allowed: the hook `{line}` refused it: not on Fridays",
+        "tea: nothing",
+    ]
     event = json.loads((tmp_path / "event.json").read_text())
     assert (event["event"], event["tool"], event["arguments"]) == (
         "before_tool",
@@ -84,21 +90,57 @@ def test_at_the_end_a_command_may_have_the_agent_go_on(tmp_path: Path) -> None:
     assert "the tests fail" in model.requests[-1].native_messages[-1]["content"]
 
 
+@pytest.mark.parametrize("event", ["before_tool", "after_edit", "on_stop"])
 @pytest.mark.parametrize(
-    ("hook", "told"),
+    ("hook", "seen"),
     [
         ({"command": "echo oh; exit 1"}, "exit code 1. oh"),
         ({"command": "sleep 600", "timeout": 0.2}, "did not end within 0.2 seconds"),
+        (
+            {"command": "seq 1 100000; exit 1"},
+            "exit code 1.\n  …\n  99998\n  99999\n  100000",
+        ),
     ],
 )
 def test_a_command_that_fails_or_takes_too_long_is_a_warning(
-    tmp_path: Path, hook: dict[str, Any], told: str
+    tmp_path: Path, event: str, hook: dict[str, Any], seen: str
 ) -> None:
-    events = list(agent(ScriptedProvider(["Hi."]), on_stop=[hook]).stream("Go.", session=in_folder(tmp_path)))
+    model = calling(ToolCall("write_file", {"path": "a.py"}))
+
+    events = list(agent(model, **{event: [hook]}).stream("Go.", session=in_folder(tmp_path)))
 
     [warning] = [one["message"] for one in events if one["type"] == "warning"]
-    assert warning.endswith(told)
-    assert events[-1]["type"] == "run_end" and events[-1]["text"] == "Hi."
+    assert warning == f"hook {event}, `{hook['command']}`: {seen}"
+    assert events[-1]["type"] == "run_end" and events[-1]["text"] == "Done."
+    assert "wrote a.py" in [one["message"]["content"] for one in events if one["type"] == "tool_call_result"]
+
+
+def test_a_person_sees_what_the_model_reads_of_a_command(tmp_path: Path) -> None:
+    edit = {"command": "echo 'a.py:1: unused import'; exit 2"}
+    stop = {"command": "test -e second && exit 0; touch second; echo 'the tests fail'; exit 2"}
+    model = calling(ToolCall("write_file", {"path": "a.py"}))
+
+    events = list(agent(model, after_edit=[edit], on_stop=[stop]).stream("Go.", session=in_folder(tmp_path)))
+
+    about_the_edit, about_the_end = (one["message"] for one in events if one["type"] == "warning")
+    assert about_the_edit.endswith("`: the agent reads: a.py:1: unused import")
+    assert about_the_end.endswith("`: the agent continues, and reads: the tests fail")
+
+
+def test_what_a_command_leaves_in_the_background_does_not_keep_the_agent_waiting(tmp_path: Path) -> None:
+    # Out of its group and with our pipes: neither the end of its time nor of the pipes can be waited for.
+    line = "setsid sleep 600 & echo $! > pid; echo started; exit 1"
+    hook = {"command": line, "timeout": 60}
+    sections = {"hooks": {"on_stop": [hook]}, "config": {"sandbox": "off"}}
+    made = Agent(ScriptedProvider(["Hi."]), plugins={"hooks": HooksFeature}, sections=sections)
+
+    try:
+        events = list(made.stream("Go.", session=in_folder(tmp_path)))
+        [warning] = [one["message"] for one in events if one["type"] == "warning"]
+        assert warning.endswith("exit code 1. started")
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 @needs_sandbox

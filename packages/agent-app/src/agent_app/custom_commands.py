@@ -38,6 +38,7 @@ class CustomCommand:
         description: A line about it.
         takes: What may follow the name, for people.
         path: The file.
+        problem: Why the file is no command; empty if it is one.
     """
 
     name: str
@@ -45,6 +46,7 @@ class CustomCommand:
     description: str
     takes: str
     path: Path
+    problem: str = ""
 
     def prompt(self, given: str) -> str:
         """Return the prompt with what was typed behind the name in its places."""
@@ -62,14 +64,19 @@ class CustomCommand:
 
 
 def find_commands(folders: Iterable[Path]) -> dict[str, CustomCommand]:
-    """Return the commands of some folders by name; a file that cannot be read is none."""
+    """Return the commands of some folders by name, also those whose file cannot be used."""
     found: dict[str, CustomCommand] = {}
     for folder in folders:
         for path in _files(folder):
-            command = _read(folder, path)
-            if command is not None:
-                found.setdefault(command.name, command)
+            name = command_name(folder, path)
+            if all(_NAME.fullmatch(step) for step in name.split(":")):
+                found.setdefault(name, _read(name, path))
     return found
+
+
+def command_name(folder: Path, path: Path) -> str:
+    """Return the name of the command in a file, by its place in a folder of commands."""
+    return ":".join(path.relative_to(folder).with_suffix("").parts)
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -79,28 +86,33 @@ def _files(folder: Path) -> Iterator[Path]:
         return
 
 
-def _read(folder: Path, path: Path) -> CustomCommand | None:
-    steps = path.relative_to(folder).with_suffix("").parts
-    if not all(_NAME.fullmatch(step) for step in steps):
-        return None
+def _read(name: str, path: Path) -> CustomCommand:
     try:
         if path.stat().st_size > _LARGEST:
-            return None
+            return _unusable(name, path, f"the file is larger than {_LARGEST // 1000} kB")
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return None
+    except OSError as error:
+        return _unusable(name, path, f"the file cannot be read: {error.strerror or error}")
+    except UnicodeDecodeError:
+        return _unusable(name, path, "the file is not UTF-8 text")
     head = _HEAD.match(text)
     fields = dict(_FIELD.findall(head[1])) if head is not None else {}
     body = text if head is None else text[head.end() :]
     if not body.strip():
-        return None
+        return _unusable(name, path, "the file has no prompt")
     first = next(line.strip("# ").strip() for line in body.splitlines() if line.strip())
     return CustomCommand(
-        name=":".join(steps),
+        name=name,
         text=body,
         description=_plain(fields.get("description", "")) or first,
         takes=_plain(fields.get("argument-hint", "")),
         path=path,
+    )
+
+
+def _unusable(name: str, path: Path, problem: str) -> CustomCommand:
+    return CustomCommand(
+        name=name, text="", description=f"not usable: {problem}", takes="", path=path, problem=problem
     )
 
 

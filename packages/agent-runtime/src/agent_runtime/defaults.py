@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 _ROLES = ("system", "user", "assistant")
 
+ADDED_BY_HOOK = "added_by_hook"
+"""In the metadata of a message that a hook has added: nobody typed it, whatever its role is."""
+
 STOP: StateKey[dict[str, str] | None] = StateKey(
     "runtime.stop", None, merge="commutative", reduce=lambda first, more: first or more
 )

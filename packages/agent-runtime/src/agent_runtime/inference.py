@@ -10,7 +10,7 @@ from agent_core import AgentError, Message, PluginError
 from agent_core.pipeline.request import Frame
 from agent_core.steps import Flow, with_events
 from agent_runtime.commands import Command
-from agent_runtime.defaults import HIDDEN_TOOLS, MESSAGES, OFFERED_TOOLS, OVERRIDES
+from agent_runtime.defaults import ADDED_BY_HOOK, HIDDEN_TOOLS, MESSAGES, OFFERED_TOOLS, OVERRIDES
 from agent_runtime.engine import warn
 from agent_runtime.env import Prompt
 from agent_runtime.executor import Inference
@@ -225,7 +225,8 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 def _keep_added_messages(run: Run) -> None:
     """Put what hooks want kept into the session; the rest is only sent."""
     added = run.state.read(MESSAGES)
-    kept = [Message(entry["role"], entry["content"]) for entry in added if entry["keep"]]
+    mark = {ADDED_BY_HOOK: True}
+    kept = [Message(entry["role"], entry["content"], metadata=mark) for entry in added if entry["keep"]]
     if kept:
         run.append(kept)
         sent = [entry for entry in added if not entry["keep"]]

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 DEMO = "A demonstration: no model, nothing is kept. /help lists the commands."
 """What is said before a demonstration."""
 YES, NOT_NOW = "Use them until they change", "Continue without them"
+ALWAYS = "Use them, also when they change"
 NEVER = "Never use them, and do not ask again"
 
 
@@ -142,7 +143,7 @@ async def ask_about_project(ask: Ask, opened: Opened) -> Opened:
 async def ask_about_instructions(ask: Ask, opened: Opened, says: list[str]) -> None:
     """Ask whether what a project says may reach the model, and write the answer down."""
     title = "\n".join(["This project has instructions for the agent:", *(f"  {line}" for line in says)])
-    match await ask.choose(f"{title}\nMay they reach the model?", [NOT_NOW, YES, NEVER]):
+    match await ask.choose(f"{title}\nDo you trust this project?", [NOT_NOW, ALWAYS, NEVER]):
         case 1:
             trust_folder(opened.paths, Path.cwd())
         case 2:

@@ -151,11 +151,11 @@ def noting(acting: type[Acting], name: str, action_id: str, done: list[str]) -> 
 
 def test_an_id_that_two_plugins_have_needs_the_name_of_one(desk: Desk, acting: type[Acting]) -> None:
     done: list[str] = []
-    desk.plugins += [noting(acting, name, "act", done) for name in ("first", "second")]
+    desk.plugins += [noting(acting, name, "water", done) for name in ("first", "second")]
 
-    shown = desk.chat("hello", "/act", "/second.act")
+    shown = desk.chat("hello", "/water", "/second.water")
 
-    assert shown[-2].startswith("There is no command /act")
+    assert shown[-2].startswith("There is no command /water")
     assert done == ["second"]
 
 

@@ -15,7 +15,7 @@ from agent_testing import ScriptedServer, ServerReply, chat_models, chat_reply
 from openai_compatible_provider import OpenAICompatibleProvider
 
 if TYPE_CHECKING:
-    from chat_commands.conftest import Desk
+    from chat_commands.conftest import Acting, Desk
 
 
 def test_help_lists_every_command_under_a_heading(desk: Desk) -> None:
@@ -54,6 +54,32 @@ def test_a_command_that_is_not_there_gets_the_nearest_and_a_way_to_say_it(desk: 
     assert shown[0].startswith("There is no command /sesions: did you mean 'sessions'?")
     assert shown[1].endswith("Words that begin with a slash need a space before it.")
     assert shown[2] == "You said:  /shrug indeed"
+
+
+def test_the_beginning_of_one_name_is_enough(desk: Desk) -> None:
+    shown = desk.chat("/ver", "/res", "/st")
+
+    assert shown[0].startswith("There is no command /ver")
+    assert "/resume" in shown
+    assert "/status" in shown
+    assert desk.chat("/co")[0].startswith("There is no command /co"), "/copy, /cost, /config, /commands"
+
+
+def test_status_says_where_one_is_whatever_plugins_call_their_actions(
+    desk: Desk, acting: type[Acting]
+) -> None:
+    done: list[str] = []
+    desk.plugins.append(acting("login", [{"id": "status"}, {"id": "clear"}], lambda one, _: done.append(one)))
+
+    shown = "\n".join(desk.chat("Green tea", "/rename Tea", "/login.status", "/status", "/clear", "/status"))
+
+    assert "model      demo" in shown
+    assert "agent      assistant" in shown
+    assert "session    Tea (" in shown and ", 2 messages" in shown
+    assert "asks before it edits files or runs commands" in shown
+    assert "A new session; the old one is kept" in shown
+    assert "session    begins with your first message" in shown
+    assert done == ["status"]
 
 
 @pytest.mark.parametrize("command", ["/quit", "/exit"])

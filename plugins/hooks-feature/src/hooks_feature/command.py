@@ -12,8 +12,11 @@ import signal
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from tempfile import TemporaryFile
+from threading import Thread
+from typing import IO, TYPE_CHECKING, Any, Final
 
+from agent_plugin_kit.orphans import MARK, new_mark
 from agent_plugin_kit.sandbox import NoSandbox, Sandbox, SandboxSettings
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 TIMEOUT: Final = 60.0
 _MOST: Final = 8_000
+_PIECE: Final = 64 * 1024
+_LINGER: Final = 1.0
 _USUAL: Final = (
     "HOME",
     "LANG",
@@ -113,30 +118,59 @@ def run_command(
                 arguments, settings, roots=roots, folder=folder, env=env, owner=owner, hosts=hook.hosts
             )
             arguments, env = confined.command, confined.env
-        process = subprocess.Popen(  # noqa: S603 - what the settings say, in the sandbox
-            arguments,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env=env,
-            pass_fds=() if confined is None else confined.descriptors,
-            start_new_session=True,
-        )
+        with TemporaryFile() as event:
+            event.write(json.dumps(about, default=str).encode())
+            event.seek(0)
+            process = subprocess.Popen(  # noqa: S603 - what the settings say, in the sandbox
+                arguments,
+                stdin=event,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                env={**env, MARK: new_mark()},
+                pass_fds=() if confined is None else confined.descriptors,
+                start_new_session=True,
+            )
     except (OSError, NoSandbox, ValueError) as error:
         return Outcome(None, f"cannot be started: {error}")
     finally:
         if confined is not None:
             confined.started()
+    assert process.stdout is not None
+    assert process.stderr is not None
+    out, err = _Tail(process.stdout), _Tail(process.stderr)
     try:
-        out, err = process.communicate(json.dumps(about, default=str).encode(), timeout=hook.timeout)
+        process.wait(hook.timeout)
     except subprocess.TimeoutExpired:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.wait()
         return Outcome(None, f"did not end within {hook.timeout:g} seconds")
     finally:
         if confined is not None:
             confined.ended()
-    printed = err.strip() or out.strip()
-    return Outcome(process.returncode, printed[-_MOST:].decode("utf-8", "replace"))
+    return Outcome(process.returncode, err.read() or out.read())
+
+
+class _Tail:
+    """The end of what a command prints, read by a thread while it runs.
+
+    What the command leaves in the background may keep the pipe open for ever, so the end of the command
+    counts and not that of the pipe.
+    """
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self._kept = b""
+        self._thread = Thread(target=self._follow, name="hook-output", daemon=True)
+        self._thread.start()
+
+    def read(self) -> str:
+        """Return the end of what was printed; the command has ended."""
+        self._thread.join(_LINGER)
+        return self._kept.strip()[-_MOST:].decode("utf-8", "replace")
+
+    def _follow(self) -> None:
+        with self._pipe:
+            while piece := os.read(self._pipe.fileno(), _PIECE):
+                self._kept = (self._kept + piece)[-2 * _MOST :]

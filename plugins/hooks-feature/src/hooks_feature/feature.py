@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.steps import run_blocking
+from agent_core.steps import Emit, run_blocking
 from agent_plugin_kit.sandbox import SANDBOX_SCHEMA, Sandbox, SandboxSettings
 from agent_runtime import Block, Command, Phase
 from hooks_feature.command import TIMEOUT, HookCommand, Outcome, run_command
@@ -40,6 +40,8 @@ EVENTS: Final = {
 EDITS: Final = ("write_file", "edit_file", "apply_patch", "delete_file", "move_file")
 """The tools that change files."""
 _REMEMBERED: Final = 256
+_LONGEST_COMMAND: Final = 60
+_SHOWN, _SHOWN_LINES = 200, 3
 _COMMAND: Final[dict[str, Any]] = {
     "type": "object",
     "additionalProperties": False,
@@ -113,8 +115,10 @@ class HooksFeature:
         for hook in _for_tool(hooks, view.call.name):
             outcome = yield from self._run(hook, view)
             if outcome.objects:
-                verdict = Block(outcome.text or f"the hook {hook.command!r} refused it")
+                verdict = Block(f"the hook `{_short(hook.command)}` refused it: {outcome.text}".rstrip(": "))
                 break
+            if outcome.code != 0:
+                yield Emit([{"type": "warning", "message": _problem(hook, outcome), "plugin": SECTION}])
         with self._lock:
             self._judged[key] = verdict
             while len(self._judged) > _REMEMBERED:
@@ -129,6 +133,7 @@ class HooksFeature:
             if outcome.objects:
                 said = f"After {view.call.name}, the hook `{hook.command}` said:\n{outcome.text}"
                 command = command.schedule("add_message", {"role": "user", "content": said, "keep": True})
+                command = command.schedule("warn", _objection(hook, outcome))
             else:
                 command = _warned(command, hook, outcome)
         return command
@@ -138,6 +143,7 @@ class HooksFeature:
         for hook in hooks:
             outcome = yield from self._run(hook, view)
             if outcome.objects:
+                command = command.schedule("warn", _objection(hook, outcome))
                 return command.go_on(f"Before you stop, the hook `{hook.command}` said:\n{outcome.text}")
             command = _warned(command, hook, outcome)
         return command
@@ -168,10 +174,35 @@ def _for_tool(hooks: tuple[HookCommand, ...], tool: str) -> Iterator[HookCommand
 
 
 def _warned(command: Command, hook: HookCommand, outcome: Outcome) -> Command:
-    if outcome.code == 0:
-        return command
-    how = outcome.text if outcome.code is None else f"exit code {outcome.code}. {outcome.text}"
-    return command.schedule("warn", f"hook {hook.event}, {hook.command!r}: {how}".rstrip())
+    return command if outcome.code == 0 else command.schedule("warn", _problem(hook, outcome))
+
+
+def _problem(hook: HookCommand, outcome: Outcome) -> str:
+    """Return what a person reads of a command that failed."""
+    how = outcome.text if outcome.code is None else f"exit code {outcome.code}.{_last_lines(outcome.text)}"
+    return f"hook {hook.event}, `{_short(hook.command)}`: {how}"
+
+
+def _objection(hook: HookCommand, outcome: Outcome) -> str:
+    """Return what a person reads of a command whose output the model reads."""
+    said = _last_lines(outcome.text) or " nothing"
+    effect = "the agent continues, and reads" if hook.event == "on_stop" else "the agent reads"
+    return f"hook {hook.event}, `{_short(hook.command)}`: {effect}:{said}"
+
+
+def _short(command: str) -> str:
+    line = " ".join(command.split())
+    return line if len(line) <= _LONGEST_COMMAND else f"{line[: _LONGEST_COMMAND - 1]}…"
+
+
+def _last_lines(text: str) -> str:
+    """Return the end of what a command printed: a person sees why, and not a page of it."""
+    lines = text.splitlines()
+    shown = lines[-_SHOWN_LINES:]
+    if len(lines) > len(shown):
+        shown = ["…", *shown]
+    shown = [line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…" for line in shown]
+    return "\n  ".join(["", *shown]) if len(shown) > 1 else "".join(f" {line}" for line in shown)
 
 
 def _event(hook: HookCommand, view: PhaseView) -> dict[str, Any]:

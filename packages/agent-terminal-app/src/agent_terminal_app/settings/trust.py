@@ -124,7 +124,8 @@ def undecided_instructions(paths: Paths, folder: Path) -> list[str]:
     files = [one / name for one in folders for name in INSTRUCTIONS]
     found = [f"{file} ({file.stat().st_size:,} bytes)" for file in files if file.is_file()]
     for place in dict.fromkeys(one / name for one in (folder, top) for name in COMMANDS):
-        names = sorted(one.stem for one in place.rglob("*.md")) if place.is_dir() else []
+        written = sorted(place.rglob("*.md")) if place.is_dir() else []
+        names = [":".join(one.relative_to(place).with_suffix("").parts) for one in written]
         found += [f"{place} (commands: {', '.join(names)[:200]})"] if names else []
     for place in (folder / name for name in SKILLS):
         skills = sorted(one.name for one in place.iterdir() if one.is_dir()) if place.is_dir() else []

@@ -11,5 +11,5 @@
 | `cards`    | what an action shows: a title, a body, follow-ups to choose from   |
 | `offers`   | the actions that plugins offer, and the forms for their inputs     |
 | `actions`  | /actions, every action by its name, /1 to /8 for follow-ups        |
-| `program`  | /config /setup /help /doctor /quit                                 |
+| `program`  | /config /theme /setup /help /commands /status /doctor /quit        |
 """

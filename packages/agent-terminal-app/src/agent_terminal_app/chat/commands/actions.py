@@ -31,11 +31,11 @@ from agent_terminal_app.chat.commands.offers import (
     unknown_elements,
 )
 from agent_terminal_app.chat.commands.registry import (
-    COMMANDS,
     Command,
     Talk,
     command,
     finder,
+    fixed_names,
     still_working,
     suggester,
 )
@@ -170,7 +170,7 @@ async def find_action(talk: Talk, name: str) -> Command | None:
     """Return the action of that name as a command; mere numbers are choices of a card."""
     if name.isdecimal():
         return None
-    offer = by_name(await find_offers(talk.conversation), COMMANDS).get(name)
+    offer = by_name(await find_offers(talk.conversation), fixed_names()).get(name)
     return None if offer is None else as_command(name, offer)
 
 
@@ -196,7 +196,7 @@ def as_command(name: str, offer: Offer) -> Command:
 @suggester
 def suggest_actions(conversation: Conversation) -> list[tuple[str, str]]:
     """Return the actions that can be asked for now, by their shortest names."""
-    return shortest_names(_offers_now(conversation), COMMANDS)
+    return shortest_names(_offers_now(conversation), fixed_names())
 
 
 def _offers_now(conversation: Conversation) -> list[Offer]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_core import AgentError
+from agent_runtime.defaults import ADDED_BY_HOOK
 from agent_runtime.tokens import TokenCounter
 from agent_terminal_app.chat.commands.actions import execute, find_offer
 from agent_terminal_app.chat.commands.registry import Talk, command
@@ -100,7 +101,11 @@ async def messages_of_person(talk: Talk, session_id: str) -> list[Said]:
         AgentError: If that is nothing.
     """
     session = await talk.app.load_session_async(session_id)
-    said = [Said(place, _text(one)) for place, one in enumerate(session.messages) if one.role == "user"]
+    said = [
+        Said(place, _text(one))
+        for place, one in enumerate(session.messages)
+        if one.role == "user" and not one.metadata.get(ADDED_BY_HOOK)
+    ]
     if not said:
         raise AgentError("there is no message of yours in this session: say something first")
     return said

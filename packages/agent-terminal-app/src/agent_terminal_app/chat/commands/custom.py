@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_app.custom_commands import FOLDERS, find_commands
+from agent_core import AgentError
 from agent_terminal_app.chat.attachments import gather
-from agent_terminal_app.chat.commands.registry import Command, Talk, finder, suggester
+from agent_terminal_app.chat.commands.registry import Command, Talk, finder, fixed_names, suggester
 from agent_terminal_app.chat.rendering.text import one_line
 from agent_terminal_app.paths import Paths
 from agent_terminal_app.settings.trust import project_top, trusted_folders
@@ -45,9 +46,11 @@ async def find_custom(talk: Talk, name: str) -> Command | None:
         return None
 
     async def run(talk: Talk, rest: str) -> None:
+        if found.problem:
+            raise AgentError(f"/{name} cannot be used: {found.problem} ({found.path})")
         text = found.prompt(rest)
         gathered = await gather(talk.conversation, text)
-        talk.note(f"{one_line(found.path)}: {one_line(text, 80)}")
+        talk.note(f"{_short(found.path)}: {one_line(text, 80)}")
         talk.send(text, gathered.attached)
 
     details = f"The prompt in {found.path}. It is sent as if you had typed it."
@@ -65,5 +68,12 @@ async def find_custom(talk: Talk, name: str) -> Command | None:
 @suggester
 def suggest_custom(conversation: Conversation) -> list[tuple[str, str]]:
     """Return the names, for completion."""
-    found = own_commands(conversation).values()
+    taken = fixed_names()
+    found = (one for one in own_commands(conversation).values() if one.name not in taken)
     return [(one.name, one_line(f"{one.takes} {one.description}".strip(), 80)) for one in found]
+
+
+def _short(path: Path) -> str:
+    """Return a path as seen from the folder of the chat."""
+    folder = Path.cwd()
+    return one_line(path.relative_to(folder) if path.is_relative_to(folder) else path)

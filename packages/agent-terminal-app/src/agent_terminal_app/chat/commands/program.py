@@ -1,4 +1,4 @@
-"""`/config`, `/setup`, `/help`, `/commands`, `/doctor`, `/quit`: the program itself."""
+"""`/config`, `/theme`, `/setup`, `/help`, `/commands`, `/status`, `/doctor`, `/quit`: the program itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 from agent_app.defaults import read_model
 from agent_core import AgentError
 from agent_runtime import ModelSpec
+from agent_terminal_app import __version__
 from agent_terminal_app.application import application_config, catalogue_of, open_quietly
+from agent_terminal_app.chat.agent import who_answers
+from agent_terminal_app.chat.appearance import branch_of
 from agent_terminal_app.chat.commands.custom import GROUP, own_commands, suggest_custom
 from agent_terminal_app.chat.commands.models import use_model
 from agent_terminal_app.chat.commands.offers import find_offers, shortest_names
@@ -22,11 +25,12 @@ from agent_terminal_app.chat.commands.registry import (
     Talk,
     command,
     find_command,
+    fixed_names,
     run_command,
     still_working,
 )
 from agent_terminal_app.chat.picker import Choice, Picker
-from agent_terminal_app.chat.rendering.text import one_line
+from agent_terminal_app.chat.rendering.text import count, one_line
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.first_run.ask import choose_by_typing
 from agent_terminal_app.first_run.dialogue import set_up
@@ -218,8 +222,11 @@ async def help_(talk: Talk, rest: str) -> None:
     if own:
         talk.line(GROUP, "heading")
     for name, written in own.items():
-        talk.row(f"  /{one_line(name):<12}", one_line(written.description))
-    actions = shortest_names(await find_offers(talk.conversation), COMMANDS)
+        about = (
+            "not used: the chat has a command of this name" if name in fixed_names() else written.description
+        )
+        talk.row(f"  /{one_line(name):<12}", one_line(about))
+    actions = shortest_names(await find_offers(talk.conversation), fixed_names())
     if actions:
         talk.line("Actions of plugins", "heading")
     for name, about in actions:
@@ -235,11 +242,43 @@ async def commands(talk: Talk, _rest: str) -> None:
     """Choose a command, or an action of a plugin, and run it; one that needs more asks you for it."""
     fixed = [(one.name, one.about) for one in COMMANDS.values() if one.name != "commands"]
     own = await asyncio.to_thread(suggest_custom, talk.conversation)
-    offered = shortest_names(await find_offers(talk.conversation), COMMANDS)
+    offered = shortest_names(await find_offers(talk.conversation), fixed_names())
     choices = [Choice(name, f"/{name}", about) for name, about in [*fixed, *own, *offered]]
     chosen = await talk.pick(Picker("Which command?", choices))
     if chosen is not None:
         await run_command(talk, f"/{chosen}")
+
+
+@command("status", "show the session, the model, the folder and the mode", group=_GROUP)
+async def status(talk: Talk, _rest: str) -> None:
+    """Show which session, agent, model and folder this is, whether the agent asks, and what it has used.
+
+    /cost has the tokens by model, /context the parts of the next request, /permissions what is granted.
+    """
+    conversation = talk.conversation
+    rows = [("version", f"Keelwork {__version__}"), ("session", "begins with your first message")]
+    if conversation.session_id is not None:
+        info = await talk.app.session_info_async(conversation.session_id)
+        title = one_line(info.title) or "no title"
+        rows[-1] = ("session", f"{title} ({info.id[:8]}), {count(info.messages, 'message')}")
+    try:
+        who = await who_answers(conversation)
+    except AgentError as error:
+        rows.append(("agent", f"cannot answer: {error}"))
+    else:
+        rows += [("agent", one_line(who.agent.spec.id)), ("model", one_line(who.model.id.rstrip(":")))]
+    folder = await asyncio.to_thread(conversation.folder)
+    branch = await asyncio.to_thread(branch_of, folder)
+    asks = "asks before it edits files or runs commands"
+    used = [text for name in ("context", "session", "cost") if (text := conversation.meters.part(name))]
+    rows += [
+        ("folder", f"{one_line(folder)}{f', branch {branch}' if branch else ''}"),
+        ("mode", "plan" if conversation.plan_mode else conversation.edits.label or asks),
+        ("used", " · ".join(used)),
+        ("settings", one_line((await asyncio.to_thread(open_quietly)).paths.config_file)),
+    ]
+    for name, value in rows:
+        talk.row(f"  {name:<10}", value)
 
 
 @command("doctor", "check the program and its settings", group=_GROUP)

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 
 from agent_core import AgentError
 from agent_core.log import get_logger
+from agent_runtime.defaults import ADDED_BY_HOOK
 from agent_terminal_app.chat.rendering.markdown import LineMarkdown
 from agent_terminal_app.chat.rendering.renderer import as_said
 from agent_terminal_app.chat.rendering.text import clean, one_line, styled
@@ -195,6 +196,9 @@ class Talk:
                 self.note(f"! {message.metadata.get('tool_name')}: {message.content}")
             if message.role not in ("user", "assistant") or not message.content:
                 continue
+            if message.metadata.get(ADDED_BY_HOOK):
+                self.note(f"! {message.content}")
+                continue
             if message.role == "user":
                 self._show(as_said(str(message.content)), "bold")
                 continue
@@ -297,6 +301,11 @@ def command(
     return register
 
 
+def fixed_names() -> set[str]:
+    """Return the names that always mean a command of the chat, whatever plugins and users call theirs."""
+    return {*COMMANDS, *ALIASES}
+
+
 def load_commands() -> None:
     """Load the modules of this room, which registers their commands.
 
@@ -362,14 +371,27 @@ async def run_command(talk: Talk, line: str) -> None:
 
 async def _run(talk: Talk, name: str, rest: str) -> None:
     found = await find_command(talk, name)
+    if found is None and (whole := await asyncio.to_thread(_begun, talk.conversation, name)):
+        found = await find_command(talk, whole)
     if found is None:
         talk.note(await asyncio.to_thread(_unknown, talk.conversation, name))
         return
+    if found.name not in (name, ALIASES.get(name)):
+        talk.note(f"/{found.name}")
     if found.idle and talk.conversation.running:
         raise AgentError(f"the agent is working: press Esc to stop it, then type /{name} again")
     working: Any = found.run(talk, rest)
     if working is not None:
         await working
+
+
+def _begun(conversation: Conversation, name: str) -> str:
+    """Return the one command that begins with a name; empty if there are more, or none."""
+    for known in (COMMANDS, dict(names(conversation))):
+        meant = [one for one in known if one.startswith(name)]
+        if meant:
+            return meant[0] if len(meant) == 1 else ""
+    return ""
 
 
 def _unknown(conversation: Conversation, name: str) -> str:

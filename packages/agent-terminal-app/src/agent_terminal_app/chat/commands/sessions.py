@@ -33,7 +33,7 @@ _LISTED, _MOST = 20, 200
 _NAME = 60
 
 
-@command("new", "begin another session", group=_GROUP, idle=True)
+@command("new", "begin another session", group=_GROUP, idle=True, alias="clear")
 async def new(talk: Talk, _rest: str) -> None:
     """Begin another session with your next words. The one that is open is kept; /sessions lists it."""
     await talk.go_to(None)

@@ -128,7 +128,7 @@ class Call:
 
     @property
     def title(self) -> str:
-        return one_line(self.preview or self.name)
+        return one_line(self.preview or f"{self.name}{_arguments_in_brackets(self.arguments)}")
 
     @property
     def size(self) -> int:
@@ -220,6 +220,13 @@ def took(seconds: float | None) -> str:
 
 def _section(name: str, lines: list[str], *, color: bool) -> list[str]:
     return [styled(f"  {name}", "dim", color=color), *(f"    {line}" for line in lines)]
+
+
+def _arguments_in_brackets(arguments: Any) -> str:
+    """Return the arguments of a call that has no line of its own, since it did not begin."""
+    if isinstance(arguments, dict):
+        return f"({', '.join(f'{name}={as_json(value)}' for name, value in arguments.items())})"
+    return f"({arguments})" if arguments else ""
 
 
 def _argument_lines(arguments: Any) -> list[str]:

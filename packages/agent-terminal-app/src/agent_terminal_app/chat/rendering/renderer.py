@@ -14,7 +14,7 @@ from agent_terminal_app.chat.rendering.displays import display_lines
 from agent_terminal_app.chat.rendering.folds import took
 from agent_terminal_app.chat.rendering.markdown import LineMarkdown
 from agent_terminal_app.chat.rendering.text import cells, clean, fitted, one_line, styled
-from agent_terminal_app.chat.rendering.wrap import rows_of, wrapped
+from agent_terminal_app.chat.rendering.wrap import in_rows, rows_of, wrapped
 from agent_terminal_app.errors import category_code, is_limit, key_command, limit_setting
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Remarks:
 
 _PREVIEW = 100
 _MOST_DIFF_LINES = 20
+_MOST_REASON_ROWS = 6
 _TAIL, _TAIL_OF_FAILURE = 5, 12
 _THINKING, _STATUS, _RETRY = "thinking", "status", "retry"
 
@@ -212,18 +213,26 @@ class Renderer:
 
     def _show_call(self, call: Call, *, began: bool) -> None:
         mark, style = ("✗", "red") if call.failed else ("✓", "green")
+        below = ""
         end = f" ({call.seconds or 0:.1f} s) [{call.number}]"
         if self._screen.is_live or not began:
             room = self._room(end)
             rest = room - cells(call.outcome) - cells(" → ")  # a short outcome is shown whole
-            title = fitted(call.title, max(rest if rest >= room // 3 else room * 2 // 3, 1))
-            text = self._cut(f"{title} → {call.outcome}", end)
+            is_short = rest >= min(room // 3, cells(call.title))
+            if call.failed and not is_short:  # nobody should have to open a call to learn why it failed
+                text, below = fitted(call.title, room), call.outcome
+            else:
+                title = fitted(call.title, max(rest if rest >= room // 3 else room * 2 // 3, 1))
+                text = self._cut(f"{title} → {call.outcome}", end)
         else:
             text = self._cut(f"  {call.outcome}", end).lstrip()
             mark = f"  {mark}"
         shown = styled(mark, style, color=self._screen.color)
         text = styled(text, "red", color=self._screen.color) if call.failed else text
         self._screen.line(f"{shown} {text}{styled(end, 'dim', color=self._screen.color)}")
+        rows = in_rows(f"    {below}", self._screen.width, 4) if below else []
+        for row in [*rows[:_MOST_REASON_ROWS], *(["    …"] if len(rows) > _MOST_REASON_ROWS else [])]:
+            self._screen.line(styled(row, "red", color=self._screen.color))
 
     def _show_diff(self, call: Call) -> None:
         """Show what a call changed, which people want to see without being asked."""
@@ -276,6 +285,7 @@ class Renderer:
         )
 
     def _on_warning(self, event: Mapping[str, Any]) -> None:
+        self._finish_words()  # it is about what comes next, and the words so far came before it
         self._note(f"! {clean(event['message'])}")
 
     def _on_lifecycle_error(self, event: Mapping[str, Any]) -> None:
