@@ -14,6 +14,33 @@ export interface ActionResult {
   result: { [name: string]: Json };
 }
 
+/** An agent as it should be declared from now on. */
+export interface AgentChange {
+  /** All fields that are set here; the others have defaults. */
+  declared: { [name: string]: Json };
+}
+
+/** What was changed, and when it counts. */
+export interface AgentChanged {
+  applies: "now" | "restart";
+  /** What was declared here before, to undo it. */
+  before: { [name: string]: Json } | null;
+  id: string;
+  /** Where it stands, or stood. */
+  origin: string;
+}
+
+/** What the settings say of an agent; empty if they say nothing of it. */
+export interface AgentDeclaration {
+  /** Its fields as they hold; see /v1/settings/schema/agent. */
+  declared: { [name: string]: Json };
+  id: string;
+  /** Where each field stands. */
+  origins: { [name: string]: string };
+  /** Those that can be changed here; null if there are none. */
+  own: { [name: string]: Json } | null;
+}
+
 /** A key, with its secret when it is made. */
 export interface ApiKey {
   created: number;
@@ -510,6 +537,21 @@ export class Operations extends Transport {
     return this.json("GET", `/v1/agents`);
   }
 
+  /** Take an agent's declaration away, unless another one or a setting needs it. */
+  async removeAgent(agentId: string): Promise<AgentChanged> {
+    return this.json("DELETE", `/v1/agents/${this.step(agentId)}`);
+  }
+
+  /** Return what the settings say of an agent, and where each field stands. */
+  async readAgent(agentId: string): Promise<AgentDeclaration> {
+    return this.json("GET", `/v1/agents/${this.step(agentId)}`);
+  }
+
+  /** Make an agent, or change one. It is checked first: one that could not run is refused and not saved. */
+  async declareAgent(agentId: string, body: AgentChange): Promise<AgentChanged> {
+    return this.json("PUT", `/v1/agents/${this.step(agentId)}`, { body });
+  }
+
   /** List the decisions that runs wait for. */
   async listApprovals(options: { sessionId?: string | null; decided?: boolean } = {}): Promise<Items> {
     return this.json("GET", `/v1/approvals`, { query: { "session_id": options.sessionId, "decided": options.decided } });
@@ -838,6 +880,11 @@ export class Operations extends Transport {
   /** Return the JSON Schema of the settings. */
   async readSettingsSchema(): Promise<{ [name: string]: Json }> {
     return this.json("GET", `/v1/settings/schema`);
+  }
+
+  /** Return the JSON Schema of an agent's declaration; `examples` of a field has what it can name here. */
+  async readAgentSchema(): Promise<{ [name: string]: Json }> {
+    return this.json("GET", `/v1/settings/schema/agent`);
   }
 
   /** Change a setting; null removes it. `applies` says whether the server has to be started again. */

@@ -245,3 +245,59 @@ def test_an_mcp_server_is_added_approved_restarted_and_removed(home: Path, brows
         page.wait_for_selector("text=No MCP servers yet.")
 
     assert "plugins" not in settings_of(home)
+
+
+def test_an_agent_is_made_changed_copied_and_removed_with_undo(home: Path, browser: Browser) -> None:
+    with serving(home, browser) as page:
+        page.click("nav >> text=Settings")
+        page.click(".sections >> text=Agents")
+        page.click("text=New agent")
+        page.fill("[name=id]", "reviewer")
+        page.fill("[name=system_prompt]", "Look at every line.")
+        page.fill("[name=model]", "scripted")
+        page.check(".names[aria-label=delegates] >> text=assistant")
+        page.fill("[name=max_rounds]", "5")
+        page.fill("[name=context_policy]", "{ no json")
+        page.wait_for_selector(".agent-form >> text=This is not valid JSON.")
+        page.fill("[name=context_policy]", '{"keep_recent": -1}')
+        no_findings(page)
+        page.click(".agent-form >> text=Save")
+        page.wait_for_selector(".schema-field:has([name=context_policy]) [role=alert]")
+        assert "agents" not in settings_of(home)
+        page.click("[aria-label='Reset context_policy']")
+        page.click(".agent-form >> text=Save")
+        page.wait_for_selector(".changed >> text=counts from now on")
+        written = {
+            "system_prompt": "Look at every line.",
+            "model": "scripted",
+            "delegates": ["assistant"],
+            "max_rounds": 5,
+        }
+        assert settings_of(home)["agents"] == {"assistant": {}, "reviewer": written}
+        no_findings(page)
+
+        page.click("[aria-label='Change reviewer']")
+        about = page.inner_text(".schema-field:has([name=max_rounds]) .quiet")
+        assert "config.toml:" in about
+        page.fill("[name=max_rounds]", "7")
+        page.click(".agent-form >> text=Save")
+        wait(lambda: settings_of(home)["agents"]["reviewer"]["max_rounds"] == 7)
+        page.click(".changed >> text=Undo")
+        wait(lambda: settings_of(home)["agents"]["reviewer"]["max_rounds"] == 5)
+
+        page.click("[aria-label='Duplicate reviewer']")
+        page.fill("[name=id]", "second")
+        page.click(".agent-form >> text=Save")
+        page.wait_for_selector(".things h3 >> text=second")
+        assert settings_of(home)["agents"]["second"] == written
+        page.click("[aria-label='Delete second']")
+        page.wait_for_selector(".changed >> text=second is deleted.")
+        assert "second" not in settings_of(home)["agents"]
+        page.click(".changed >> text=Undo")
+        wait(lambda: settings_of(home)["agents"].get("second") == written)
+
+        page.click("nav >> text=New session")
+        page.fill("#composer", "hi")
+        page.press("#composer", "Enter")
+        page.wait_for_selector("text=hello from the server")
+        page.select_option("[aria-label=Agent]", "second")  # there at once, without a restart

@@ -27,12 +27,12 @@ from agent_core.plugin.discovery import (
     find_installed,
     kind_of,
 )
-from agent_runtime import AgentRuntimeBuilder, AgentSpec
+from agent_runtime import AgentRuntime, AgentRuntimeBuilder, AgentSpec, ModelSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent_runtime import AgentRuntime
+    from agent_runtime.registries import RegistrySet
 
 MORE_PLUGINS = "more_plugins"
 """The key of an agent without `plugin_ids` that names plugins which are off by themselves."""
@@ -187,6 +187,37 @@ def build_runtime(config: Mapping[str, Any], plugins: Plugins, protected: Sequen
     for agent_id, agent in agents.items():
         builder.with_agent_spec(_spec(agent_id, agent, config, plugins))
     return builder.build()
+
+
+def replace_agents(runtime: AgentRuntime, config: Mapping[str, Any], plugins: Plugins) -> None:
+    """Give a runtime the agents and models of another configuration, all of them or none.
+
+    A run that goes on keeps the agent that it began with. Plugins and providers stay as they are, and so do
+    models that somebody has asked for in the meantime.
+
+    Raises:
+        ConfigError: If a declaration cannot be used; `field` names what is wrong.
+        ResolveError: If an agent could not run.
+    """
+    declared, agents = _models_and_agents(config, plugins)
+    models = [ModelSpec.from_dict({**model, "id": model_id}) for model_id, model in declared.items()]
+    specs = [AgentSpec.from_dict(_spec(name, agent, config, plugins)) for name, agent in agents.items()]
+    trial = runtime.registries.copy()
+    _put(trial, models, specs)
+    tried = AgentRuntime(trial)
+    for spec in specs:
+        if spec.endpoint is None:
+            tried.resolve(spec.id)
+    _put(runtime.registries, models, specs)
+
+
+def _put(registries: RegistrySet, models: Sequence[ModelSpec], specs: Sequence[AgentSpec]) -> None:
+    for model in models:
+        registries.models.replace(model.id, model)
+    for spec in specs:
+        registries.agents.replace(spec.id, spec)
+    for gone in {*registries.agents} - {spec.id for spec in specs}:
+        registries.agents.remove(gone)
 
 
 def _models_and_agents(

@@ -19,7 +19,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent_app.agents import choose_agent
+from agent_app.agents import MORE_PLUGINS, choose_agent
 from agent_app.defaults import (
     DEFAULT_MODEL,
     SHORT_NAMES,
@@ -237,6 +237,34 @@ class Catalogue:
             self.lend_key(model.partition(":")[0] if spec is None else spec.provider)
 
     # Agents
+
+    def use_agents(self, config: Mapping[str, Any]) -> None:
+        """Have the agents of another configuration from now on; their providers get the keys that are stored.
+
+        Raises:
+            ConfigError: If a declaration cannot be used; all agents are as they were then.
+            ResolveError: If an agent could not run; the same.
+        """
+        self._app.use_agents(config)
+        for model in self._app.models.values():
+            self.lend_key(model.provider)
+
+    def agent_choices(self) -> dict[str, list[str]]:
+        """Return what the fields of an agent can name: models, plugins, agents, tools."""
+        registries = self._app.runtime.registries
+        plugins, agents = list(registries.plugins), list(registries.agents)
+        local = [name for name, spec in registries.agents.items() if spec.endpoint is None]
+        named = (one.name for name in local for one in self._app.runtime.resolve(name).descriptors)
+        tools = list(dict.fromkeys(named))
+        return {
+            "model": list(registries.models),
+            "plugin_ids": plugins,
+            MORE_PLUGINS: plugins,
+            "delegates": agents,
+            "handoffs": agents,
+            "allowed_tools": tools,
+            "excluded_tools": tools,
+        }
 
     def fit_agent(self, agent_id: str, model: str, values: Mapping[str, Any]) -> ToolChange:
         """Give an agent the tools that it would have if it had been opened with another model.

@@ -22,6 +22,7 @@ from agent_server.metrics import Counted
 from agent_server.people.audit import Audited
 from agent_server.problem import REQUEST_ID, Problem, problem_of
 from agent_server.routes import (
+    agents,
     assets,
     catalogue,
     decisions,
@@ -142,6 +143,9 @@ class _Api(FastAPI):
         return described
 
 
+_ROUTES = (health, sessions, runs, events, decisions, plugins, assets, catalogue, agents, people, page)
+
+
 def describe_api() -> FastAPI:
     """Return the routes, which can be described without an application."""
     api = _Api(
@@ -154,7 +158,7 @@ def describe_api() -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         responses={"4XX": _PROBLEM, "5XX": _PROBLEM},
     )
-    for module in (health, sessions, runs, events, decisions, plugins, assets, catalogue, people, page):
+    for module in _ROUTES:
         api.include_router(module.router)
     for kind in (Problem, AgentError, Gone, Exception):
         api.add_exception_handler(kind, _on_error)

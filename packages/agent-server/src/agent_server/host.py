@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from agent_server.problem import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from agent_app.catalogue import Key
 
@@ -29,6 +29,21 @@ class Host(Protocol):
 
     def plugin_settings(self, plugin: str) -> tuple[dict[str, Any], list[str]]:
         """Return the settings of a plugin as they are now, with its keys in place, and the agents with it."""
+
+    def agents(self) -> Sequence[dict[str, Any]]:
+        """Return what the settings say of agents: `id`, `declared`, `own` and `origins` of each.
+
+        `declared` has its fields as they hold, `own` those that can be changed here or None, and `origins`
+        where each field stands. What may be a secret is hidden, and stays as it is if it comes back so.
+        """
+
+    def draft_agent(
+        self, agent_id: str, declared: Mapping[str, Any] | None
+    ) -> tuple[dict[str, Any], Callable[[], str]]:
+        """Return the application's configuration with another declaration of an agent, and what saves it.
+
+        Nothing is saved yet. None takes the declaration away.
+        """
 
     def connections(self) -> dict[str, Any]:
         """Return what could answer: `items`, the found ones first, and `needed` if nobody has chosen yet."""
@@ -75,6 +90,16 @@ class NoHost:
         return {"type": "object", "properties": {}}
 
     def plugin_settings(self, plugin: str) -> tuple[dict[str, Any], list[str]]:
+        """Refuse it."""
+        raise _not_here("settings")
+
+    def agents(self) -> Sequence[dict[str, Any]]:
+        """Return none."""
+        return []
+
+    def draft_agent(
+        self, agent_id: str, declared: Mapping[str, Any] | None
+    ) -> tuple[dict[str, Any], Callable[[], str]]:
         """Refuse it."""
         raise _not_here("settings")
 

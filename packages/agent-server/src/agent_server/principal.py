@@ -9,7 +9,7 @@ from enum import IntEnum
 PRINCIPAL = "keelwork.principal"
 """Where the scope of a request has who makes it."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_OPERATOR = re.compile(r"/v1/(settings|keys|doctor|metrics|setup|models/test)(/.*)?|/metrics")
+_OPERATOR = re.compile(r"/v1/(settings|keys|doctor|metrics|setup|models/test)(/.*)?|/v1/agents/.+|/metrics")
 _MANAGER = re.compile(r"/v1/(people|audit)(/.*)?")
 _OWN = re.compile(r"/v1/me(/.*)?")
 

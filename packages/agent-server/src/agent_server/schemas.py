@@ -358,6 +358,30 @@ class SettingChange(Input):
     value: Any
 
 
+class AgentDeclaration(BaseModel):
+    """What the settings say of an agent; empty if they say nothing of it."""
+
+    id: str
+    declared: dict[str, Any] = Field(description="Its fields as they hold; see /v1/settings/schema/agent.")
+    own: dict[str, Any] | None = Field(description="Those that can be changed here; null if there are none.")
+    origins: dict[str, str] = Field(description="Where each field stands.")
+
+
+class AgentChange(Input):
+    """An agent as it should be declared from now on."""
+
+    declared: dict[str, Any] = Field(description="All fields that are set here; the others have defaults.")
+
+
+class AgentChanged(BaseModel):
+    """What was changed, and when it counts."""
+
+    id: str
+    before: dict[str, Any] | None = Field(description="What was declared here before, to undo it.")
+    origin: str = Field(description="Where it stands, or stood.")
+    applies: Literal["now", "restart"]
+
+
 class ModelTest(Input):
     """A model to test."""
 

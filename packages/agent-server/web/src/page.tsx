@@ -152,7 +152,7 @@ export function Page({ speak }: { speak: (language: string) => void }) {
       <Sidebar sessions={sessions} current={id} open={open} close={() => setMenu(false)} speak={speak} offers={offers} openSettings={() => openSection("models")} />
       {menu && <button type="button" class="shade" aria-label={words.closeList} onClick={() => setMenu(false)} />}
       {section !== undefined && (
-        <SettingsView section={section} open={openSection} close={() => open(undefined)} connect={() => setSetup(true)} showMenu={() => setMenu(true)} />
+        <SettingsView section={section} open={openSection} close={() => open(undefined)} connect={() => setSetup(true)} agentsChanged={() => void readChoices().then(setChoices, () => undefined)} showMenu={() => setMenu(true)} />
       )}
       {section === undefined && <ConversationView
         key={id ?? "new"}

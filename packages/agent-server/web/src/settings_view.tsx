@@ -15,7 +15,7 @@ import { words } from "./words";
 const SECTIONS: { name: string; label: () => string; draw: (props: SectionProps) => ComponentChildren }[] = [
   { name: "models", label: () => words.models, draw: (props) => <Models {...props} /> },
   { name: "providers", label: () => words.providers, draw: () => <Providers /> },
-  { name: "agents", label: () => words.agents, draw: () => <Agents /> },
+  { name: "agents", label: () => words.agents, draw: (props) => <Agents {...props} /> },
   { name: "mcp", label: () => words.mcpServers, draw: () => <McpServers /> },
   { name: "plugins", label: () => words.plugins, draw: () => <Plugins /> },
   { name: "permissions", label: () => words.permissions, draw: () => <Permissions /> },
@@ -26,6 +26,8 @@ const SECTIONS: { name: string; label: () => string; draw: (props: SectionProps)
 export interface SectionProps {
   /** Opens the dialogue that connects a model. */
   connect: () => void;
+  /** There are other agents than before. */
+  agentsChanged: () => void;
 }
 
 interface Props extends SectionProps {
@@ -35,7 +37,7 @@ interface Props extends SectionProps {
   showMenu: () => void;
 }
 
-export function SettingsView({ section, open, close, connect, showMenu }: Props) {
+export function SettingsView({ section, open, close, connect, agentsChanged, showMenu }: Props) {
   const shown = SECTIONS.find((one) => one.name === section) ?? SECTIONS[0];
   return (
     <main class="conversation settings">
@@ -52,7 +54,7 @@ export function SettingsView({ section, open, close, connect, showMenu }: Props)
         </nav>
         <section class="section" tabIndex={0} aria-label={shown?.label()}>
           <h2>{shown?.label()}</h2>
-          {shown?.draw({ connect })}
+          {shown?.draw({ connect, agentsChanged })}
         </section>
       </div>
     </main>

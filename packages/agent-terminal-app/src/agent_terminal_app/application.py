@@ -130,6 +130,22 @@ def application_config(settings: Settings, *, titles: bool = False) -> dict[str,
     return complete_config(settings.values, titles=titles)
 
 
+def configuration(
+    settings: Settings, paths: Paths, *, database: str | None = None, titles: bool = False
+) -> dict[str, Any]:
+    """Return the configuration of the application as it is opened: with keys, and with trusted projects.
+
+    Args:
+        database: The URL of another store than the user's own.
+        titles: As for `application_config`.
+
+    Raises:
+        ConfigError: If a setting names a plugin that is not installed.
+    """
+    config = _with_trust(application_config(settings, titles=titles), paths, database)
+    return with_stored_keys(config, paths)
+
+
 def open_application(
     settings: Settings,
     paths: Paths,
@@ -152,9 +168,7 @@ def open_application(
     store = database or ("sqlite://" if ephemeral else f"sqlite:///{paths.database}")
     try:
         return agent_app.AgentApplication(
-            with_stored_keys(
-                _with_trust(application_config(settings, titles=titles), paths, database), paths
-            ),
+            configuration(settings, paths, database=database, titles=titles),
             store=store,
             # A database that machines share has the attachments as well.
             assets=paths.assets if store.startswith("sqlite") and not ephemeral else None,

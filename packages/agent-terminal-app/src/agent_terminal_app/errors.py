@@ -62,11 +62,15 @@ class CommandError(AgentError):
     Attributes:
         code: The exit code.
         hint: What to do about it.
+        field: The setting that is wrong, by its dotted key, if it is one.
     """
 
-    def __init__(self, problem: str, *, code: Exit = Exit.FAILURE, hint: str = "") -> None:
+    def __init__(
+        self, problem: str, *, code: Exit = Exit.FAILURE, hint: str = "", field: str | None = None
+    ) -> None:
         self.code = code
         self.hint = hint
+        self.field = field
         super().__init__(f"{problem}; {hint}" if hint else problem)
 
 

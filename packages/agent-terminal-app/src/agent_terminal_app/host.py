@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_app.catalogue import Key, context_window, ranked
-from agent_app.defaults import read_model
-from agent_terminal_app.application import application_config, open_quietly
+from agent_app.defaults import DEFAULT_AGENT, read_model
+from agent_terminal_app.application import configuration, open_quietly
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.first_run.connections import (
     installed_connections,
@@ -21,20 +23,22 @@ from agent_terminal_app.first_run.draft import save
 from agent_terminal_app.first_run.models import offered_models
 from agent_terminal_app.first_run.welcome import is_first_run
 from agent_terminal_app.health import checks, look_at_all
-from agent_terminal_app.keys import KeyLookup, KeyStore, clean_key, store_secrets, with_keys
-from agent_terminal_app.settings import settings_schema, unset_value
+from agent_terminal_app.keys import KeyStore, clean_key, store_secrets
+from agent_terminal_app.settings import load_settings, settings_schema, unset_value
+from agent_terminal_app.settings.changes import Change
 from agent_terminal_app.settings.keypaths import leaves, read_way, spell
-from agent_terminal_app.settings.plugins import set_checked
+from agent_terminal_app.settings.plugins import check_plugins, set_checked
 from agent_terminal_app.settings.secrets import is_secret_name
 from agent_terminal_app.views.sessions import here
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
     from agent_terminal_app.application import Opened
     from agent_terminal_app.first_run.connections import Connection
     from agent_terminal_app.first_run.draft import Draft
     from agent_terminal_app.paths import Paths
+    from agent_terminal_app.settings import Settings
 
 HIDDEN = "(hidden)"
 
@@ -44,11 +48,15 @@ class UserHost:
 
     Args:
         paths: Where they are.
+        model: The model that all agents have, by a flag.
+        database: The URL of another store than the user's own.
     """
 
-    def __init__(self, paths: Paths) -> None:
+    def __init__(self, paths: Paths, *, model: str | None = None, database: str | None = None) -> None:
         self._paths = paths
         self._keys = KeyStore(paths)
+        self._model = model
+        self._database = database
 
     def new_session(self) -> dict[str, Any]:
         """Return that sessions work in the folder in which the server was started, as those of a chat do."""
@@ -88,10 +96,47 @@ class UserHost:
         agents = [name for name, plugins in named.items() if plugin in plugins]
         return dict(config.get("plugins", {}).get(plugin, {})), agents
 
-    def _config(self) -> dict[str, Any]:
-        lookup = KeyLookup(self._keys)
-        config: dict[str, Any] = with_keys(application_config(open_quietly().settings, titles=True), lookup)
-        return config
+    def agents(self) -> list[dict[str, Any]]:
+        """Return what the settings say of each agent, with the origin of every field."""
+        settings = open_quietly().settings
+        own = Change.of(self._paths, {}).values.get("agents", {})
+        return [
+            {
+                "id": agent_id,
+                "declared": masked(declared),
+                "own": masked(own[agent_id]) if agent_id in own else None,
+                "origins": _origins(settings, agent_id, declared),
+            }
+            for agent_id, declared in settings.values.get("agents", {}).items()
+        ]
+
+    def draft_agent(
+        self, agent_id: str, declared: Mapping[str, Any] | None
+    ) -> tuple[dict[str, Any], Callable[[], str]]:
+        """Return the configuration with another declaration in the user's file, and what writes it."""
+        key = spell(("agents", agent_id))
+        now = open_quietly().settings.values.get("agents", {})
+        if declared is None:
+            change = Change.without(self._paths, key)
+        else:
+            said = {name: value for name, value in declared.items() if value is not None}
+            # Without any declaration there is an assistant; the first one must not take its place.
+            usual: dict[str, Any] = (
+                {} if now or agent_id == DEFAULT_AGENT else {spell(("agents", DEFAULT_AGENT)): {}}
+            )
+            values = {**usual, key: unmasked(said, now.get(agent_id, {}))}
+            change = check_plugins(Change.of(self._paths, values), key)
+        settings = load_settings(self._paths, project=Path.cwd(), user=change.file)
+        _check_that_it_counts(settings, agent_id, change.values.get("agents", {}).get(agent_id))
+        return self._config(settings), lambda: str(change.save())
+
+    def _config(self, settings: Settings | None = None) -> dict[str, Any]:
+        """Return the configuration of the application, by the settings as they are or as they are given."""
+        opened = open_quietly(model=self._model)
+        if settings is not None:
+            opened = replace(opened, settings=settings)
+        asked = opened.with_model(self._model).settings
+        return configuration(asked, self._paths, database=self._database, titles=True)
 
     def connections(self) -> dict[str, Any]:
         """Return what could answer: keys and servers that are here, then what can be connected."""
@@ -155,6 +200,58 @@ class UserHost:
     def doctor(self) -> list[dict[str, Any]]:
         """Look for what is wrong."""
         return [asdict(finding) for finding in look_at_all(checks())]
+
+
+def masked(value: Any) -> Any:
+    """Return a value in which everything that may be a secret, by its name, is hidden."""
+    if isinstance(value, Mapping):
+        return {key: HIDDEN if is_secret_name(str(key)) else masked(one) for key, one in value.items()}
+    return [masked(one) for one in value] if isinstance(value, list) else value
+
+
+def unmasked(value: Any, known: Any) -> Any:
+    """Return a value with what was hidden in it as it is in the one that is known.
+
+    Raises:
+        CommandError: If it is not known: a hidden value cannot be copied.
+    """
+    if value == HIDDEN and known is None:
+        raise CommandError("a hidden value cannot be copied", hint="write env:NAME or stored:NAME instead")
+    if value == HIDDEN:
+        return known
+    if isinstance(value, Mapping):
+        inside = known if isinstance(known, Mapping) else {}
+        return {key: unmasked(one, inside.get(key)) for key, one in value.items()}
+    return value
+
+
+def _origins(settings: Settings, agent_id: str, declared: Mapping[str, Any]) -> dict[str, str]:
+    """Return where each field of an agent stands; a table may stand in several places."""
+    places: dict[str, dict[str, None]] = {}
+    for way, _value in leaves(declared):
+        origin = settings.origins.get(spell(("agents", agent_id, *way)))
+        if origin is not None:
+            places.setdefault(str(way[0]), {})[origin] = None
+    return {field: ", ".join(found) for field, found in places.items()}
+
+
+def _check_that_it_counts(settings: Settings, agent_id: str, own: Mapping[str, Any] | None) -> None:
+    """Refuse a change of the user's file that a project's file, which is stronger, leaves without effect.
+
+    Raises:
+        CommandError: With the place of what counts.
+    """
+    held = settings.values.get("agents", {}).get(agent_id)
+    places = {} if held is None else _origins(settings, agent_id, held)
+    if own is None and held is not None:
+        where = next(iter(places.values()), "another file")
+        raise CommandError(f"{agent_id} is declared in {where}, too", hint="take it out there")
+    for field, value in (own or {}).items():
+        if not isinstance(value, Mapping) and field != "excluded_tools" and (held or {}).get(field) != value:
+            key = spell(("agents", agent_id, field))
+            raise CommandError(
+                f"{places.get(field)} sets {key}, and counts", field=key, hint="change it there"
+            )
 
 
 def _described(connection: Connection, seen: str | None) -> dict[str, Any]:

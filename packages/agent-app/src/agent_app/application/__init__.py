@@ -13,7 +13,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
-from agent_app.agents import build_runtime, check_config, find_plugins, unused_settings
+from agent_app.agents import KEYS, build_runtime, check_config, find_plugins, replace_agents, unused_settings
 from agent_app.app_plugins import ApplicationPlugins, Problem
 from agent_app.application.actions import Actions
 from agent_app.application.approvals import Approvals
@@ -79,7 +79,7 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.config = check_config(config)
-        found = find_plugins(plugins, installed=installed)
+        found = self._found = find_plugins(plugins, installed=installed)
         kept = protected_paths(protected, store, assets)
         self.runtime: AgentRuntime = build_runtime(self.config, found, kept)
         self._is_view = False
@@ -121,6 +121,22 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
     def providers(self) -> tuple[str, ...]:
         """The ids of the providers that agents can use."""
         return tuple(self.runtime.registries.providers)
+
+    def use_agents(self, config: Mapping[str, Any]) -> None:
+        """Have the agents and models of another configuration from now on, all of them or none.
+
+        A run that goes on ends with the agent that it began with; a session whose agent is gone goes on with
+        the default one. Plugins, providers and their keys are those that the application was made with.
+
+        Raises:
+            ConfigError: If a declaration cannot be used; `field` names what is wrong.
+            ResolveError: If an agent could not run.
+        """
+        new = check_config(config)
+        replace_agents(self.runtime, new, self._found)
+        for key in KEYS:
+            self.config.pop(key, None)
+        self.config.update(new)
 
     def of_tenant(self, tenant: str) -> AgentApplication:
         """Return this application with the sessions of one tenant alone; the empty name is the default.

@@ -194,6 +194,18 @@ export const english = {
   commandOrUrl: "Command or URL",
   serverValues: "Variables or headers, NAME=VALUE per line",
 
+  // Agents
+  newAgent: "New agent",
+  change: "Change",
+  changeOf: (name: string) => `Change ${name}`,
+  copyAgent: "Duplicate",
+  copyOf: (name: string) => `Duplicate ${name}`,
+  agentRemoved: (name: string) => `${name} is deleted.`,
+  agentsInCode: "The agents of this server are declared where the application is made, and cannot be changed here.",
+  notSet: (standard: string) => (standard ? `not set (${standard})` : "not set"),
+  resetOf: (name: string) => `Reset ${name}`,
+  another: "another name",
+
   // First run
   connectModel: "Connect a model",
   connectModelMore: "Choose what should answer. Nothing is saved before it was tested.",

@@ -187,6 +187,17 @@ export const german: Words = {
   commandOrUrl: "Befehl oder URL",
   serverValues: "Variablen oder Header, NAME=WERT je Zeile",
 
+  newAgent: "Neuer Agent",
+  change: "Ändern",
+  changeOf: (name) => `${name} ändern`,
+  copyAgent: "Duplizieren",
+  copyOf: (name) => `${name} duplizieren`,
+  agentRemoved: (name) => `${name} ist gelöscht.`,
+  agentsInCode: "Die Agenten dieses Servers sind dort festgelegt, wo die Anwendung entsteht, und können hier nicht geändert werden.",
+  notSet: (standard) => (standard ? `nicht gesetzt (${standard})` : "nicht gesetzt"),
+  resetOf: (name) => `${name} zurücksetzen`,
+  another: "anderer Name",
+
   connectModel: "Ein Modell verbinden",
   connectModelMore: "Wählen Sie, was antworten soll. Nichts wird gespeichert, bevor es getestet ist.",
   ownServer: "Ein eigener Server",

@@ -121,7 +121,8 @@ def command(
         names = (*server_names(host), *names)
         team = open_team(stack, opened.paths, app.store.url, **about_team)
         who: Any = access if team is None else team_access(access, team)
-        server = create_server(app, who, host=UserHost(opened.paths), hosts=names, workers=sent_to, team=team)
+        own = UserHost(opened.paths, model=model, database=store)
+        server = create_server(app, who, host=own, hosts=names, workers=sent_to, team=team)
         link = f"{url}/login?code={access.new_link()}"
 
         def ready() -> None:

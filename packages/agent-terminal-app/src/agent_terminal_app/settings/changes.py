@@ -48,6 +48,11 @@ class Change:
     _new: ConfigFile
 
     @property
+    def file(self) -> ConfigFile:
+        """The file as it is going to be."""
+        return self._new
+
+    @property
     def path(self) -> Path:
         """The file that is changed."""
         return self._new.path
@@ -77,6 +82,28 @@ class Change:
             raise _refusal(old, fault, ways)
         return cls(new)
 
+    @classmethod
+    def without(cls, paths: Paths, key: str, *, environment: Mapping[str, str] | None = None) -> Change:
+        """Return the change that takes out one setting, or a whole table; nothing is written yet.
+
+        Raises:
+            CommandError: If the file does not say it, or something else needs it.
+            SettingsError: If the file cannot be used as it is.
+        """
+        way = read_way(key)
+        old = _current(user_file(paths, environment))
+        try:
+            value_at(old.values, way)
+        except LookupError:
+            raise CommandError(
+                f"{old.path} does not set {key}", code=Exit.USAGE, hint="see `agent config get --origin`"
+            ) from None
+        new = _changed(old, way, [partial(_drop, way=way)])
+        fault = _fault(new.values)
+        if fault is not None and _fault(old.values) is None:  # a file that is wrong may be fixed step by step
+            raise CommandError(f"{key} is needed: {fault.problem}", code=Exit.USAGE)
+        return cls(new)
+
     def save(self) -> Path:
         """Write the file and return where it is.
 
@@ -93,19 +120,7 @@ def unset_value(paths: Paths, key: str, *, environment: Mapping[str, str] | None
         CommandError: If the file does not say it, or something else needs it.
         SettingsError: If the file cannot be used as it is.
     """
-    way = read_way(key)
-    old = _current(user_file(paths, environment))
-    try:
-        value_at(old.values, way)
-    except LookupError:
-        raise CommandError(
-            f"{old.path} does not set {key}", code=Exit.USAGE, hint="see `agent config get --origin`"
-        ) from None
-    new = _changed(old, way, [partial(_drop, way=way)])
-    fault = _fault(new.values)
-    if fault is not None and _fault(old.values) is None:  # a file that is wrong may be fixed step by step
-        raise CommandError(f"{key} is needed: {fault.problem}", code=Exit.USAGE)
-    return _save(new)
+    return Change.without(paths, key, environment=environment).save()
 
 
 def _current(path: Path) -> ConfigFile:
@@ -120,7 +135,7 @@ def _refusal(old: ConfigFile, new: Fault, ways: Sequence[Keys]) -> CommandError:
     """Return why a change is refused: the file was wrong before, or the change makes it so."""
     before = _fault(old.values)
     if before is None or any(new.way[: len(way)] == way for way in ways):
-        return CommandError(new.problem, code=Exit.USAGE, hint=new.hint)
+        return CommandError(new.problem, code=Exit.USAGE, hint=new.hint, field=spell(new.way))
     return SettingsError(str(old.path), old.line(before.way), before.problem, hint=before.hint)
 
 

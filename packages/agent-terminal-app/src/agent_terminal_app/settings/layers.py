@@ -163,6 +163,7 @@ def load_settings(
     project: Path | None = None,
     environment: Mapping[str, str] | None = None,
     flags: Mapping[str, Any] | None = None,
+    user: ConfigFile | None = None,
 ) -> Settings:
     """Return the settings of this user in this project.
 
@@ -170,12 +171,14 @@ def load_settings(
         project: The folder whose `.agent/config.toml` counts, if it is trusted.
         environment: The variables; by default those of this process.
         flags: The flags of the command line; None for one that was not given.
+        user: The user's file as it is going to be, in place of the one that is there.
 
     Raises:
         SettingsError: If a file cannot be used.
     """
     variables = os.environ if environment is None else environment
-    below = [Layer(DEFAULTS, lambda _way: "default"), *_user_layer(paths, variables)]
+    own_file = _user_layer(paths, variables) if user is None else [Layer(user.values, user.place)]
+    below = [Layer(DEFAULTS, lambda _way: "default"), *own_file]
     own, warnings, untrusted = _project_layer(paths, project, below)
     layers = [*below, *own, _environment_layer(variables), _flag_layer(flags or {})]
     return Settings(values=merged(layers), origins=Origins(layers), warnings=warnings, untrusted=untrusted)

@@ -40,11 +40,19 @@ def set_checked(paths: Paths, key: str, value: Any) -> Path:
         CommandError: If there is no such setting, or it cannot have this value.
         SettingsError: If the file cannot be used as it is.
     """
-    change, way = Change.of(paths, {key: value}), read_way(key)
+    return check_plugins(Change.of(paths, {key: value}), key).save()
+
+
+def check_plugins(change: Change, key: str) -> Change:
+    """Return a change, unless a plugin does not have the setting at a key, or one below it.
+
+    Raises:
+        CommandError: With what is wrong.
+    """
     for fault in plugin_faults(change.values):
-        if _touches(fault.way, way):
-            raise CommandError(fault.problem, code=Exit.USAGE, hint=fault.hint)
-    return change.save()
+        if _touches(fault.way, read_way(key)):
+            raise CommandError(fault.problem, code=Exit.USAGE, hint=fault.hint, field=spell(fault.way))
+    return change
 
 
 def fault_lines(settings: Settings) -> list[str]:
