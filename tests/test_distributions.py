@@ -84,6 +84,7 @@ OTHERS = {
     "pydantic": "what requests to the server must look like",
     "pygments": "colours of code",
     "cryptography": "keys for tests of clouds",
+    "playwright": "drives the browser in tests of the page; Microsoft's own",
     "pytest": "checks of plugins are tests of it",
     "pyte": "a terminal for tests",
     "pyyaml": "YAML files of agents and the heads of skills",

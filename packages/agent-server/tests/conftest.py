@@ -1,4 +1,4 @@
-"""A server on a real socket for each test that wants one."""
+"""A server on a real socket for each test that wants one, and a browser for those of the page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_server.testing import Serving
+from agent_server.testing.page import browser, open_page
 
-sys.path.insert(0, str(Path(__file__).parent))  # helpers of several test modules
+__all__ = ["browser", "open_page", "serve_it", "shared"]
+sys.path.insert(0, str(Path(__file__).parent))  # what several test modules share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

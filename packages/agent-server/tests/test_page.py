@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from page_test import ASKS, IN_A_BROWSER, Notes, browser, is_over, no_findings, open_page, say, wait
+from notes_tool import ASKS, Notes
 
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_server.testing import Paced
+from agent_server.testing.page import IN_A_BROWSER, is_over, no_findings, say, wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from agent_server.testing import Serving
 
-__all__ = ["browser", "open_page"]
 pytestmark = IN_A_BROWSER
 
 

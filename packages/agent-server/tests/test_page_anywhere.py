@@ -5,11 +5,10 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from page_test import IN_A_BROWSER, browser, is_over, no_findings, open_page, say, wait
-
 from agent_core.testing import Reply, ScriptedProvider
 from agent_server.routes import page as page_routes
 from agent_server.testing import Paced
+from agent_server.testing.page import IN_A_BROWSER, is_over, no_findings, say, wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from agent_server.testing import Serving
 
-__all__ = ["browser", "open_page"]
 pytestmark = IN_A_BROWSER
 CONTROLLED = "() => navigator.serviceWorker.controller !== null"
 KEPT = """async () => { const found = [];

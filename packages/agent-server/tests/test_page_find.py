@@ -6,13 +6,11 @@ import json
 import zipfile
 from typing import TYPE_CHECKING
 
-from page_test import (
+from agent_server.testing.page import (
     IN_A_BROWSER,
-    browser,
     is_over,
     no_findings,
     no_findings_in_both_themes,
-    open_page,
     say,
     wait,
 )
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
     from agent_server.testing import Served, Serving
 
-__all__ = ["browser", "open_page"]
 pytestmark = IN_A_BROWSER
 
 

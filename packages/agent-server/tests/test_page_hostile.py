@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from page_test import IN_A_BROWSER, browser, open_page, wait
-
 from agent_core import Message, Session
+from agent_server.testing.page import IN_A_BROWSER, wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
     from agent_server.testing import Serving
 
-__all__ = ["browser", "open_page"]
 pytestmark = IN_A_BROWSER
 
 OWN = "document.title='owned'"

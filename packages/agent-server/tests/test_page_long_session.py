@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
-
-from page_test import IN_A_BROWSER, browser, is_over, open_page, say, wait
+from typing import TYPE_CHECKING, Any
 
 from agent_core import Message, Session
 from agent_core.testing import Reply, ScriptedProvider
 from agent_server.testing import Paced
+from agent_server.testing.page import IN_A_BROWSER, is_over, say, wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from agent_server.testing import Served, Serving
 
-__all__ = ["browser", "open_page"]
 pytestmark = IN_A_BROWSER
 MESSAGES = 5_000
 TOP_ROW = """() => { const box = document.querySelector('.transcript');
@@ -28,6 +26,7 @@ TOP_ROW = """() => { const box = document.querySelector('.transcript');
 TO_TOP = "() => { document.querySelector('.transcript').scrollTop = 0; }"
 BELOW = """() => { const box = document.querySelector('.transcript');
     return box.scrollHeight - box.scrollTop - box.clientHeight; }"""
+FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 SCROLL_UP = "() => { document.querySelector('.transcript').scrollTop -= 300; }"
 
 
@@ -46,6 +45,19 @@ def open_session(page: Page, served: Served, session: str) -> list[str]:
     page.goto(f"{served.url}/#s={session}")
     page.wait_for_selector(".row")
     return asked
+
+
+def settled_top(page: Page) -> tuple[str, float]:
+    """Return the first row on the screen and its place, once rows that were just drawn are measured."""
+    found: list[Any] = [None, page.evaluate(TOP_ROW)]
+
+    def is_settled() -> bool:
+        page.evaluate(FRAMES)
+        found.append(page.evaluate(TOP_ROW))
+        return bool(found[-1] is not None and found[-1] == found[-2])
+
+    wait(is_settled)
+    return found[-1][0], found[-1][1]
 
 
 def test_a_long_session_opens_at_its_end_and_reads_what_is_looked_at(
@@ -107,13 +119,35 @@ def test_an_answer_that_streams_in_leaves_a_reader_further_up_where_he_is(
     for _ in range(6):
         page.evaluate(SCROLL_UP)
     wait(lambda: page.locator(".to-end").count() == 1)
-    top = page.evaluate(TOP_ROW)
+    top = settled_top(page)
     paced.release(100)
     page.wait_for_selector(".working", state="detached")
-    now = page.evaluate(TOP_ROW)
+    now = settled_top(page)
     page.click(".to-end")
     page.wait_for_selector("text=line 59")
     is_over(page)
 
     assert now[0] == top[0]
     assert abs(now[1] - top[1]) < 2
+
+
+SCROLL_AND_DRAW = """() => { const box = document.querySelector('.transcript'); const before = box.scrollTop;
+    box.scrollTop -= 400; document.querySelector('.show-inspect').click(); return before; }"""
+POSITION = "() => document.querySelector('.transcript').scrollTop"
+
+
+def test_what_is_drawn_before_a_scroll_is_heard_does_not_undo_it(
+    serve_it: Serving, open_page: Callable[..., Page]
+) -> None:
+    served = serve_it()
+    page = open_page(served)
+    open_session(page, served, store_long_session(served, 100))
+    page.wait_for_selector("text=message 99")
+    wait(lambda: page.evaluate(BELOW) < 3)
+    settled_top(page)
+
+    for _ in range(2):  # from the end, and from further up
+        before = page.evaluate(SCROLL_AND_DRAW)
+        settled_top(page)
+
+        assert before - page.evaluate(POSITION) > 300

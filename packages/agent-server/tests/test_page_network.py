@@ -8,10 +8,9 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from page_test import IN_A_BROWSER, browser, is_over, open_page, say, wait
-
 from agent_core.testing import Reply, ScriptedProvider
 from agent_server.testing import Paced
+from agent_server.testing.page import IN_A_BROWSER, is_over, say, wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from agent_server.testing import Serving
 
-__all__ = ["browser", "open_page"]
 pytestmark = IN_A_BROWSER
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from page_test import IN_A_BROWSER, browser, is_over, no_findings, open_page, say, wait
+
+from agent_server.testing.page import IN_A_BROWSER, is_over, no_findings, say, wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
     from agent_server.testing import Serving
 
-__all__ = ["browser", "open_page"]
 pytestmark = IN_A_BROWSER
 WIDGETS: dict[str, dict[str, Any]] = {
     "text": {"type": "string"},

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from page_test import IN_A_BROWSER, browser, is_over, no_findings_in_both_themes, say, wait
-
 from agent_server.access import COOKIE
 from agent_server.people.access import TeamAccess
 from agent_server.people.accounts import Accounts
@@ -13,6 +11,7 @@ from agent_server.people.quota import Allowance, Quota
 from agent_server.people.tables import open_tables
 from agent_server.people.team import Team
 from agent_server.people.vault import Vault
+from agent_server.testing.page import IN_A_BROWSER, is_over, no_findings_in_both_themes, say, wait
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from agent_server.testing import Serving
 
-__all__ = ["browser"]
 pytestmark = IN_A_BROWSER
 
 

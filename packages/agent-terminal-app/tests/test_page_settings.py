@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import sys
-import time
 import tomllib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_server.routes.page import FOLDER
+from agent_server.testing.page import IN_A_BROWSER, browser, no_findings, open_page, wait
+from agent_terminal_app.testing.home import serving
 from agent_testing.chat import chat_reply
 from agent_testing.replies import json_reply
 from agent_testing.server import ScriptedServer
@@ -22,72 +20,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
     from agent_testing.replies import ServerReply
     from agent_testing.server import ReceivedRequest
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (apt-get install chromium)"),
-    pytest.mark.skipif(not (FOLDER / "index.html").exists(), reason="the page is not built (make page)"),
-]
-AXE = FOLDER.parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+__all__ = ["browser", "open_page"]
+pytestmark = IN_A_BROWSER
 
 
 @contextmanager
-def serving(home: Path, browser: Browser, **variables: str) -> Iterator[Page]:
-    """Serve the application of a user, and open its page; the console must stay silent."""
+def page_of(home: Path, open_page: Callable[..., Page]) -> Iterator[Page]:
+    """Serve the application of a user, and open its page."""
     places = {f"XDG_{name.upper()}_HOME": str(home / name) for name in ("data", "config", "state", "cache")}
-    own = {**places, "HOME": str(home), "AGENT_KEYRING": "off", **variables}
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ}
-    command = [sys.executable, "-m", "agent_terminal_app", "serve", "--port", "0"]
-    complaints: list[str] = []
-    with subprocess.Popen(
-        command, env={**kept, **own}, stdout=subprocess.PIPE, text=True, cwd=home
-    ) as process:
-        assert process.stdout is not None
-        link = process.stdout.readline().strip().rpartition(" ")[2].rstrip(")")
-        context = browser.new_context(viewport={"width": 1280, "height": 800})
-        try:
-            page = context.new_page()
-            page.set_default_timeout(60_000)
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.goto(link)
-            page.wait_for_selector("#composer")
-            yield page
-        finally:
-            context.close()
-            process.terminate()
-            process.wait(60)
-    assert complaints == []
-
-
-def wait(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def no_findings(page: Page) -> None:
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed (make page)")
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate(
-        "axe.run().then((run) => run.violations.map((one) => [one.id, one.nodes.map((at) => at.html)]))"
-    )
-    assert found == []
+    with serving({**kept, **places, "HOME": str(home), "AGENT_KEYRING": "off"}, home) as link:
+        page = open_page(link)
+        yield page
+        page.close()  # before the server leaves
 
 
 def settings_of(home: Path) -> dict[str, Any]:
@@ -108,9 +58,9 @@ def model() -> Iterator[ScriptedServer]:
 
 
 def test_the_first_run_connects_a_server_and_escape_leaves_nothing(
-    tmp_path: Path, browser: Browser, model: ScriptedServer
+    tmp_path: Path, open_page: Callable[..., Page], model: ScriptedServer
 ) -> None:
-    with serving(tmp_path, browser) as page:
+    with page_of(tmp_path, open_page) as page:
         page.wait_for_selector(".first-run >> text=A server of your own")
         no_findings(page)
         page.click(".first-run >> text=A server of your own")
@@ -148,8 +98,10 @@ def home(tmp_path: Path, model: ScriptedServer) -> Path:
     return tmp_path
 
 
-def test_models_settings_permissions_and_usage_are_arranged(home: Path, browser: Browser) -> None:
-    with serving(home, browser) as page:
+def test_models_settings_permissions_and_usage_are_arranged(
+    home: Path, open_page: Callable[..., Page]
+) -> None:
+    with page_of(home, open_page) as page:
         assert page.locator(".first-run").count() == 0
         page.fill("#composer", "hi")
         page.press("#composer", "Enter")
@@ -218,11 +170,13 @@ server.run()
 """
 
 
-def test_an_mcp_server_is_added_approved_restarted_and_removed(home: Path, browser: Browser) -> None:
+def test_an_mcp_server_is_added_approved_restarted_and_removed(
+    home: Path, open_page: Callable[..., Page]
+) -> None:
     pytest.importorskip("mcp_tools")
     script = home / "kitchen.py"
     script.write_text(KITCHEN)
-    with serving(home, browser) as page:
+    with page_of(home, open_page) as page:
         page.click("nav >> text=Settings")
         page.click(".sections >> text=MCP servers")
         page.wait_for_selector("text=No MCP servers yet.")

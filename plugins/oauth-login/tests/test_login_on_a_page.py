@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,24 +9,19 @@ import pytest
 from agent_app import AgentApplication
 from agent_core.testing import ScriptedProvider
 from agent_server import LocalAccess, background, create_server, new_token
-from agent_server.routes.page import FOLDER
+from agent_server.testing.page import IN_A_BROWSER, browser, open_page, say
 from oauth_login import OAuthLogin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from playwright.sync_api import Page
 
     from oauth_login import TokenStore
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (apt-get install chromium)"),
-    pytest.mark.skipif(not (FOLDER / "index.html").exists(), reason="the page is not built (make page)"),
-]
+__all__ = ["browser", "open_page"]
+pytestmark = IN_A_BROWSER
 
 
 @pytest.fixture
@@ -54,23 +48,12 @@ def address(authority: Any, store: TokenStore, tmp_path: Path) -> Iterator[str]:
         yield f"{url}/login?code={access.new_link()}"
 
 
-@pytest.fixture
-def page(address: str) -> Iterator[Page]:
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
-        opened = context.new_page()
-        opened.set_default_timeout(60_000)
-        opened.goto(address)
-        opened.wait_for_selector("#composer")
-        yield opened
-        browser.close()
-
-
-def test_a_person_logs_in_with_the_card(authority: Any, store: TokenStore, page: Page) -> None:
+def test_a_person_logs_in_with_the_card(
+    authority: Any, store: TokenStore, address: str, open_page: Callable[..., Page]
+) -> None:
     authority.interval = 0
-    page.fill("#composer", "hello")
-    page.press("#composer", "Enter")
+    page = open_page(address, permissions=["clipboard-read", "clipboard-write"])
+    say(page, "hello")
     page.wait_for_selector("text=Hello.")
 
     page.click("text=Actions")

@@ -100,8 +100,9 @@ export function Composer({ conversation, submit }: Props) {
     if (box === null) return;
     const [before, after] = [box.value.slice(0, box.selectionStart), box.value.slice(box.selectionStart)];
     const now = await suggestions.accept(before, at);
+    box.value = now + after; // at once, with the cursor: the next key may come before it is drawn
+    box.setSelectionRange(now.length, now.length);
     write(now + after);
-    requestAnimationFrame(() => box.setSelectionRange(now.length, now.length));
   };
   /** Take a key for the list of suggestions; false if it is not for it. */
   const pressInList = (key: string): boolean => {

@@ -193,12 +193,15 @@ class Viewport {
 
   /** Put the list where the reader has it: at the end, or with the anchor where it was. */
   settle(box: HTMLElement): void {
+    // A reader may have scrolled since the last frame: that is not undone, though its event is still to come.
+    if (this.atEnd && box.scrollTop < this.top - 1) this.scroll(box);
+    const scrolled = box.scrollTop - this.top;
     if (this.atEnd) box.scrollTop = box.scrollHeight;
     else if (this.anchor !== undefined) {
       const { position, offset } = this.anchor;
       const row = this.rows(box).find((one) => Number(one.dataset["position"]) === position);
       if (row !== undefined) {
-        const off = row.getBoundingClientRect().top - (box.getBoundingClientRect().top - offset);
+        const off = row.getBoundingClientRect().top - (box.getBoundingClientRect().top - offset - scrolled);
         if (Math.abs(off) > 0.5) box.scrollTop += off;
       }
     }

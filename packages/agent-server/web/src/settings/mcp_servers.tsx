@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { as, client, Problem, wordsOf } from "../api";
+import { as, client, list, wordsOf } from "../api";
 import { DisplayCard } from "../plugin_views";
 import { visible } from "../text";
 import { words } from "../words";
@@ -24,14 +24,16 @@ class Fleet {
 
   async act(action: string, params: JsonObject = {}): Promise<ActionResult & { servers?: Server[] }> {
     this.session ??= this.find();
-    try {
-      const answer = client.runSessionAction(await this.session, PLUGIN, action, { params });
-      return (await as<{ result: ActionResult }>(answer)).result;
-    } catch (error) {
-      // An agent has the plugin only as soon as there is a server.
-      if (action === "status" && error instanceof Problem && error.status === 404) return { servers: [] };
-      throw error;
-    }
+    const session = await this.session;
+    if (action === "status" && !(await this.isThere(session))) return { servers: [] };
+    const answer = client.runSessionAction(session, PLUGIN, action, { params });
+    return (await as<{ result: ActionResult }>(answer)).result;
+  }
+
+  /** An agent has the plugin only as soon as there is a server. */
+  private async isThere(session: string): Promise<boolean> {
+    const actions = await list<{ plugin: string }>(client.listSessionActions(session));
+    return actions.some(({ plugin }) => plugin === PLUGIN);
   }
 
   private async find(): Promise<string> {

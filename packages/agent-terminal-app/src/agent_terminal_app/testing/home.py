@@ -1,15 +1,18 @@
-"""A person's home and project, empty but for the settings of one model server, and chats in them."""
+"""A person's home and project, with the settings of one model server, and chats and servers in them."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from agent_terminal_app.testing.terminal import Terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 AGENT = [sys.executable, "-m", "agent_terminal_app"]
@@ -68,6 +71,12 @@ class Home:
         terminal.expect_line("ready")
         return terminal
 
+    @contextmanager
+    def serve(self, *options: str) -> Iterator[str]:
+        """Serve in a process of its own; give the link that logs a browser in."""
+        with serving(self.environment, self.project, *options) as link:
+            yield link
+
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command of `agent`, and return how it ended and what it printed."""
         return subprocess.run(  # noqa: S603 - our own program
@@ -79,3 +88,25 @@ class Home:
             check=False,
             timeout=120,
         )
+
+
+@contextmanager
+def serving(environment: Mapping[str, str], folder: Path, *options: str) -> Iterator[str]:
+    """Run `agent serve` on a free port; give the link that logs a browser in.
+
+    Raises:
+        AssertionError: If it ends before it has printed one.
+    """
+    command = [*AGENT, "serve", "--port", "0", *options]
+    with subprocess.Popen(  # noqa: S603 - our own program
+        command, env=dict(environment), cwd=folder, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            links = (re.search(r"http://\S+/login\?code=[^\s)]+", line) for line in process.stdout)
+            link = next((found for found in links if found is not None), None)
+            assert link is not None, "agent serve has ended without a link"
+            yield link[0]
+        finally:
+            process.terminate()
+            process.wait(90)
