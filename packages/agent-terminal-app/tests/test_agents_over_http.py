@@ -10,7 +10,8 @@ import pytest
 
 from agent_server import LocalAccess, background, create_server
 from agent_terminal_app.application import open_quietly
-from agent_terminal_app.host import UserHost
+from agent_terminal_app.errors import CommandError
+from agent_terminal_app.host import UserHost, masked, unmasked
 from agent_terminal_app.settings.trust import trust_project
 
 if TYPE_CHECKING:
@@ -160,6 +161,17 @@ def test_what_may_be_a_secret_is_hidden_and_comes_back_as_it_was(client: httpx2.
 
     assert found["sections"]["config"] == {"api_key": "(hidden)", "seed": 1}
     assert agents_in(home)["reviewer"]["sections"]["config"] == {"api_key": "env:SOME_KEY", "seed": 1}
+
+
+def test_what_is_hidden_in_a_list_comes_back_as_it_was() -> None:
+    known = {"servers": [{"name": "one", "token": "env:ONE"}, {"name": "two", "token": "env:TWO"}]}
+    sent = masked(known)
+
+    assert sent["servers"][0] == {"name": "one", "token": "(hidden)"}
+    assert unmasked(sent, known) == known
+    assert unmasked({"servers": sent["servers"][1:]}, known) == {"servers": known["servers"][1:]}
+    with pytest.raises(CommandError, match="cannot be copied"):
+        unmasked({"servers": [{"name": "evil", "token": "(hidden)"}]}, known)
 
 
 def test_the_schema_names_what_there_is_to_choose_from(client: httpx2.Client) -> None:

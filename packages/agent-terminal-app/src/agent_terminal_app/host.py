@@ -222,6 +222,10 @@ def unmasked(value: Any, known: Any) -> Any:
     if isinstance(value, Mapping):
         inside = known if isinstance(known, Mapping) else {}
         return {key: unmasked(one, inside.get(key)) for key, one in value.items()}
+    if isinstance(value, list):
+        # By what else is in it, and not by its place: a token must not move to another server.
+        before = known if isinstance(known, list) else []
+        return [unmasked(one, next((item for item in before if masked(item) == one), None)) for one in value]
     return value
 
 
