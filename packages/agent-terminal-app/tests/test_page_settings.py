@@ -201,8 +201,10 @@ def test_an_mcp_server_is_added_approved_restarted_and_removed(
     assert "plugins" not in settings_of(home)
 
 
-def test_an_agent_is_made_changed_copied_and_removed_with_undo(home: Path, browser: Browser) -> None:
-    with serving(home, browser) as page:
+def test_an_agent_is_made_changed_copied_and_removed_with_undo(
+    home: Path, open_page: Callable[..., Page]
+) -> None:
+    with page_of(home, open_page) as page:
         page.click("nav >> text=Settings")
         page.click(".sections >> text=Agents")
         page.click("text=New agent")
