@@ -102,6 +102,11 @@ class Renderer:
         if handle is not None:
             handle(event)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the request has not begun: then the message is not in the session either."""
+        return not self._agent_id
+
     def has_begun(self, call_id: str) -> bool:
         """Say whether a call has begun that has no result yet."""
         return call_id in self._calls
