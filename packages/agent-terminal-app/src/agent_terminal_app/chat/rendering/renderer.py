@@ -58,6 +58,8 @@ class Remarks:
 _PREVIEW = 100
 _MOST_DIFF_LINES = 20
 _MOST_REASON_ROWS = 6
+_NARROW, _BRIEF = 60, 1.0
+"""On fewer cells than these, a call that took fewer seconds than these is shown without them."""
 _TAIL, _TAIL_OF_FAILURE = 5, 12
 _THINKING, _STATUS, _RETRY = "thinking", "status", "retry"
 
@@ -219,7 +221,9 @@ class Renderer:
     def _show_call(self, call: Call, *, began: bool) -> None:
         mark, style = ("✗", "red") if call.failed else ("✓", "green")
         below = ""
-        end = f" ({call.seconds or 0:.1f} s) [{call.number}]"
+        seconds = call.seconds or 0
+        is_worth_it = seconds >= _BRIEF or (self._screen.width or _PREVIEW) >= _NARROW
+        end = f" ({seconds:.1f} s) [{call.number}]" if is_worth_it else f" [{call.number}]"
         if self._screen.is_live or not began:
             room = self._room(end)
             rest = room - cells(call.outcome) - cells(" → ")  # a short outcome is shown whole
