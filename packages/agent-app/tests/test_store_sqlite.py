@@ -261,7 +261,7 @@ def test_a_full_disk_loses_nothing_and_is_no_end(path: Path) -> None:
         (pages,) = database._connection.execute("PRAGMA page_count").fetchone()
         database._connection.execute(f"PRAGMA max_page_count = {pages}")
 
-        with pytest.raises(StoreUnavailable, match=r"full.*this change was not written.*disk space"):
+        with pytest.raises(StoreUnavailable, match=r"is full: this change was not written.*make room"):
             store.save(said("one", "two", "x" * 100_000), base)
 
         assert store.load("s") == base

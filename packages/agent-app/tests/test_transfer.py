@@ -630,10 +630,10 @@ def with_flag(data: bytes, flag: int) -> bytes:
 
 
 HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
-    "nothing": (lambda: b"", "not JSON"),
+    "nothing": (lambda: b"", "is empty"),
     "noise": (lambda: b"\x00\x01\x02\x03", "neither"),
     "a list": (lambda: b"[]", "neither"),
-    "blanks": (lambda: b"     ", "not JSON"),
+    "blanks": (lambda: b"     ", "is empty"),
     "no session": (lambda: b"{}", "is not a session"),
     "messages of the wrong type": (lambda: packed({**PLAIN, "messages": "x"}), "is not a session"),
     "a message without role": (lambda: packed({**PLAIN, "messages": [{}]}), "is not a session"),
@@ -808,9 +808,9 @@ def test_a_name_that_ends_early_is_refused(store: SessionStore) -> None:
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (ImportLimits(packed=1000), "larger than 1000 bytes"),
-        (ImportLimits(document=1_000_000), "session.json is larger than 1000000 bytes"),
-        (ImportLimits(unpacked=1_500_000), "larger than 1500000 bytes when it is unpacked"),
+        (ImportLimits(packed=1000), "larger than 1,000 bytes"),
+        (ImportLimits(document=1_000_000), "session.json is larger than 1,000,000 bytes"),
+        (ImportLimits(unpacked=1_500_000), "larger than 1,500,000 bytes when it is unpacked"),
         (ImportLimits(members=1), "1 members"),
         (ImportLimits(values=2), "2 that are allowed"),
         (ImportLimits(depth=1), "nested"),

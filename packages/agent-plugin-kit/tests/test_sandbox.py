@@ -328,6 +328,27 @@ def test_a_failure_of_the_command_itself_is_not_explained(house: Any) -> None:
     assert explain(confined, house.start(confined)) == []
 
 
+def test_what_is_hidden_below_what_is_hidden_does_not_keep_a_command_from_starting(
+    house: Any, bubblewrap: Bubblewrap
+) -> None:
+    own = house.home / "own"
+    own.mkdir()
+    (own / "app.db").write_text(house.secret)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(own / "service.sock"))
+        listener.listen()
+        box = Sandbox(bubblewrap)
+        confined = box.confine(
+            ["sh", "-c", f"echo begun; cat {own}/app.db 2>/dev/null"],
+            SandboxSettings.read({"protected_paths": [str(own), str(own / "app.db")]}),
+            roots=[house.work],
+            folder=house.work,
+            env=house.variables,
+        )
+
+        assert run_with_input(confined, house.work, b"") == (1, b"begun\n", b"")
+
+
 @pytest.mark.parametrize("setpriv", ["there", "missing"])
 def test_a_socket_that_vanishes_before_it_is_covered_does_not_keep_a_command_from_starting(
     house: Any, guarded: Bubblewrap, setpriv: str

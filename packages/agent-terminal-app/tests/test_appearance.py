@@ -101,6 +101,12 @@ def test_the_status_line_has_the_parts_that_the_settings_name(home: Home, column
         terminal.expect("Error: ui.status_line has no part")
 
 
+def test_a_model_in_the_status_line_is_shown_as_soon_as_it_is_asked_for(home: Home) -> None:
+    with home.chat() as terminal:
+        terminal.type("/config ui.status_line=['model']\r")
+        terminal.expect_line("ready .* scripted$")
+
+
 def test_the_desktop_is_told_only_while_nobody_looks(home: Home) -> None:
     with home.chat() as terminal:
         assert "1004" in terminal.modes
@@ -110,7 +116,7 @@ def test_the_desktop_is_told_only_while_nobody_looks(home: Home) -> None:
         assert b"\x1b]777;" not in terminal.raw
         terminal.type("two\r\x1b[O")
         terminal.expect("You said: two")
-        terminal.wait(lambda: b"\x1b]777;notify;agent;The agent is done.\x07" in terminal.raw)
+        terminal.wait(lambda: b"\x1b]777;notify;agent;Done in project.\x07" in terminal.raw)
         terminal.type("\x04")
         assert terminal.end() == 0
         assert "1004" not in terminal.modes

@@ -42,7 +42,7 @@ def test_a_system_message_is_seen_whole_and_comes_only_with_a_yes(
     command = [sys.executable, "-m", "agent_terminal_app", "sessions", "import", "theirs.json"]
     for answer, code in (("n", 130), ("y", 0)):
         with Terminal(command, environment=environment, folder=tmp_path) as terminal:
-            terminal.expect("Should the model follow these instructions?")
+            terminal.expect("Import it, and let the model follow these")
             assert "Be kind.<U+E006F><U+E0062><U+E0065><U+E0079>" in terminal.text and "END" in terminal.text
             terminal.type(f"{answer}\r")
             assert terminal.end() == code

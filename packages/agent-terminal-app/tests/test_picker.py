@@ -59,6 +59,16 @@ def test_arrows_go_round_and_what_is_added_leaves_the_mark_where_it_is() -> None
     with_picker(use, "a", "b", "c", start="b")
 
 
+def test_a_label_with_nothing_behind_it_has_the_whole_row() -> None:
+    name = "openai_compatible:scripted-model"
+
+    def use(picker: Picker) -> None:
+        picker.add([Choice(name, name)])
+        assert picker.rows(39)[1][0].strip() == name
+
+    with_picker(use, "b")
+
+
 @pytest.mark.parametrize("width", [20, 40, 200])
 def test_rows_fit_and_the_marked_one_is_among_them(width: int) -> None:
     def use(picker: Picker) -> None:

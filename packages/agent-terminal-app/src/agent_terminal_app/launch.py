@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from agent_terminal_app.application import open_demo, open_quietly, show_warnings
 from agent_terminal_app.chat.rendering.screen import TextScreen, is_dumb, wants_color
 from agent_terminal_app.chat.rendering.text import NO_COLOURS, use_theme
+from agent_terminal_app.chat.rendering.wrap import wrapped
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.first_run.welcome import greeting, later, missing_key, missing_weights
 from agent_terminal_app.logs import keep_off_the_screen, stop_log
@@ -187,7 +188,8 @@ def _talk(
     use_theme(theme)
     screen: Screen = TextScreen(color=wants_color(sys.stdout, plain=plain or theme == NO_COLOURS))
     for line in first_lines:
-        screen.line(line)
+        for row in wrapped(line, screen.width):
+            screen.line(row)
     if session or last:
         open_app, session = _resumed(open_app, session, screen)
     if not has_user() or plain or is_dumb():

@@ -135,6 +135,11 @@ def test_doctor_says_to_make_room_on_a_disk_that_is_full(
     assert finding.remedy.startswith(f"make room on the disk of {tmp_path}")
 
 
+def test_the_first_line_of_a_chat_wraps_between_words(home: Home) -> None:
+    with home.chat(columns=40) as chat:
+        assert chat.lines[:2] == ["You are talking to:", "openai_compatible:scripted-model. /help"]
+
+
 def test_a_failure_in_the_library_prints_nothing_by_itself(tmp_path: Path) -> None:
     program = """
 from agent_core import AgentError

@@ -459,8 +459,8 @@ def _meaning(error: sqlite3.Error, path: str) -> StoreError:
     if _sign(error) == "SQLITE_ERROR":  # a mistake of ours, not of the disk
         return StoreError(f"{path}: {text}")
     if isinstance(error, sqlite3.OperationalError):
-        return StoreUnavailable(
-            f"{path} cannot be used now ({text}): this change was not written; earlier changes "
-            "are safe; check disk space and rights"
-        )
+        is_full = _sign(error) == "SQLITE_FULL"
+        problem = f"the disk of {path} is full" if is_full else f"{path} cannot be used now ({text})"
+        todo = "make room on it, then try again" if is_full else "check disk space and rights"
+        return StoreUnavailable(f"{problem}: this change was not written; earlier changes are safe; {todo}")
     return StoreError(f"{path}: {text}")

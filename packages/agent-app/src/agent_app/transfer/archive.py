@@ -104,7 +104,7 @@ def open_parcel(source: Source, limits: ImportLimits) -> Iterator[Parcel]:
 def _read_document(file: BinaryIO, limits: ImportLimits) -> Any:
     data = file.read(limits.document + 1)
     if len(data) > limits.document:
-        raise ImportRefused(f"it is larger than {limits.document} bytes")
+        raise ImportRefused(f"it is larger than {limits.document:,} bytes")
     return read_json(data, "it", limits)
 
 
@@ -160,14 +160,14 @@ class Archive:
         with self.open(name, expected) as member:
             data = member.read(most + 1)
             if len(data) > most:
-                raise ImportRefused(f"{name} is larger than {most} bytes")
+                raise ImportRefused(f"{name} is larger than {most:,} bytes")
             return data
 
     def count(self, info: zipfile.ZipInfo, member_bytes: int, more: int) -> None:
         """Count unpacked bytes, and refuse too many."""
         self._unpacked += more
         if self._unpacked > self._limits.unpacked:
-            raise ImportRefused(f"it becomes larger than {self._limits.unpacked} bytes when it is unpacked")
+            raise ImportRefused(f"it becomes larger than {self._limits.unpacked:,} bytes when it is unpacked")
         if member_bytes > _RATIO_FROM + self._limits.ratio * info.compress_size:
             raise ImportRefused(f"{info.filename} becomes {self._limits.ratio} times larger when unpacked")
 
@@ -278,7 +278,7 @@ def _seekable(source: Source, limits: ImportLimits, stack: ExitStack) -> BinaryI
             raise ArgumentError("a session is imported from a file that gives bytes: open it with 'rb'")
         left -= len(piece)
         if left < 0:
-            raise ImportRefused(f"it is larger than {limits.packed} bytes")
+            raise ImportRefused(f"it is larger than {limits.packed:,} bytes")
         spool.write(piece)
     spool.seek(0)
     return spool  # type: ignore[return-value]  # it is one, only not by name

@@ -222,9 +222,10 @@ def read_json(data: bytes, name: str, limits: ImportLimits) -> Any:
 
     Raises:
         ImportRefused: If it is not JSON, has a name twice in one object or an infinite number, or has too
-        many
-            values or levels.
+            many values or levels.
     """
+    if not data.strip():
+        raise ImportRefused(f"{name} is empty")
     if sum(map(data.count, _OPENINGS)) > limits.values:
         raise ImportRefused(f"{name} has more values than the {limits.values} that are allowed")
     try:

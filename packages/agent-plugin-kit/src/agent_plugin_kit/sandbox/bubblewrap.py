@@ -206,7 +206,10 @@ def _opened(path: Path) -> int | None:
 def _hidden_mounts(profile: Profile, nothing: Path) -> Iterator[str]:
     covered = tuple(Path(place) for place in (*_TEMPORARY, *_EMPTY))
     home = Path(os.path.realpath(Path.home()))
+    hidden: set[Path] = set()
     for path in (*profile.hidden, *_foreign_sockets(profile)):
+        if not hidden.isdisjoint(path.parents):
+            continue  # below an empty folder, where nothing can be mounted any more
         in_root = any(path.is_relative_to(root) for root in profile.roots)
         if not in_root and any(path.is_relative_to(place) for place in covered):
             continue  # covered already
@@ -216,6 +219,7 @@ def _hidden_mounts(profile: Profile, nothing: Path) -> Iterator[str]:
             kind = path.lstat().st_mode
         except OSError:
             continue
+        hidden.add(path)
         yield from ("--ro-bind", str(nothing / ("folder" if stat.S_ISDIR(kind) else "file")), str(path))
 
 

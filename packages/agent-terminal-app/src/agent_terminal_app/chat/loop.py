@@ -105,7 +105,8 @@ class Chat:
         if conversation is not None and conversation.plan_mode and conversation.plan and self._can_ask:
             self._in_background(self._ask_about_plan(conversation))
         if self.appearance.wants_notice():
-            self.notify("The agent asks you something." if self.asking else "The agent is done.")
+            where = Path.cwd().name or "/"  # people have several chats open
+            self.notify(f"The agent asks you something in {where}." if self.asking else f"Done in {where}.")
 
     @property
     def _can_ask(self) -> bool:

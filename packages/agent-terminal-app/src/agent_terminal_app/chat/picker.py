@@ -142,7 +142,7 @@ class Picker:
         wide = min(max((cells(one_line(one.label)) for one in seen), default=0), max(width * 3 // 5, 12))
         made = []
         for number, one in enumerate(seen, start):
-            label = fitted(one_line(one.label), wide)
+            label = fitted(one_line(one.label), wide if one.about else max(width - 2, 1))
             gap = " " * (wide - cells(label) + 2) if one.about else ""
             row = f"{one.mark} {label}{gap}{one_line(one.about)}".rstrip()
             made.append((fitted(row, width), number == self._place))

@@ -285,6 +285,8 @@ class Work:
         except AgentError as error:
             self.failure = code_of(error)
             self._remarks.fail(error)
+            if draft.text and renderer.is_silent:
+                self._remarks.note("your message was not sent; Up brings it back")
         except Exception as error:  # a bug in one turn must not end the whole chat
             self.failure = Exit.FAILURE
             _log.error("turn_failed", error=repr(error))

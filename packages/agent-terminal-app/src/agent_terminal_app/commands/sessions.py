@@ -187,7 +187,7 @@ def _ask_about_instructions(refusal: SystemMessagesRefused) -> None:
         )
     for line in instruction_lines(refusal):
         say(line)
-    click.confirm("Should the model follow these instructions?", abort=True, err=True)
+    click.confirm("Import it, and let the model follow these instructions?", abort=True, err=True)
 
 
 @command.command("rename")

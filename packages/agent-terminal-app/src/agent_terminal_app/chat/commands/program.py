@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -96,6 +97,9 @@ async def _change(talk: Talk, change: Callable[..., Path], key: str, *value: str
 async def _look_anew(talk: Talk) -> None:
     ui = (await asyncio.to_thread(open_quietly)).settings.values["ui"]
     talk.conversation.appearance.use(ui, talk.screen)
+    if "model" in talk.conversation.appearance.parts:
+        with suppress(AgentError):  # an agent that cannot run says so when it is asked something
+            await talk.conversation.reader()
     talk.conversation.changed()
 
 

@@ -269,7 +269,7 @@ def source(name: str) -> Path:
 async def _agrees(talk: Talk, refusal: SystemMessagesRefused) -> bool:
     """Show the system messages of a file, and ask whether they may come."""
     talk.note("\n".join(instruction_lines(refusal)))
-    answer = await talk.ask("Should the model follow these instructions? [y/N]")
+    answer = await talk.ask("Import it, and let the model follow these instructions? [y/N]")
     return (answer or "").strip().lower() in ("y", "yes")
 
 

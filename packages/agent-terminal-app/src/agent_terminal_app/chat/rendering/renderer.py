@@ -58,6 +58,8 @@ class Remarks:
 _PREVIEW = 100
 _MOST_DIFF_LINES = 20
 _MOST_REASON_ROWS = 6
+_NARROW, _BRIEF = 60, 1.0
+"""On fewer cells than these, a call that took fewer seconds than these is shown without them."""
 _TAIL, _TAIL_OF_FAILURE = 5, 12
 _THINKING, _STATUS, _RETRY = "thinking", "status", "retry"
 
@@ -101,6 +103,11 @@ class Renderer:
         handle = getattr(self, f"_on_{event['type']}", None)
         if handle is not None:
             handle(event)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the request has not begun: then the message is not in the session either."""
+        return not self._agent_id
 
     def has_begun(self, call_id: str) -> bool:
         """Say whether a call has begun that has no result yet."""
@@ -214,7 +221,9 @@ class Renderer:
     def _show_call(self, call: Call, *, began: bool) -> None:
         mark, style = ("✗", "red") if call.failed else ("✓", "green")
         below = ""
-        end = f" ({call.seconds or 0:.1f} s) [{call.number}]"
+        seconds = call.seconds or 0
+        is_worth_it = seconds >= _BRIEF or (self._screen.width or _PREVIEW) >= _NARROW
+        end = f" ({seconds:.1f} s) [{call.number}]" if is_worth_it else f" [{call.number}]"
         if self._screen.is_live or not began:
             room = self._room(end)
             rest = room - cells(call.outcome) - cells(" → ")  # a short outcome is shown whole
