@@ -86,4 +86,4 @@ def test_a_package_of_our_name_from_a_registry_is_a_stranger(tool: Any) -> None:
 
 
 def test_what_is_tested_with_other_interpreters_is_there(tool: Any) -> None:
-    assert [place for place in (*tool.TESTED, tool.COMPONENTS) if not (ROOT / place).exists()] == []
+    assert [place for place in (*tool.TESTED, *tool.WITH_FRAMEWORKS) if not (ROOT / place).exists()] == []

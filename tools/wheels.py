@@ -43,8 +43,8 @@ PAGE = ROOT / "packages/agent-server/src/agent_server/built_page/index.html"
 TESTED = ("packages/agent-core/tests", "packages/agent-provider-kit/tests", "plugins/web-tool/tests")
 TEST_TOOLS = ("annotated-types", "hypothesis", "inline-snapshot", "pydantic", "pytest>=9", "structlog")
 # They are large, and so not in the lock.
-FRAMEWORKS = ("gradio", "streamlit", "textual")
-COMPONENTS = "tests/test_components.py"
+FRAMEWORKS = ("gradio", "langchain-core", "openai-agents", "pydantic-ai-slim", "streamlit", "textual")
+WITH_FRAMEWORKS = ("tests/test_components.py", "tests/test_foreign_tools.py")
 PROVIDER = """
 model = "scripted"
 [models.scripted]
@@ -110,7 +110,7 @@ def main() -> int:
                     run_tests(environment, asked.uv, TESTED)
             failed += outcome.failed
         if not asked.short:
-            with reported("components for other frameworks") as outcome:
+            with reported("components for other frameworks, and their tools") as outcome:
                 try_components(wheels, folder / "components", asked.uv)
             failed += outcome.failed
             failed += try_every_extra(wheels, folder / "extras", asked.uv)
@@ -261,7 +261,7 @@ def run_tests(folder: Path, uv: str, places: Sequence[str], *options: str) -> No
 
 
 def try_components(wheels: list[Path], folder: Path, uv: str) -> None:
-    """Run the chats for other frameworks, with the newest versions of those.
+    """Run the chats for other frameworks, and use their tools, with the newest versions of those.
 
     Raises:
         Failed: If one does not work.
@@ -269,7 +269,7 @@ def try_components(wheels: list[Path], folder: Path, uv: str) -> None:
     run([uv, "venv", "--quiet", folder])
     install = [uv, "pip", "install", "--quiet", "--python", folder / "bin" / "python"]
     run([*install, *requirements(wheels, EXTRAS, "highest"), *FRAMEWORKS])
-    run_tests(folder, uv, [COMPONENTS], "-W", "default")  # what warns is not ours
+    run_tests(folder, uv, WITH_FRAMEWORKS, "-W", "default")  # what warns is not ours
 
 
 def choices(wheels: list[Path]) -> dict[str, list[str]]:
