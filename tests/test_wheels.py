@@ -68,8 +68,22 @@ def test_the_lowest_versions_are_those_of_everything_that_our_wheels_ask_for(
 
 def test_the_newest_versions_are_left_to_the_installer(tool: Any, wheels: list[Path]) -> None:
     assert len(tool.requirements(wheels, "local", "highest")) == len(wheels)
-    assert tool.extras_of(wheels) == ["local", "team"]
+
+
+def test_every_extra_of_every_distribution_is_looked_at(tool: Any, wheels: list[Path]) -> None:
+    main, core = (wheel.as_uri() for wheel in wheels)
+
+    assert tool.choices(wheels) == {
+        "keelwork": [f"keelwork @ {main}", f"keelwork[local] @ {main}", f"keelwork[team] @ {main}"],
+        "keelwork-core": [f"keelwork-core @ {core}", f"keelwork-core[model] @ {core}"],
+    }
+
+
+def test_a_package_of_our_name_from_a_registry_is_a_stranger(tool: Any) -> None:
+    said = " + aiohttp==3.14.1\n + keelwork-core @ file:///wheels/core.whl\n + keelwork-app==9.9\n + odd==1\n"
+
+    assert tool.found_strangers(said, {"aiohttp"}) == ["keelwork-app", "odd"]
 
 
 def test_what_is_tested_with_other_interpreters_is_there(tool: Any) -> None:
-    assert [place for place in (*tool.TESTED, tool.COMPONENTS) if not (ROOT / place).exists()] == []
+    assert [place for place in (*tool.TESTED, *tool.WITH_FRAMEWORKS) if not (ROOT / place).exists()] == []

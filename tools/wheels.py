@@ -4,7 +4,8 @@
     python tools/wheels.py --short   # this interpreter with the newest versions, for CI
 
 Every member is given to the installer as a file, so that nothing of ours is looked for in a registry. The
-long form also runs the tests of `TESTED` there, and looks at what each extra of `keelwork` would install.
+long form also runs the tests of `TESTED` there, and looks at what each distribution would install with each
+of its extras; `--extras` does only that.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ PAGE = ROOT / "packages/agent-server/src/agent_server/built_page/index.html"
 TESTED = ("packages/agent-core/tests", "packages/agent-provider-kit/tests", "plugins/web-tool/tests")
 TEST_TOOLS = ("annotated-types", "hypothesis", "inline-snapshot", "pydantic", "pytest>=9", "structlog")
 # They are large, and so not in the lock.
-FRAMEWORKS = ("gradio", "streamlit", "textual")
-COMPONENTS = "tests/test_components.py"
+FRAMEWORKS = ("gradio", "langchain-core", "openai-agents", "pydantic-ai-slim", "streamlit", "textual")
+WITH_FRAMEWORKS = ("tests/test_components.py", "tests/test_foreign_tools.py")
 PROVIDER = """
 model = "scripted"
 [models.scripted]
@@ -84,6 +85,7 @@ def main() -> int:
     """Try all environments and say which failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="this interpreter and the newest versions only")
+    parser.add_argument("--extras", action="store_true", help="only look at what each extra would install")
     parser.add_argument("--uv", default=shutil.which("uv") or "uv", help="the uv to use")
     parser.add_argument("--python", action="append", help="only these: versions, or paths of interpreters")
     parser.add_argument("--versions", choices=["highest", "lowest-direct"], help="only these versions")
@@ -98,6 +100,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wheels = build(folder / "wheels")
+        if asked.extras:
+            return 1 if try_every_extra(wheels, folder / "extras", asked.uv) else 0
         for number, trial in enumerate(Trial(python, one) for python in pythons for one in versions):
             environment = folder / str(number)
             with reported(str(trial)) as outcome:
@@ -106,14 +110,23 @@ def main() -> int:
                     run_tests(environment, asked.uv, TESTED)
             failed += outcome.failed
         if not asked.short:
-            with reported("components for other frameworks") as outcome:
+            with reported("components for other frameworks, and their tools") as outcome:
                 try_components(wheels, folder / "components", asked.uv)
             failed += outcome.failed
-            for extra in extras_of(wheels):
-                with reported(f"keelwork[{extra}] brings no stranger's package") as outcome:
-                    look_for_strangers(wheels, extra, folder / f"extra-{extra}", asked.uv)
-                failed += outcome.failed
+            failed += try_every_extra(wheels, folder / "extras", asked.uv)
     return 1 if failed else 0
+
+
+def try_every_extra(wheels: list[Path], folder: Path, uv: str) -> int:
+    """Look at what every distribution brings with each of its extras; return how many bring something odd."""
+    run([uv, "venv", "--quiet", folder])
+    failed = 0
+    for name, all_wanted in choices(wheels).items():
+        with reported(f"{name} with none or one of {len(all_wanted) - 1} extras: no stranger") as outcome:
+            for wanted in all_wanted:
+                look_for_strangers(wheels, wanted, folder, uv)
+        failed += outcome.failed
+    return failed
 
 
 @dataclass
@@ -248,7 +261,7 @@ def run_tests(folder: Path, uv: str, places: Sequence[str], *options: str) -> No
 
 
 def try_components(wheels: list[Path], folder: Path, uv: str) -> None:
-    """Run the chats for other frameworks, with the newest versions of those.
+    """Run the chats for other frameworks, and use their tools, with the newest versions of those.
 
     Raises:
         Failed: If one does not work.
@@ -256,39 +269,59 @@ def try_components(wheels: list[Path], folder: Path, uv: str) -> None:
     run([uv, "venv", "--quiet", folder])
     install = [uv, "pip", "install", "--quiet", "--python", folder / "bin" / "python"]
     run([*install, *requirements(wheels, EXTRAS, "highest"), *FRAMEWORKS])
-    run_tests(folder, uv, [COMPONENTS], "-W", "default")  # what warns is not ours
+    run_tests(folder, uv, WITH_FRAMEWORKS, "-W", "default")  # what warns is not ours
 
 
-def extras_of(wheels: list[Path]) -> list[str]:
-    """Return the extras of `keelwork`."""
-    [main] = [wheel for wheel in wheels if wheel.name.startswith("keelwork-")]
-    [found] = importlib.metadata.distributions(path=[str(main)])
-    return sorted(found.metadata.get_all("Provides-Extra") or [])
+def choices(wheels: list[Path]) -> dict[str, list[str]]:
+    """Return what somebody may ask to install: each distribution alone, and with each of its extras."""
+    found: dict[str, list[str]] = {}
+    for wheel in wheels:
+        [one] = importlib.metadata.distributions(path=[str(wheel)])
+        extras = sorted(one.metadata.get_all("Provides-Extra") or [])
+        found[one.name] = [
+            f"{one.name}{extra} @ {wheel.as_uri()}" for extra in ["", *map("[{}]".format, extras)]
+        ]
+    return found
 
 
-def look_for_strangers(wheels: list[Path], extra: str, folder: Path, uv: str) -> None:
-    """Look at what an installation with one extra would bring.
+def look_for_strangers(wheels: list[Path], wanted: str, folder: Path, uv: str) -> None:
+    """Look at what the installation of something of ours would bring.
+
+    Our wheels are constraints: they are taken where they are needed, and nothing else under their names.
 
     Raises:
-        Failed: If that is neither ours nor in the lock.
+        Failed: If something is neither one of our wheels nor in the lock.
     """
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    known = {canonicalize_name(name) for name in re.findall(r"^([A-Za-z0-9._-]+)==", lock, re.MULTILINE)}
-    run([uv, "venv", "--quiet", folder])
-    dry = [uv, "pip", "install", "--dry-run", "--python", folder / "bin" / "python"]
-    done = subprocess.run(
-        [str(word) for word in (*dry, *requirements(wheels, extra, "highest"))],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    brought: set[str] = {
-        canonicalize_name(name) for name in re.findall(r"^ \+ ([\w.-]+)", done.stderr, re.MULTILINE)
-    }
-    ours: set[str] = {canonicalize_name(wheel.name.partition("-")[0]) for wheel in wheels}
-    assert ours <= brought, done.stderr
-    if strangers := brought - known - ours:
-        raise Failed(f"it brings {', '.join(sorted(strangers))}")
+    pinned = re.findall(r"^([A-Za-z0-9._-]+)==", lock, re.MULTILINE)
+    known: set[str] = {canonicalize_name(name) for name in pinned}
+    constraints = folder / "wheels.txt"
+    names = {wheel: canonicalize_name(wheel.name.partition("-")[0]) for wheel in wheels}
+    constraints.write_text("".join(f"{name} @ {wheel.as_uri()}\n" for wheel, name in names.items()))
+    words = [
+        uv,
+        "pip",
+        "install",
+        "--dry-run",
+        "--python",
+        folder / "bin" / "python",
+        "-c",
+        constraints,
+        wanted,
+    ]
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Failed(f"{wanted}: {done.stderr.strip()[-1500:]}")
+    strangers = found_strangers(done.stderr, known)
+    if strangers:
+        raise Failed(f"{wanted.partition(' @ ')[0]} brings {', '.join(strangers)}")
+
+
+def found_strangers(said: str, known: set[str]) -> list[str]:
+    """Return what uv would take from a registry that is not in the lock, or has one of our names."""
+    brought = re.findall(r"^ \+ ([\w.-]+)( @ file:)?", said, re.MULTILINE)
+    assert brought, said
+    return sorted(name for name, of_ours in brought if not of_ours and canonicalize_name(name) not in known)
 
 
 def expect(said: str, wanted: str, what: str) -> None:

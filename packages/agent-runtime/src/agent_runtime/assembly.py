@@ -14,7 +14,7 @@ from agent_runtime.agent_plugin import AgentParts, AgentPlugin
 from agent_runtime.builder import AgentRuntimeBuilder
 from agent_runtime.clock import SYSTEM_CLOCK, Clock
 from agent_runtime.env import Successor
-from agent_runtime.foreign_tools import from_other_library
+from agent_runtime.foreign_tools import from_other_library, speaks_mcp, tools_of_mcp
 from agent_runtime.handoffs import HandoffPlugin, HandoffTool
 from agent_runtime.health import HealthRegistry
 from agent_runtime.options import check_config
@@ -181,6 +181,8 @@ def _tools(parts: Parts) -> tuple[list[object], dict[str, tuple[Condition, ...]]
             conditions |= given.conditions
         elif isinstance(given, DynamicTools):
             dynamic.append(given)
+        elif speaks_mcp(given):
+            dynamic.append(DynamicTools(tools_of_mcp(given)))
         else:
             tools.append(_own_or_foreign(given))
     tools += [agent.as_tool(f"delegate_{agent.name}") for agent in parts.delegates]

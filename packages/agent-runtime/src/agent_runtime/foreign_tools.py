@@ -1,4 +1,4 @@
-"""Tools that were written for pydantic-ai, LangChain or the OpenAI Agents SDK, taken as they are.
+"""Tools that were written for pydantic-ai, LangChain, the OpenAI Agents SDK or MCP, taken as they are.
 
 They are known by what they have and not by their classes, so that none of these libraries is imported here.
 """
@@ -6,14 +6,15 @@ They are known by what they have and not by their classes, so that none of these
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from agent_core import FunctionTool
+from agent_core import File, FunctionTool, ToolError
 from agent_core.frozen import freeze, thaw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
 
 class ForeignTool(FunctionTool[..., Any]):
@@ -98,3 +99,51 @@ def _of_langchain(given: Any) -> ForeignTool:
     schema = given.tool_call_schema
     parameters = schema.model_json_schema() if hasattr(schema, "model_json_schema") else schema
     return ForeignTool(call, name=given.name, description=given.description, parameters=parameters)
+
+
+def speaks_mcp(given: object) -> bool:
+    """Say whether something has tools as MCP's clients, sessions and servers in this process have them."""
+    return hasattr(given, "list_tools") and hasattr(given, "call_tool")
+
+
+def tools_of_mcp(given: Any) -> Callable[[object], Awaitable[list[ForeignTool]]]:
+    """Return a function that lists the tools of an MCP client or session, or of a server in this process."""
+
+    async def make(_context: object) -> list[ForeignTool]:
+        listed = await given.list_tools()
+        found = list(getattr(listed, "tools", listed))  # a server returns the list itself
+        while cursor := getattr(listed, "next_cursor", None):
+            listed = await _next_page(given, cursor)
+            found += listed.tools
+        return [_of_mcp(given, one) for one in found]
+
+    return make
+
+
+async def _next_page(given: Any, cursor: str) -> Any:
+    if hasattr(given, "send_request"):  # a session, which takes the parameters as one object
+        parameters = import_module("mcp.types").PaginatedRequestParams
+        return await given.list_tools(params=parameters(cursor=cursor))
+    return await given.list_tools(cursor=cursor)
+
+
+def _of_mcp(given: Any, listed: Any) -> ForeignTool:
+    async def call(arguments: dict[str, Any], context: object) -> object:
+        result = await given.call_tool(listed.name, arguments)
+        parts = [_part_of_mcp(block) for block in result.content]
+        text = "\n".join(part for part in parts if isinstance(part, str))
+        if result.is_error:
+            raise ToolError(listed.name, text)
+        files = [part for part in parts if isinstance(part, File)]
+        return parts if files else text or result.structured_content
+
+    description = listed.description or listed.title or ""
+    return ForeignTool(call, name=listed.name, description=description, parameters=listed.input_schema)
+
+
+def _part_of_mcp(block: Any) -> str | File:
+    if block.type == "text":
+        return str(block.text)
+    if block.type in ("image", "audio"):
+        return File(b64decode(block.data), block.mime_type, block.type)
+    return json.dumps(block.model_dump(mode="json", exclude_none=True))
