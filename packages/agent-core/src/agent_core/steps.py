@@ -90,12 +90,13 @@ class Read(Step["list[Any] | None"]):
     step then, and no object.
 
     Args:
-        check: Called between the two; what it raises is raised in the flow, and nothing is read.
+        check: Called between the two; what it raises is raised in the flow, and nothing is read. `bool()`
+            does nothing.
     """
 
     __slots__ = ("check", "events", "reader")
 
-    def __init__(self, reader: Reader, check: Callable[[], None] | None = None) -> None:
+    def __init__(self, reader: Reader, check: Callable[[], object] = bool) -> None:
         self.reader = reader
         self.check = check
         self.events: list[Any] = []

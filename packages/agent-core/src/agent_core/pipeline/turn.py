@@ -193,7 +193,7 @@ def _call(work: Work[Any], watch: CancelWatch) -> Flow[Any]:
     return answers[0] if answers else None
 
 
-def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draft]:  # noqa: C901, PLR0912, PLR0915 - hot path
+def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draft]:  # noqa: C901, PLR0912 - hot path
     """Ask for the answer in chunks and let provider and extensions look at each.
 
     Features have no part in this: it is the hot path, written out in one loop for that reason.
@@ -219,7 +219,7 @@ def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draf
         )
         reader = yield from ask(OpenStream(work, cancellation=watch.for_reader))
         # A caller that cancels at an event wants none that comes later: it is not even waited for.
-        read = Read(reader, watch.check if request.cancellation is not None else None)
+        read = Read(reader, watch.check)
         while (batch := (yield read)) is not None:
             events = []
             hook = "process_chunk"
