@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_app import AgentApplication, SessionHeld, SessionOutdated, open_store
-from agent_app.session_writer import LOG_SECONDS, with_writer
+from agent_app.session_writer import with_writer
 from agent_app.transfer import ImportRefused
 from agent_core import Message, Session, tool
 from agent_core.errors import RequestCancelled
@@ -209,9 +209,8 @@ def test_the_right_to_write_is_renewed_while_a_run_goes_on_and_not_after_it(
     alarms: list[Callable[[], None]] = []
 
     class ByHand:
-        def call_later(self, seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
-            if seconds > LOG_SECONDS:
-                alarms.append(callback)
+        def call_later(self, _seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
+            alarms.append(callback)
             return lambda: None
 
     monkeypatch.setattr("agent_app.session_writer.SYSTEM_CLOCK", ByHand())

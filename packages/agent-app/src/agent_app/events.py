@@ -25,12 +25,15 @@ if TYPE_CHECKING:
 
 _PAGE, _PAGE_BACK = 500, 50
 _POLL_SECONDS = 1.0
+_PAUSE_SECONDS = 0.02
 _PATIENCE_SECONDS = 60.0
 _NOT_LOGGED = frozenset({"session"})
 LIVE = frozenset({"text", "reasoning", "tool_call_args", "tool_call_partial"})
 """Events that are shown as they come, and logged soon after: pieces of what a later event has whole."""
 _JOINED = {"text": "text", "reasoning": "text", "tool_call_args": "arguments"}
 """Of which events the log joins the pieces, and where those are."""
+_NO_TEXT = 50  # characters, for the size of an event without a text
+_BARE = 2  # how many keys an event has that is a type and a text
 
 
 class EventHub:
@@ -132,6 +135,8 @@ class EventHub:
                     continue
                 after = _place(session_id, events[-1])
                 yield Batch(events)
+                if session_id is None:  # of all sessions there may be news all the time
+                    await asyncio.sleep(_PAUSE_SECONDS)
 
     def _news(self, session_id: str | None, after: int) -> list[dict[str, Any]] | None:
         """Return the events behind a number; None if there will be no more.
@@ -228,7 +233,8 @@ def read_cursor(cursor: object) -> int:
 
 def _tell(loop: Any, woken: Any) -> None:
     """Wake a reader on its own loop, if that is still there."""
-    if not loop.is_closed():
+    # One that is awake already looks after this: it sleeps again before it looks, not afterwards.
+    if not woken.is_set() and not loop.is_closed():
         loop.call_soon_threadsafe(woken.set)
 
 
@@ -242,8 +248,16 @@ def add_piece(row: dict[str, Any], event: Mapping[str, Any]) -> bool:
     key = _JOINED.get(event["type"])
     if key is None or row["type"] != event["type"] or not isinstance(event[key], str):
         return False
-    # A call's id and name may come with its first piece alone.
-    if any(row.get(name) != value for name, value in event.items() if name != key and value is not None):
+    # Mostly there is nothing but a text. A call's id and name may come with its first piece alone.
+    if len(event) > _BARE and any(
+        row.get(name) != value for name, value in event.items() if name != key and value is not None
+    ):
         return False
     row[key] += event[key]
     return True
+
+
+def size_of(event: Mapping[str, Any]) -> int:
+    """Return how many characters a piece of an answer adds to the log, roughly."""
+    text = event.get(_JOINED.get(event["type"], ""))
+    return len(text) if isinstance(text, str) else _NO_TEXT

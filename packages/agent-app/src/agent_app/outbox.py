@@ -71,12 +71,18 @@ class Outbox:
         return None if harmless else self._after_settling(step)
 
     def _take_events(self, step: Read | Emit) -> Flow[Any] | None:
+        for event in step.events:
+            if event["type"] not in LIVE or self._writer.waits:
+                return self._take_logged(step)
+        self._writer.log_shown(step.events)  # the hot path: pieces of an answer
+        self.last = step.events[-1]["type"]
+        return None
+
+    def _take_logged(self, step: Read | Emit) -> Flow[Any] | None:
+        """Take events that are stored before they are shown, or pieces behind such."""
         events = [event for event in step.events if event["type"] not in _RUN_ENDS]
-        if all(event["type"] in LIVE for event in events) and not self._writer.waits:
+        if not events and not self._writer.waits:
             step.events = events
-            if events:
-                self._writer.log_shown(events)
-                self.last = events[-1]["type"]
             return None
         if events and events[-1]["type"] == "kept":  # it comes alone, and only to whoever makes the request
             return self._pause(events)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agent_app.app_plugins import ApplicationPlugins
     from agent_app.assets import AssetStore
     from agent_app.events import EventHub
+    from agent_app.piece_log import PieceLog
     from agent_app.store.base import SessionStore, Stored
     from agent_core import AgentCore, Session
     from agent_core.events import Event
@@ -180,6 +181,7 @@ class Services:
         app: The application itself, for plugins.
         owner: What this process is called in leases.
         clock: The time, in seconds since 1970.
+        pieces: Logs the pieces of answers.
         recent: What was last stored of the sessions in use, so that only what is new is written.
     """
 
@@ -190,6 +192,7 @@ class Services:
     assets: AssetStore | None
     plugins: ApplicationPlugins
     hub: EventHub
+    pieces: PieceLog
     owner: str
     clock: Callable[[], float]
     active: ActiveRuns = field(default_factory=ActiveRuns)

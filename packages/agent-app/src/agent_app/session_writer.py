@@ -16,10 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from agent_app.errors import SessionBusy, WriteRefused
-from agent_app.events import add_piece, plain
+from agent_app.events import add_piece, plain, size_of
 from agent_app.store.base import Approval, Changes
 from agent_core import Message
-from agent_core.io.workers import run_in_worker
 from agent_core.log import get_logger
 from agent_core.steps import Flow, run_blocking
 from agent_runtime.clock import SYSTEM_CLOCK
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 LEASE_SECONDS = 30.0
-LOG_SECONDS, LOG_PIECES = 0.1, 200
-"""How long, and how many, pieces of an answer that were shown may be missing in the log."""
+LOG_CHARACTERS = 4096
+"""How much of an answer that was shown may be missing in the log."""
 TITLE = "title"
 TITLE_BY = "title_by"
 """Where plugins put a title; a person's own, by `rename_session`, is stronger."""
@@ -175,7 +174,10 @@ class SessionWriter:
         self._delivered: list[int] = []  # messages in the session that is not stored yet
         self._approvals = list(opened.approvals)
         self._used: set[str] = set()  # decisions that are stored as used
-        self._stop_log: Callable[[], object] | None = None
+        self._owed = 0  # characters that were shown since the log was said to be behind
+        self._is_behind = False  # whether the log was told so
+        self._taken_pieces: list[tuple[Event, bool]] = []  # that are being logged
+        self._log_failure: Exception | None = None
         self._stop_renewing = self._renew_later()
 
     @classmethod
@@ -302,32 +304,48 @@ class SessionWriter:
         """Have events logged soon that are shown at once: pieces of an answer."""
         with self._lock:
             self._events += [(event, True) for event in events]
-            if self._stop_log is None:
-                later = partial(run_in_worker, self._log_pieces)
-                self._stop_log = SYSTEM_CLOCK.call_later(LOG_SECONDS, later)
-            elif len(self._events) == LOG_PIECES:
-                run_in_worker(self._log_pieces)
+            self._owed += sum([size_of(event) for event in events])
+            if not self._is_behind:
+                self._is_behind = True
+                self._services.pieces.soon(self)
+            if self._owed > LOG_CHARACTERS:
+                self._owed = 0
+                self._services.pieces.now(self)
 
-    def _log_pieces(self) -> None:
-        """Log what was shown, unless it goes with a commit that is due anyway."""
-        with self._writing:
+    def begin_log(self, *, wait: bool) -> bool:
+        """Take what was shown, unless it goes with a commit that is due anyway; see `PieceLog`."""
+        if not self._writing.acquire(blocking=wait):
+            return False
+        with self._lock:
+            self._is_behind, self._owed = False, 0
+            if not (self.is_closed or self.waits):
+                self._taken_pieces, self._events = self._events, []
+        return True
+
+    def log_taken(self) -> None:
+        """Write the pieces that were taken."""
+        if not self._taken_pieces:
+            return
+        stored, changes = self._stored, Changes(events=[row for row, _ in _rows(self._taken_pieces)])
+        try:
+            self._services.store.save(
+                stored.session, stored, lease=self.lease, changes=changes, durability="soon"
+            )
+        except Exception as error:  # the next commit tries again, and says why
+            self._log_failure = error
+
+    def end_log(self, error: Exception | None) -> None:
+        """Let others write again; what was not logged goes with the next commit."""
+        pieces, self._taken_pieces = self._taken_pieces, []
+        failure, self._log_failure = self._log_failure or error, None
+        session_id = self.lease.session_id
+        if failure is not None:
             with self._lock:
-                if self._stop_log is not None:
-                    self._stop_log()
-                    self._stop_log = None
-                if self.is_closed or self.waits or not self._events:
-                    return
-                pieces, self._events = self._events, []
-            store, stored = self._services.store, self._stored
-            changes = Changes(events=[row for row, _ in _rows(pieces)])
-            try:
-                store.save(stored.session, stored, lease=self.lease, changes=changes, durability="soon")
-            except Exception as error:  # the next commit tries again, and says why
-                with self._lock:
-                    self._events = [*pieces, *self._events]
-                _log.warning("pieces_not_logged", session=stored.session.session_id, error=str(error))
-                return
-            self._services.hub.wake(stored.session.session_id)
+                self._events = [*pieces, *self._events]
+            _log.warning("pieces_not_logged", session=session_id, error=str(failure))
+        self._writing.release()
+        if pieces and failure is None:
+            self._services.hub.wake(session_id)
 
     # Writing
 
@@ -545,9 +563,8 @@ def _rows(events: Sequence[tuple[Event, bool]]) -> list[tuple[dict[str, Any], Ev
     """
     rows: list[tuple[dict[str, Any], Event | None]] = []
     for event, shown in events:
-        row = plain(event)
-        if not (shown and rows and rows[-1][1] is None and add_piece(rows[-1][0], row)):
-            rows.append((row, None if shown else event))
+        if not (shown and rows and rows[-1][1] is None and add_piece(rows[-1][0], event)):
+            rows.append((plain(event), None if shown else event))
     return rows
 
 

@@ -84,6 +84,7 @@ def _drive(flow: Flow[R], io: SyncIO, outcome: _Outcome[R]) -> Generator[Any, No
             try:
                 if kind is Read:  # the hot path: one step per chunk
                     yield from step.events
+                    step.check()
                     value = step.reader.read()
                 elif kind is Emit:
                     yield from step.events
@@ -149,6 +150,7 @@ async def _drive_async(flow: Flow[R], io: AsyncIO, outcome: _Outcome[R]) -> Asyn
                     for event in step.events:
                         yield event
                 if kind is Read:
+                    step.check()
                     value = await step.reader.read()
                 elif kind is not Emit:
                     value = await io.perform(step)

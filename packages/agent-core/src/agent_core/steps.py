@@ -88,12 +88,17 @@ class Read(Step["list[Any] | None"]):
 
     A flow may use one `Read` for a whole stream and set `events` anew each time: a chunk costs one
     step then, and no object.
+
+    Args:
+        check: Called between the two; what it raises is raised in the flow, and nothing is read. `bool()`
+            does nothing.
     """
 
-    __slots__ = ("events", "reader")
+    __slots__ = ("check", "events", "reader")
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, check: Callable[[], object] = bool) -> None:
         self.reader = reader
+        self.check = check
         self.events: list[Any] = []
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agent_core import AgentError, Message, PluginError
 from agent_core.pipeline.request import Frame
@@ -39,6 +41,8 @@ _FRONT = 16
 """Behind how many messages of others the conversation may begin and still be sent as a whole, at no cost."""
 _SHORTER = frozenset({"context.compactions", "context.most_tokens"})
 """What changes in a run's state when a request becomes shorter."""
+_TEXTS = frozenset({"text", "reasoning"})
+"""The events whose texts add up."""
 MOST_COMPACTIONS = 2
 """How often a run may have its conversation summarised because the provider refuses its length."""
 MOST_SHORTENINGS = 8
@@ -267,8 +271,12 @@ class _Translation:
         self.first_at: float | None = None
 
     def of_all(self, events: list[Event]) -> list[Event]:
-        """Return what a run shows of the core's events."""
-        shown = [one for event in events if (one := self._of(event)) is not None]
+        """Return what a run shows of the core's events; texts that one read brought are one piece."""
+        if len(events) == 1:
+            one = self._of(events[0])
+            shown = [] if one is None else [one]
+        else:
+            shown = _joined([one for event in events if (one := self._of(event)) is not None])
         if self.first_at is None and shown and events[0]["type"] == "partial":
             self.first_at = time()
         return shown
@@ -304,3 +312,14 @@ class _Translation:
     def _of_final(self, messages: Sequence[Mapping[str, Any]]) -> Event | None:
         text = "".join(str(message["content"]) for message in messages if message["content"])
         return {"type": "text", "text": text} if self._owes_text and text else None
+
+
+def _joined(events: list[Event]) -> list[Event]:
+    """Return the events with texts of a kind that follow each other as one."""
+    joined: list[Any] = []
+    for kind, same in groupby(cast("list[Any]", events), itemgetter("type")):
+        if kind in _TEXTS:
+            joined.append({"type": kind, "text": "".join([one["text"] for one in same])})
+        else:
+            joined += same
+    return joined

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
@@ -68,6 +68,11 @@ class Reader:
             await self._feed.fill()
         if self._cursor.seq > self._feed.cursor.seq:
             raise Gone(self._cursor, self._feed.cursor.seq)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is nothing to read now, and something may come."""
+        return self._number == self._feed.end and not self._is_over
 
     async def read(self) -> list[Frame] | None:
         """Return what is there and was not read yet; an empty list if one has to wait, None at the end."""
@@ -174,7 +179,13 @@ class _Sending:
         self._streams = streams
         self._send = send
         self._stuck_since: float | None = None
-        self._task = asyncio.current_task()
+        self._task: asyncio.Task[Any] | None = asyncio.current_task()
+
+    async def run(self, gone: asyncio.Future[None]) -> bool:
+        """Send until the reader leaves, the end, or the server stops; say whether it was not the reader."""
+        # In a task of its own: what waits in the caller's would pass all layers around the routes, each time.
+        self._task = sending = asyncio.create_task(self._send_all(gone))
+        return await sending
 
     def wake(self) -> None:
         self._feed.wake()
@@ -190,8 +201,7 @@ class _Sending:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
         self._stuck_since = None
 
-    async def send_all(self, gone: asyncio.Future[None]) -> bool:
-        """Send until the reader leaves, the end, or the server stops; say whether it was not the reader."""
+    async def _send_all(self, gone: asyncio.Future[None]) -> bool:
         while not gone.done():
             if self._streams.is_closing:
                 await self.body(RECONNECT, more=False)
@@ -208,7 +218,7 @@ class _Sending:
                 await self.body(b"".join([frame.encoded() for frame in frames]))
             elif self.heartbeat_due:
                 await self.body(HEARTBEAT)
-            else:
+            if self._reader.is_waiting and not (self._streams.is_closing or gone.done()):
                 await self._feed.news()
         return False
 
@@ -272,7 +282,7 @@ class EventStreamResponse(Response):
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await sending.body(b"retry: %d\n\n" % RETRY_MILLISECONDS)
-            finished = await sending.send_all(gone)
+            finished = await sending.run(gone)
         finally:
             self._streams.remove(sending)
             gone.cancel()

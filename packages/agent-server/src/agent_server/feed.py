@@ -17,7 +17,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,6 +47,7 @@ _BORDERS = frozenset(
     }
 )  # fmt: skip
 """Events of a run before which the log has all pieces: a reader that has seen more saw what a crash took."""
+_ENDS = ("final", "error")
 _log = get_logger("server")
 
 
@@ -103,6 +104,7 @@ class Frame:
     own: int
     data: bytes
     ends: bool
+    _sent: bytes = field(default=b"", init=False)
 
     @property
     def cursor(self) -> Cursor:
@@ -110,9 +112,11 @@ class Frame:
         return Cursor(self.seq, self.units)
 
     def encoded(self) -> bytes:
-        """Return what is sent."""
-        place = b"%d.%d" % (self.seq, self.units) if self.units else b"%d" % self.seq
-        return b"id: %b\ndata: %b\n\n" % (place, self.data)
+        """Return what is sent, which is the same for all readers."""
+        if not self._sent:
+            place = b"%d.%d" % (self.seq, self.units) if self.units else b"%d" % self.seq
+            self._sent = b"id: %b\ndata: %b\n\n" % (place, self.data)
+        return self._sent
 
 
 def units_of(event: Mapping[str, Any]) -> int:
@@ -123,7 +127,7 @@ def units_of(event: Mapping[str, Any]) -> int:
 
 def _frame(event: Mapping[str, Any], seq: int, units: int, own: int = 0) -> Frame:
     shown = event if "session" not in event else plain(event)  # type: ignore[arg-type]  # any event
-    return Frame(seq, units, own, to_json(shown), event["type"] in ("final", "error"))
+    return Frame(seq, units, own, to_json(shown), event["type"] in _ENDS)
 
 
 class Timeline(ABC):
@@ -203,7 +207,8 @@ class Timeline(ABC):
         self._frames.append(frame)
         if len(self._frames) > MOST_FRAMES:
             self._trim()
-        self.wake()
+        if self._waiting:
+            self.wake()
 
     def _trim(self) -> None:
         """Forget the oldest frames; those that the log may not have yet are needed."""

@@ -22,6 +22,7 @@ from agent_app.application.front_ends import FrontEnds
 from agent_app.application.sessions import Sessions
 from agent_app.assets import open_assets
 from agent_app.events import EventHub
+from agent_app.piece_log import PieceLog
 from agent_app.restrictions import protected_paths
 from agent_app.services import Recent, Services
 from agent_app.store import open_store
@@ -97,6 +98,7 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
             assets=self._own_assets if given is None else given,
             plugins=members,
             hub=EventHub(self.store),
+            pieces=PieceLog(self.store),
             owner=f"application {uuid4().hex[:4]} of {this_process()}",
             clock=clock,
         )

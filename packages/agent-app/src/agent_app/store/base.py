@@ -563,5 +563,11 @@ class SessionStore(Protocol):
         all written or nothing, so an error that something in it raises has to leave the block.
         """
 
+    def group(self) -> AbstractContextManager[Any] | None:
+        """Return one transaction for what this thread writes to several sessions, which is safe soon.
+
+        A save that fails in it is undone alone. None where sessions are better written at the same time.
+        """
+
     def __iter__(self) -> Iterator[str]:
         """Yield the ids of all sessions."""

@@ -466,6 +466,10 @@ class SqlStore:
             sessions.lock(self._database, transaction, session_id)
             yield
 
+    def group(self) -> AbstractContextManager[Any] | None:
+        """Return one transaction for several sessions, if only one can be written at a time anyway."""
+        return self._database.writing("soon") if self._database.one_writer else None
+
     def __iter__(self) -> Iterator[str]:
         with self._database.reading() as transaction:
             return iter(upkeep.session_ids(transaction))

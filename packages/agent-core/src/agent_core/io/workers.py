@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_KEPT = 16  # threads that may wait for work; more are started when needed and end afterwards
+_KEPT = 64  # threads that may wait for work; more are started when needed and end afterwards
 
 
 class _Worker:

@@ -193,7 +193,7 @@ def _call(work: Work[Any], watch: CancelWatch) -> Flow[Any]:
     return answers[0] if answers else None
 
 
-def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draft]:  # noqa: C901, PLR0912, PLR0915 - hot path
+def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draft]:  # noqa: C901, PLR0912 - hot path
     """Ask for the answer in chunks and let provider and extensions look at each.
 
     Features have no part in this: it is the hot path, written out in one loop for that reason.
@@ -203,7 +203,6 @@ def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draf
     if _chunk_log.is_enabled("debug"):
         hot = _logging_chunks(*hot)
     process, extensions = _checking(provider.name, *hot)
-    watched = request.cancellation is not None
     ledger = draft.ledger
     native: Any = draft.native
     kept = draft.native
@@ -219,7 +218,8 @@ def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draf
             "stream_api", native, state, request.request_id, draft.before.seal.memory
         )
         reader = yield from ask(OpenStream(work, cancellation=watch.for_reader))
-        read = Read(reader)
+        # A caller that cancels at an event wants none that comes later: it is not even waited for.
+        read = Read(reader, watch.check)
         while (batch := (yield read)) is not None:
             events = []
             hook = "process_chunk"
@@ -240,13 +240,9 @@ def read_stream(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draf
                 if show:
                     for message in partials:
                         events.append({"type": "partial", "message": message})  # noqa: PERF401 - mostly one
+                process, extensions = hot  # who answered well once is trusted from then on
             hook = "stream_api"
-            process, extensions = hot  # who answered well once is trusted from then on
-            if watched:
-                yield Emit(events)  # and not with the next read: a caller that cancels wants none
-                watch.check()
-            else:
-                read.events = events
+            read.events = events
         yield CloseStream(reader)
         watch.check()
     except RequestCancelled:
