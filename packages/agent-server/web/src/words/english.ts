@@ -206,6 +206,12 @@ export const english = {
   resetOf: (name: string) => `Reset ${name}`,
   another: "another name",
 
+  // What plugins keep
+  findItem: "Search",
+  nothingKept: "There is nothing here.",
+  switchOn: "Switch on",
+  switchOff: "Switch off",
+
   // First run
   connectModel: "Connect a model",
   connectModelMore: "Choose what should answer. Nothing is saved before it was tested.",

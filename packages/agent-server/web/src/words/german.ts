@@ -198,6 +198,11 @@ export const german: Words = {
   resetOf: (name) => `${name} zurücksetzen`,
   another: "anderer Name",
 
+  findItem: "Suchen",
+  nothingKept: "Hier ist nichts.",
+  switchOn: "Einschalten",
+  switchOff: "Ausschalten",
+
   connectModel: "Ein Modell verbinden",
   connectModelMore: "Wählen Sie, was antworten soll. Nichts wird gespeichert, bevor es getestet ist.",
   ownServer: "Ein eigener Server",
