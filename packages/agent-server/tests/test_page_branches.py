@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from page_test import IN_A_BROWSER, Notes, browser, is_over, no_findings, open_page, say
+from notes_tool import Notes
 
 from agent_core.testing import Reply, ToolCall
+from agent_server.testing.page import IN_A_BROWSER, is_over, no_findings, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from agent_server.testing import Serving
 
-__all__ = ["browser", "open_page"]
 pytestmark = IN_A_BROWSER
 
 
