@@ -142,6 +142,18 @@ export interface Edit {
   content: string;
 }
 
+/** What a branch would keep that begins with another version of a message. */
+export interface EditPlan {
+  /** Those before it: they are sent as they were. */
+  kept_messages: number;
+  /** An estimate, with the agent's instructions. */
+  kept_tokens: number;
+  /** Those behind it: they stay in this session. */
+  other_messages: number;
+  /** Items of the provider's own history that would be made anew. */
+  rebuilt_items: number;
+}
+
 /** Where a session branches off. */
 export interface Fork {
   /** Another agent for the branch. */
@@ -292,7 +304,7 @@ export interface NewSession {
   title?: string | null;
 }
 
-/** What the next request of a session would send; tokens are estimates. */
+/** What a request of a session sends; tokens are estimates. */
 export interface NextRequest {
   agent: string;
   context_window: number | null;
@@ -365,6 +377,21 @@ export interface RunStarted {
   /** Where to follow it. */
   events: string;
   session_id: string;
+}
+
+/** What was sent for an answer, rebuilt from what is stored. */
+export interface SentRequest {
+  agent: string;
+  /** When it was sent, if the log still says so. */
+  at: number | null;
+  context_window: number | null;
+  messages: { [name: string]: Json }[];
+  model: string;
+  /** Instructions and tools are those that the agent has now. */
+  rebuilt: true;
+  tools: { [name: string]: Json }[];
+  /** What the provider has counted, if the log says so. */
+  usage: { [name: string]: Json } | null;
 }
 
 /** What to change of a session; what is not named stays. */
@@ -832,9 +859,19 @@ export class Operations extends Transport {
     return this.json("POST", `/v1/sessions/${this.step(sessionId)}/messages/${this.step(index)}/edit`, { body });
   }
 
+  /** Return what a branch would keep that begins with another version of a message. */
+  async readEditPlan(sessionId: string, index: number): Promise<EditPlan> {
+    return this.json("GET", `/v1/sessions/${this.step(sessionId)}/messages/${this.step(index)}/edit-plan`);
+  }
+
   /** Make a branch that ends before an answer; a run without a text asks the model again. */
   async regenerate(sessionId: string, index: number): Promise<SessionInfo> {
     return this.json("POST", `/v1/sessions/${this.step(sessionId)}/messages/${this.step(index)}/regenerate`);
+  }
+
+  /** Return what was sent for an answer: rebuilt from what is stored, secrets left out. */
+  async readSentRequest(sessionId: string, index: number): Promise<SentRequest> {
+    return this.json("GET", `/v1/sessions/${this.step(sessionId)}/messages/${this.step(index)}/request`);
   }
 
   /** Return what the next request would send: messages and tools as plugins leave them, with tokens. */

@@ -375,3 +375,45 @@ def test_the_skills_of_a_project_that_is_not_trusted_are_left_out(tmp_path: Path
         warned = [one["message"] for one in events if isinstance(one, dict) and one["type"] == "warning"]
         assert ("tea" in str(provider.requests[0].native_messages)) is is_there
         assert any("the project is not trusted" in one for one in warned) is not is_there
+
+
+def act(root: Path, action: str, **params: Any) -> Any:
+    """Run an action for a session of a project."""
+    resolved = built(ScriptedProvider([])).resolve("a")
+    session = Session("s", metadata={"workspace_roots": [str(root)]})
+    return resolved.core.execute_session_action(session, dict(resolved.config), "skills", action, params)[1]
+
+
+def test_people_see_all_skills_with_their_origin_and_why_others_are_left_out(tmp_path: Path) -> None:
+    folder = write_skill(tmp_path / ".agent" / "skills", "tea")
+    write_skill(tmp_path / ".agent" / "skills", "broken", about="")
+
+    tea, broken = act(tmp_path, "list_skills")["items"]
+
+    about = {"id": "tea", "title": "tea", "text": "Brews tea.", "origin": str(folder), "enabled": True}
+    assert tea == about
+    assert "needs a text under 'description'" in broken["problem"]
+    assert broken["actions"] == []
+
+
+def test_a_skill_that_is_switched_off_is_not_offered_to_the_model_until_that_is_undone(
+    tmp_path: Path,
+) -> None:
+    write_skill(tmp_path / ".agent" / "skills", "tea")
+    write_skill(tmp_path / ".agent" / "skills", "coffee", about="Brews coffee.")
+
+    [undo] = act(tmp_path, "switch_skill", item_id="tea", enabled=False)["display"]["actions"]
+    _, provider = run(tmp_path)
+
+    sent = str(provider.requests[0])
+    assert "Brews coffee." in sent
+    assert "Brews tea." not in sent
+    assert [item["enabled"] for item in act(tmp_path, "list_skills")["items"]] == [True, False]
+    act(tmp_path, undo["action_id"], **undo["params"])
+    assert "Brews tea." in str(run(tmp_path)[1].requests[0])
+
+
+def test_a_skill_that_is_not_there_cannot_be_switched(tmp_path: Path) -> None:
+    answer = act(tmp_path, "switch_skill", item_id="tea", enabled=False)
+
+    assert answer["error"]["message"] == "there is no skill 'tea'"

@@ -124,7 +124,12 @@ def next_request(services: Services, session_id: str) -> Flow[dict[str, Any]]:
 def _next_request(services: Services, session_id: str) -> dict[str, Any]:
     session = services.read(session_id).session
     agent = services.resolve(session)
-    prompt, counter = next_prompt(agent, session), TokenCounter()
+    return describe_prompt(agent, next_prompt(agent, session))
+
+
+def describe_prompt(agent: ResolvedAgent, prompt: Prompt) -> dict[str, Any]:
+    """Return what an agent sends with a prompt, with estimated tokens."""
+    counter = TokenCounter()
     return {
         "agent": agent.spec.id,
         "model": agent.model.id,

@@ -142,13 +142,30 @@ class Usage(BaseModel):
 
 
 class NextRequest(BaseModel):
-    """What the next request of a session would send; tokens are estimates."""
+    """What a request of a session sends; tokens are estimates."""
 
     agent: str
     model: str
     context_window: int | None
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]]
+
+
+class SentRequest(NextRequest):
+    """What was sent for an answer, rebuilt from what is stored."""
+
+    rebuilt: Literal[True] = Field(description="Instructions and tools are those that the agent has now.")
+    at: float | None = Field(description="When it was sent, if the log still says so.")
+    usage: dict[str, Any] | None = Field(description="What the provider has counted, if the log says so.")
+
+
+class EditPlan(BaseModel):
+    """What a branch would keep that begins with another version of a message."""
+
+    kept_messages: int = Field(description="Those before it: they are sent as they were.")
+    kept_tokens: int = Field(description="An estimate, with the agent's instructions.")
+    other_messages: int = Field(description="Those behind it: they stay in this session.")
+    rebuilt_items: int = Field(description="Items of the provider's own history that would be made anew.")
 
 
 # Runs

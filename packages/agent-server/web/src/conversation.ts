@@ -5,7 +5,7 @@
 
 import { as, client, inSession, Problem, wordsOf } from "./api";
 import { Branches } from "./branches";
-import { type Entry, entriesOf, type Note } from "./entries";
+import { type Entry, entriesOf, namesOf, type Note, textOf } from "./entries";
 import { Feed } from "./feed";
 import { LiveRun } from "./live_run";
 import { Store } from "./store";
@@ -65,6 +65,12 @@ export class Conversation extends Store {
 
   get entries(): Entry[] {
     return [...this.stored, ...this.run.entries, ...this.notes];
+  }
+
+  /** The answers of the model that are stored, the newest first. */
+  get answers(): { index: number; text: string }[] {
+    const found = this.messages.filter((message) => message.role === "assistant" && message.index !== undefined);
+    return found.map((message) => ({ index: message.index ?? 0, text: textOf(message) || namesOf(message) })).reverse();
   }
 
   close(): void {

@@ -21,6 +21,7 @@ export interface Answer {
 
 export interface Call {
   kind: "call";
+  index: number | undefined; // of the message that calls
   id: string;
   name: string;
   preview: string;
@@ -49,9 +50,15 @@ export function textOf(message: Message): string {
   return texts.length ? texts.join("\n") : message.content === null ? "" : asText(message.content);
 }
 
+/** Return the names of the tools that a message calls. */
+export function namesOf(message: Message): string {
+  return (message.metadata?.tool_calls ?? []).map((call) => call.function?.name ?? call.custom?.name ?? "").join(", ");
+}
+
 export function newCall(id: string, name: string): Call {
   return {
     kind: "call",
+    index: undefined,
     id,
     name,
     preview: "",
@@ -102,7 +109,7 @@ export function entriesOf(messages: Message[], known: ReadonlyMap<string, Call>)
       (message.metadata?.tool_calls ?? []).forEach((asked, number) => {
         const id = asked.id ?? `${message.index ?? at}.${number}`;
         const seen = known.get(id);
-        const call = seen ? { ...callOf(asked, id), ...seen } : callOf(asked, id);
+        const call = { ...callOf(asked, id), ...seen, index: message.index };
         calls.set(id, call);
         entries.push(call);
       });

@@ -1,14 +1,15 @@
-// The drawer for whoever wants to know what happened: events, times, tokens, plugins, and the next request.
+// The drawer for whoever wants to know what happened: events, times, tokens, plugins, and requests.
 
 import { useState } from "preact/hooks";
 import { as, asText, client, list } from "./api";
 import type { Conversation } from "./conversation";
+import { namesOf } from "./entries";
 import { Cross } from "./icons";
 import { useLoaded } from "./loaded";
 import { oneLine, visible } from "./text";
 import { type Span, traceOf } from "./trace";
 import { language, words } from "./words";
-import type { Event, Message } from "./wire";
+import type { Event, Json, Message } from "./wire";
 
 const PAGE = 1000;
 const SHOWN = 200;
@@ -28,7 +29,7 @@ export function Inspect({ conversation, close }: { conversation: Conversation; c
         <button type="button" class="icon" aria-label={words.close} onClick={close}><Cross /></button>
       </div>
       <div id="inspected" class="inspected" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
-        {tab === "plugins" ? <Plugins agent={conversation.info?.agent_id ?? null} /> : tab === "request" ? <NextRequest conversation={conversation} /> : <Logged conversation={conversation} tab={tab} />}
+        {tab === "plugins" ? <Plugins agent={conversation.info?.agent_id ?? null} /> : tab === "request" ? <Request conversation={conversation} /> : <Logged conversation={conversation} tab={tab} />}
       </div>
     </aside>
   );
@@ -161,29 +162,53 @@ interface Preview {
   context_window: number | null;
   messages: (Message & { tokens: number })[];
   tools: { name: string; description: string; tokens: number }[];
+  /** Of a request that was sent: it is made from what is stored, and the log says what it used. */
+  rebuilt?: true;
+  at?: number | null;
+  usage?: Used | null;
 }
 
-/** What would be sent if somebody wrote now: after compaction, with what plugins add. */
-function NextRequest({ conversation }: { conversation: Conversation }) {
-  const { data, failure } = useLoaded(() => as<Preview>(client.readNextRequest(conversation.id)), conversation.running, conversation.id);
-  if (failure) return <p class="failure" role="alert">{failure}</p>;
-  if (data === undefined) return null;
-  const total = [...data.messages, ...data.tools].reduce((sum, one) => sum + one.tokens, 0);
-  const window = data.context_window ? ` / ${data.context_window.toLocaleString(language)}` : "";
-  const about = (tokens: number): string => `~${words.tokens(tokens.toLocaleString(language))}`;
+/** What was sent for an answer, or what would be sent if somebody wrote now: after compaction, with what plugins add. */
+function Request({ conversation }: { conversation: Conversation }) {
+  const [chosen, setChosen] = useState<number>();
+  const read = (): Promise<Preview> => as<Preview>(chosen === undefined ? client.readNextRequest(conversation.id) : client.readSentRequest(conversation.id, chosen));
+  const { data, failure } = useLoaded(read, conversation.running, conversation.id, chosen);
   return (
     <>
-      <p>{data.model}: {about(total)}{window}</p>
+      <label class="field">
+        <span>{words.whichRequest}</span>
+        <select value={chosen ?? ""} onChange={(event) => setChosen(event.currentTarget.value === "" ? undefined : Number(event.currentTarget.value))}>
+          <option value="">{words.nextRequest}</option>
+          {conversation.answers.slice(0, SHOWN).map(({ index, text }) => <option key={index} value={index}>{words.requestOf(index + 1, oneLine(text, 50))}</option>)}
+        </select>
+      </label>
+      {failure && <p class="failure" role="alert">{failure}</p>}
+      {data && <RequestView request={data} />}
+    </>
+  );
+}
+
+function RequestView({ request }: { request: Preview }) {
+  const total = [...request.messages, ...request.tools].reduce((sum, one) => sum + one.tokens, 0);
+  const number = (value: number): string => value.toLocaleString(language);
+  const window = request.context_window ? ` / ${number(request.context_window)}` : "";
+  const about = (tokens: number): string => `~${words.tokens(number(tokens))}`;
+  const { usage } = request;
+  return (
+    <>
+      {request.rebuilt && <p class="quiet">{words.rebuilt}{request.at ? ` ${words.sentAt(new Date(request.at * 1000).toLocaleString(language))}` : ""}</p>}
+      <p>{request.model}: {about(total)}{window}</p>
+      {usage?.input_tokens ? <p>{words.counted(number(usage.input_tokens), number(usage.cached_input_tokens ?? 0), number(usage.output_tokens ?? 0))}</p> : null}
       <ol class="events">
-        {data.messages.map((message, at) => (
+        {request.messages.map((message, at) => (
           <li key={at}>
             <details>
-              <summary><code>{message.role}</code> <span class="quiet">{about(message.tokens)} · {oneLine(asText(message.content), 60)}</span></summary>
-              <pre tabIndex={0}>{visible(asText(message.content))}</pre>
+              <summary><code>{message.role}</code> <span class="quiet">{about(message.tokens)} · {oneLine(asText(message.content) || namesOf(message), 60)}</span></summary>
+              <pre tabIndex={0}>{visible([asText(message.content), message.metadata?.tool_calls && asText(message.metadata.tool_calls as unknown as Json)].filter(Boolean).join("\n"))}</pre>
             </details>
           </li>
         ))}
-        {data.tools.map((tool) => (
+        {request.tools.map((tool) => (
           <li key={tool.name}>
             <details>
               <summary><code>{words.toolName(tool.name)}</code> <span class="quiet">{about(tool.tokens)}</span></summary>

@@ -7,7 +7,7 @@ import { words } from "./words";
 import type { Action, ActionResult, Display, Effect, Input, JsonObject, UiElement } from "./wire";
 
 /** Where an action can be offered. One that no element places is offered for its session, or for the application. */
-export type Place = "session_action" | "message_action" | "session_list_action" | "application_action";
+export type Place = "session_action" | "message_action" | "session_list_action" | "application_action" | "collection";
 
 export interface Offer {
   action: Action;
@@ -33,9 +33,13 @@ export interface Surroundings {
 
 export class Offers extends Store {
   items: Offer[] = [];
+  /** Lists of things that plugins keep. */
+  collections: UiElement[] = [];
   cards: Card[] = [];
-  /** The offer whose form is open, and what its place says about its inputs. */
-  asked: { offer: Offer; given: JsonObject } | undefined;
+  /** The offer whose form is open, what its place says about its inputs, and what the others begin with. */
+  asked: { offer: Offer; given: JsonObject; begins: JsonObject } | undefined;
+  /** How many actions have run: what they keep may be another then. */
+  ran = 0;
 
   constructor(
     readonly session: string | undefined,
@@ -53,8 +57,12 @@ export class Offers extends Store {
     const ordered = elements.sort((a, b) => (a.order ?? 0) - (b.order ?? 0));
     this.items = actions.filter((action) => action.manual ?? !action.trigger).flatMap((action) => {
       const own = ordered.filter((one) => one.plugin === action.plugin && one.action_id === action.id);
-      return own.length ? own.map((element) => offerOf(action, element)) : [offerOf(action, undefined)];
+      const placed = own.filter((one) => one.ui_type !== "collection");
+      return placed.length ? placed.map((element) => offerOf(action, element)) : [offerOf(action, undefined)];
     });
+    this.collections = ordered.filter((one) => one.ui_type === "collection");
+    const isKept = ({ plugin, id }: Action): boolean => this.collections.some((one) => one.plugin === plugin && [one.action_id, ...(one.item_actions ?? [])].includes(id));
+    for (const offer of this.items) if (isKept(offer.action)) offer.place = "collection";
     this.items.sort((a, b) => (a.element?.order ?? 1e6) - (b.element?.order ?? 1e6));
     this.changed();
   }
@@ -64,12 +72,12 @@ export class Offers extends Store {
   }
 
   /** Begin an action: with its form if it wants to know something or to be confirmed, at once if not. */
-  begin(offer: Offer, given: JsonObject = {}): void {
+  begin(offer: Offer, given: JsonObject = {}, begins: JsonObject = {}): void {
     const own: JsonObject = this.session === undefined ? {} : { session_id: this.session };
     const known = Object.fromEntries(Object.entries({ ...own, ...given }).filter(([name]) => inputsOf(offer).some((input) => input.name === name)));
     const isAsked = inputsOf(offer).some((input) => !(input.name in known)) || questionOf(offer) !== "" || offer.element?.dialog?.body;
     if (isAsked) {
-      this.asked = { offer, given: known };
+      this.asked = { offer, given: known, begins };
       this.changed();
     } else {
       this.run(offer, known, false).catch((error: unknown) => this.surroundings.note("error", error instanceof Error ? error.message : String(error)));
@@ -89,16 +97,26 @@ export class Offers extends Store {
 
   /** Run an action by its name: a card may name one that is not offered by itself. */
   async execute(plugin: string, id: string, params: JsonObject, confirmed = false): Promise<void> {
-    const known = this.items.find((one) => one.action.plugin === plugin && one.action.id === id)?.action;
-    const isOfApplication = this.session === undefined || known?.action_owner === "application";
+    const result = await this.ask(plugin, id, params, confirmed);
+    this.ran += 1;
+    this.show(plugin, result);
+  }
+
+  /** Return what an action answers; nothing of it is shown. */
+  async ask(plugin: string, id: string, params: JsonObject, confirmed = false): Promise<ActionResult> {
+    const isOfApplication = this.session === undefined || this.named(plugin, id)?.action.action_owner === "application";
     const body = { params, confirmed };
     const answer = isOfApplication ? client.runApplicationAction(plugin, id, body) : client.runSessionAction(this.session ?? "", plugin, id, body);
-    this.show(plugin, (await as<{ result: ActionResult }>(answer)).result);
+    return (await as<{ result: ActionResult }>(answer)).result;
+  }
+
+  named(plugin: string, id: string): Offer | undefined {
+    return this.items.find((one) => one.action.plugin === plugin && one.action.id === id);
   }
 
   /** Run an action that a card names; one that wants to be confirmed asks first. */
   async follow(plugin: string, id: string, params: JsonObject): Promise<void> {
-    const offer = this.items.find((one) => one.action.plugin === plugin && one.action.id === id);
+    const offer = this.named(plugin, id);
     if (offer && questionOf(offer)) this.begin(offer, params);
     else if (offer) await this.run(offer, params, false);
     else await this.execute(plugin, id, params);

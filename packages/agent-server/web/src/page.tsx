@@ -23,7 +23,7 @@ function sessionInAddress(): string | undefined {
 }
 
 function sectionInAddress(): string | undefined {
-  return /^#settings\/(\w*)$/.exec(location.hash)?.[1];
+  return /^#settings\/([\w.-]*)$/.exec(location.hash)?.[1];
 }
 
 export interface Choices {

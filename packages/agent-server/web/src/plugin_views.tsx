@@ -44,14 +44,14 @@ export function OfferDialog({ offers }: { offers: Offers }) {
   useStore(offers);
   const { asked } = offers;
   if (asked === undefined) return null;
-  return <ActionDialog key={`${asked.offer.action.plugin} ${asked.offer.action.id}`} offer={asked.offer} given={asked.given} offers={offers} />;
+  return <ActionDialog key={`${asked.offer.action.plugin} ${asked.offer.action.id}`} offer={asked.offer} given={asked.given} begins={asked.begins} offers={offers} />;
 }
 
-function ActionDialog({ offer, given, offers }: { offer: Offer; given: JsonObject; offers: Offers }) {
+function ActionDialog({ offer, given, begins, offers }: { offer: Offer; given: JsonObject; begins: JsonObject; offers: Offers }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [failure, setFailure] = useState("");
   const [busy, setBusy] = useState(false);
-  const inputs = inputsOf(offer).filter((input) => !(input.name in given));
+  const inputs = inputsOf(offer).filter((input) => !(input.name in given)).map((input) => ({ ...input, default: begins[input.name] ?? input.default }));
   const about = offer.element?.dialog;
   const question = questionOf(offer);
   useEffect(() => dialog.current?.showModal(), []);

@@ -2,10 +2,12 @@
 
 import { Component, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { client } from "./api";
 import type { Versions } from "./branches";
 import type { Conversation } from "./conversation";
 import type { Answer, Entry, Note, Said } from "./entries";
 import { Sheet } from "./icons";
+import { useLoaded } from "./loaded";
 import { type Block, Markdown } from "./markdown";
 import type { Offer, Offers } from "./offers";
 import { canRead, readAloud, stopReading } from "./speech";
@@ -14,7 +16,7 @@ import { visible } from "./text";
 import { ToolCard } from "./tool_card";
 import type { Part } from "./wire";
 import { VirtualList } from "./virtual_list";
-import { words } from "./words";
+import { language, words } from "./words";
 
 const nothing = new Store();
 
@@ -80,16 +82,22 @@ class EntryView extends Component<EntryProps> {
 
   override render({ entry, conversation, branch, open, busy, waits, isLast, versions, actions, offers }: EntryProps) {
     const switcher = versions && <VersionSwitch versions={versions} open={open} />;
-    const more = "index" in entry && actions.map((offer) => (
+    const more = (entry.kind === "said" || entry.kind === "answer") && actions.map((offer) => (
       <button key={`${offer.action.plugin} ${offer.action.id}`} type="button" onClick={() => offers?.begin(offer, { message_index: entry.index ?? 0, index: entry.index ?? 0 })}>{offer.label}</button>
     ));
     switch (entry.kind) {
       case "said":
-        return <SaidView said={entry} busy={busy} branch={branch} edits={conversation.edits} versions={<>{switcher}{more}</>} />;
+        return <SaidView said={entry} busy={busy} branch={branch} edits={conversation.edits} session={conversation.id} versions={<>{switcher}{more}</>} />;
       case "answer":
         return <AnswerView answer={entry} busy={busy} isLast={isLast} branch={branch} conversation={conversation} versions={<>{switcher}{more}</>} />;
       case "call":
-        return <ToolCard call={entry} waits={waits} opened={conversation.opened} />;
+        // A version may begin with a call: there is its switch, and not at an answer that comes later.
+        return (
+          <>
+            {switcher && !busy && <div class="tools">{switcher}</div>}
+            <ToolCard call={entry} waits={waits} opened={conversation.opened} />
+          </>
+        );
       case "note":
         return <NoteView note={entry} retry={conversation.readOnly ? undefined : () => void conversation.attempt(conversation.start())} />;
     }
@@ -101,6 +109,7 @@ interface SaidProps {
   busy: boolean;
   branch: Props["branch"];
   edits: Map<number, string>;
+  session: string;
   versions: ComponentChildren;
 }
 
@@ -115,7 +124,15 @@ function VersionSwitch({ versions: { ids, at }, open }: { versions: Versions; op
   );
 }
 
-function SaidView({ said, busy, branch, edits, versions }: SaidProps) {
+/** What an edit keeps and what it costs, before it is made. */
+function EditPlan({ session, index }: { session: string; index: number }) {
+  const { data } = useLoaded(() => client.readEditPlan(session, index), session, index);
+  if (data === undefined) return null;
+  const rebuilt = data.rebuilt_items > 0 ? ` ${words.editRebuilds(data.rebuilt_items)}` : "";
+  return <p class="quiet edit-plan" role="status">{words.editPlan(data.kept_messages, data.kept_tokens.toLocaleString(language), data.other_messages)}{rebuilt}</p>;
+}
+
+function SaidView({ said, busy, branch, edits, session, versions }: SaidProps) {
   const { index } = said;
   const [edited, setText] = useState(edits.get(index ?? -1));
   const setEdited = (text: string | undefined): void => {
@@ -135,6 +152,7 @@ function SaidView({ said, busy, branch, edits, versions }: SaidProps) {
         }}
       >
         <textarea aria-label={words.editedMessage} value={edited} rows={4} onInput={(event) => setEdited(event.currentTarget.value)} />
+        <EditPlan session={session} index={index} />
         <div class="buttons">
           <button type="button" onClick={() => setEdited(undefined)}>{words.cancel}</button>
           <button type="submit" class="primary" disabled={!edited.trim()}>{words.sendAsBranch}</button>

@@ -144,6 +144,7 @@ export interface UiElement {
   description?: string;
   order?: number;
   action_id?: string;
+  item_actions?: string[];
   dialog?: { kind?: string; title?: string; body?: string; confirm?: string | true; inputs?: Input[] };
 }
 
@@ -190,7 +191,20 @@ export interface Completion {
   display_meta?: string;
 }
 
+/** One of the things that a plugin keeps. */
+export interface Item {
+  id: string;
+  title?: string;
+  text?: string;
+  origin?: string;
+  enabled?: boolean;
+  problem?: string;
+  values?: JsonObject;
+  actions?: string[];
+}
+
 export interface ActionResult {
+  items?: Item[];
   display?: Display;
   message?: string;
   error?: { message?: string };

@@ -7,14 +7,14 @@ not read again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_core import AgentError
 from skills_feature.skill import FILE, Skill, read_skill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
 _MOST_SKILLS = 200
@@ -40,10 +40,17 @@ class Catalogue:
     Attributes:
         skills: The skills by name.
         problems: What is wrong with folders that look like skills, one sentence each.
+        off: The skills that somebody has switched off.
     """
 
     skills: dict[str, Skill]
     problems: tuple[str, ...] = ()
+    off: tuple[Skill, ...] = ()
+
+    def without(self, names: Collection[str]) -> Catalogue:
+        """Return the same with some skills switched off."""
+        on = {name: skill for name, skill in self.skills.items() if name not in names}
+        return replace(self, skills=on, off=tuple(self.skills[name] for name in self.skills if name in names))
 
     def text(self) -> str:
         """Return the catalogue as the model reads it; empty if there is nothing in it."""

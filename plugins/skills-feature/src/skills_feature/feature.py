@@ -8,14 +8,17 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_core import plugin_config
 from agent_plugin_kit.settings import read_settings, section_schema, setting
 from agent_plugin_kit.trust import NOT_TRUSTED, is_trusted, trusted_folders
+from skills_feature.actions import ACTIONS, ELEMENTS, LIST, SWITCH, list_skills, names_off, switch_skill
 from skills_feature.catalogue import Catalogue, Place, find_skills
 from skills_feature.tools import LOAD, READ, SkillTools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agent_core import Session
     from agent_core.steps import Flow
     from agent_runtime.env import PluginRegistrar, Prompt
     from agent_runtime.phases import PhaseView
@@ -59,6 +62,32 @@ class SkillsFeature:
         registrar.phase_hook("run_start", partial(_warn, tools.catalogue, settings, trusted, self._told))
         registrar.tool("skill_tools", tools)
 
+    def get_actions(self) -> list[dict[str, Any]]:
+        """Offer to see the skills, and to switch one."""
+        return ACTIONS
+
+    def get_ui_elements(self, _config: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Have them shown as a collection."""
+        return ELEMENTS
+
+    def execute_action(
+        self,
+        action_id: str,
+        session: Session,
+        native_messages: list[dict[str, Any]],
+        params: Mapping[str, Any],
+        context: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """Run one of them for the folders of a session."""
+        config = context["config"]
+        settings, trusted = read_settings(Settings, plugin_config(config, SECTION)), trusted_folders(config)
+        found = _catalogue(settings, trusted, session.metadata)
+        if action_id == SWITCH:
+            return switch_skill(user_folder(), found, params)
+        if action_id != LIST:
+            return {"error": {"type": "unknown_action", "message": f"there is no action {action_id!r}"}}
+        return list_skills(found, _not_trusted(settings, trusted, session.metadata))
+
 
 @lru_cache(maxsize=64)  # the same object each time: of a new one everything about its agent is decided anew
 def _tools(settings: Settings, trusted: tuple[str, ...] | None = None) -> SkillTools:
@@ -81,7 +110,19 @@ def _project_places(settings: Settings, metadata: Mapping[str, Any]) -> list[Pla
 def _catalogue(settings: Settings, trusted: tuple[str, ...] | None, metadata: Mapping[str, Any]) -> Catalogue:
     places = _project_places(settings, metadata)
     own = [place for place in places if place.within is None or is_trusted(place.within, trusted)]
-    return find_skills([*own, *(Path(one).expanduser() for one in settings.folders), user_folder()])
+    found = find_skills([*own, *(Path(one).expanduser() for one in settings.folders), user_folder()])
+    return found.without(names_off(user_folder()))
+
+
+def _not_trusted(
+    settings: Settings, trusted: tuple[str, ...] | None, metadata: Mapping[str, Any]
+) -> list[str]:
+    """Return what is said of folders with skills that nobody has trusted."""
+    return [
+        f"the skills in {place.folder} are left out: {NOT_TRUSTED}"
+        for place in _project_places(settings, metadata)
+        if place.within is not None and not is_trusted(place.within, trusted) and place.folder.is_dir()
+    ]
 
 
 def _warn(
@@ -94,11 +135,7 @@ def _warn(
     """Warn of folders that look like skills and are left out; of each problem once in a session."""
     from agent_runtime.engine import warn
 
-    found = [
-        f"the skills in {place.folder} are left out: {NOT_TRUSTED}"
-        for place in _project_places(settings, view.session.metadata)
-        if place.within is not None and not is_trusted(place.within, trusted) and place.folder.is_dir()
-    ]
+    found = _not_trusted(settings, trusted, view.session.metadata)
     found += [f"a skill is left out: {one}" for one in look(view.session.metadata).problems[:_MOST_WARNINGS]]
     for problem in found:
         if (view.session.session_id, problem) not in told:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_app import overview
+from agent_app import overview, previews
 from agent_app.application.base import ApplicationBase
 from agent_core.drivers import call, call_async
 
@@ -55,6 +55,41 @@ class FrontEnds(ApplicationBase):
     async def next_request_async(self, session_id: str) -> dict[str, Any]:
         """Do what `next_request` does, on the running event loop."""
         return await call_async(overview.next_request(self._services, session_id))
+
+    def sent_request(self, session_id: str, index: int) -> dict[str, Any]:
+        """Return the request that an answer of the model was the answer to, as far as it can be rebuilt.
+
+        It has the messages before the answer as the agent would send them now, secrets left out, and from
+        the log `model`, `at` and `usage` of then, if that is still there.
+
+        Raises:
+            SessionNotFound: If there is none of that id.
+            MessageIndexError: If there is no such message.
+            ArgumentError: If it is no answer of the model.
+            AgentError: If its agent cannot run.
+        """
+        return call(previews.sent_request(self._services, session_id, index))
+
+    async def sent_request_async(self, session_id: str, index: int) -> dict[str, Any]:
+        """Do what `sent_request` does, on the running event loop."""
+        return await call_async(previews.sent_request(self._services, session_id, index))
+
+    def edit_plan(self, session_id: str, index: int) -> dict[str, Any]:
+        """Return what a branch would keep that begins with another version of a message.
+
+        `kept_messages` and `kept_tokens` come before it and are sent as they were; `other_messages` stay in
+        this session alone; `rebuilt_items` of the provider's own history would be made anew.
+
+        Raises:
+            SessionNotFound: If there is none of that id.
+            MessageIndexError: If there is no such message.
+            AgentError: If its agent cannot run.
+        """
+        return call(previews.edit_plan(self._services, session_id, index))
+
+    async def edit_plan_async(self, session_id: str, index: int) -> dict[str, Any]:
+        """Do what `edit_plan` does, on the running event loop."""
+        return await call_async(previews.edit_plan(self._services, session_id, index))
 
     def list_agents(self) -> list[dict[str, Any]]:
         """Return the declared agents, without their settings."""

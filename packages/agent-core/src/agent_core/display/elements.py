@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 ACTION_ELEMENTS: Final = ("session_action", "message_action", "session_list_action", "application_action")
 """Elements that run an action: for a session, a message, a session of a list, and the whole application."""
-ELEMENT_TYPES: Final = ("config", *ACTION_ELEMENTS)
+COLLECTION: Final = "collection"
+"""A list of things that a plugin keeps: its action returns them, others do something with one of them."""
+ELEMENT_TYPES: Final = ("config", *ACTION_ELEMENTS, COLLECTION)
 """All elements; `config` is one for a setting."""
 DIALOG_KINDS: Final = ("form", "confirm")
 INPUT_TYPES: Final = ("string", "integer", "number", "boolean", "array", "object", "any")
@@ -124,7 +126,9 @@ def _read_element(given: object, warn: Warn) -> JsonObject | None:
     _set(element, "icon", lambda value: identifier(value, "icon", warn))
     _set(element, "order", lambda value: _number(value, "order", warn))
     _set(element, "dialog", lambda value: _read_dialog(value, warn))
-    if kind in ACTION_ELEMENTS:
+    if kind == COLLECTION:
+        _set(element, "item_actions", lambda value: _identifiers(value, "item_actions", warn))
+    if kind in (*ACTION_ELEMENTS, COLLECTION):
         _set(element, "action_id", lambda value: identifier(value, "action_id", warn))
         if "action_id" not in element:
             warn("action_id", f"the element is dropped: a {kind} runs an action")
@@ -143,6 +147,14 @@ def _set(element: JsonObject, key: str, read: Callable[[object], object]) -> Non
         del element[key]
     else:
         element[key] = value
+
+
+def _identifiers(value: object, field: str, warn: Warn) -> list[str] | None:
+    if not is_array(value):
+        warn(field, f"dropped: it must be an array, not {kind_of(value)}")
+        return None
+    read = (identifier(one, f"{field}[{place}]", warn) for place, one in enumerate(value))
+    return [one for one in read if one is not None]
 
 
 def _number(value: object, field: str, warn: Warn) -> float | None:

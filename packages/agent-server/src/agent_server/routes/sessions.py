@@ -24,12 +24,14 @@ from agent_server.idempotency import IdempotencyKey, named_id
 from agent_server.problem import Problem
 from agent_server.schemas import (
     Edit,
+    EditPlan,
     Fork,
     Labels,
     LabelsInUse,
     MessagePage,
     NewSession,
     NextRequest,
+    SentRequest,
     SessionChange,
     SessionInfo,
     SessionPage,
@@ -258,6 +260,18 @@ async def read_usage(services: Served, session_id: str) -> Response:
 async def read_next_request(services: Served, session_id: str) -> Response:
     """Return what the next request would send: messages and tools as plugins leave them, with tokens."""
     return json_answer(await services.app.next_request_async(session_id))
+
+
+@router.get("/{session_id}/messages/{index}/request", response_model=SentRequest)
+async def read_sent_request(services: Served, session_id: str, index: int) -> Response:
+    """Return what was sent for an answer: rebuilt from what is stored, secrets left out."""
+    return json_answer(await services.app.sent_request_async(session_id, index))
+
+
+@router.get("/{session_id}/messages/{index}/edit-plan", response_model=EditPlan)
+async def read_edit_plan(services: Served, session_id: str, index: int) -> Response:
+    """Return what a branch would keep that begins with another version of a message."""
+    return json_answer(await services.app.edit_plan_async(session_id, index))
 
 
 @router.get("/{session_id}/export", response_class=FileResponse, responses=_FILES)

@@ -206,6 +206,12 @@ export const english = {
   resetOf: (name: string) => `Reset ${name}`,
   another: "another name",
 
+  // What plugins keep
+  findItem: "Search",
+  nothingKept: "There is nothing here.",
+  switchOn: "Switch on",
+  switchOff: "Switch off",
+
   // First run
   connectModel: "Connect a model",
   connectModelMore: "Choose what should answer. Nothing is saved before it was tested.",
@@ -273,7 +279,7 @@ export const english = {
 
   // Inspecting
   inspect: "Inspect",
-  inspectTabs: { events: "Events", trace: "Trace", tokens: "Tokens", plugins: "Plugins", request: "Next request" },
+  inspectTabs: { events: "Events", trace: "Trace", tokens: "Tokens", plugins: "Plugins", request: "Requests" },
   readAgain: "Read again",
   findEvent: "Find in the events",
   noTrace: "No run has times in the log yet.",
@@ -281,6 +287,15 @@ export const english = {
   fromCache: "From cache",
   received: "Received",
   toolName: (name: string) => `tool ${name}`,
+  whichRequest: "Which request",
+  nextRequest: "the next one",
+  requestOf: (number: number, text: string) => `for message ${number}: ${text}`,
+  rebuilt: "Rebuilt from the stored messages, with the instructions and tools that the agent has now; secrets are left out.",
+  sentAt: (time: string) => `Sent ${time}.`,
+  counted: (sent: string, cached: string, received: string) => `The provider counted ${sent} tokens sent, ${cached} of them from its cache, and ${received} received.`,
+  editPlan: (kept: number, tokens: string, others: number) =>
+    `${kept === 1 ? "1 message before it is" : `${kept} messages before it are`} sent again as before (~${tokens} tokens, which a cache may have). ${others === 1 ? "1 later message stays" : `${others} later messages stay`} in this branch.`,
+  editRebuilds: (items: number) => `${items === 1 ? "1 item" : `${items} items`} of the provider's own history will be made anew.`,
 
   // Sharing
   share: "Share",

@@ -198,6 +198,11 @@ export const german: Words = {
   resetOf: (name) => `${name} zurücksetzen`,
   another: "anderer Name",
 
+  findItem: "Suchen",
+  nothingKept: "Hier ist nichts.",
+  switchOn: "Einschalten",
+  switchOff: "Ausschalten",
+
   connectModel: "Ein Modell verbinden",
   connectModelMore: "Wählen Sie, was antworten soll. Nichts wird gespeichert, bevor es getestet ist.",
   ownServer: "Ein eigener Server",
@@ -260,7 +265,7 @@ export const german: Words = {
   yesDo: (label) => `Ja: ${label}`,
 
   inspect: "Untersuchen",
-  inspectTabs: { events: "Ereignisse", trace: "Ablauf", tokens: "Token", plugins: "Plugins", request: "Nächste Anfrage" },
+  inspectTabs: { events: "Ereignisse", trace: "Ablauf", tokens: "Token", plugins: "Plugins", request: "Anfragen" },
   readAgain: "Neu lesen",
   findEvent: "In den Ereignissen suchen",
   noTrace: "Noch hat kein Lauf Zeiten im Protokoll.",
@@ -268,6 +273,15 @@ export const german: Words = {
   fromCache: "Aus dem Cache",
   received: "Empfangen",
   toolName: (name) => `Werkzeug ${name}`,
+  whichRequest: "Welche Anfrage",
+  nextRequest: "die nächste",
+  requestOf: (number, text) => `für Nachricht ${number}: ${text}`,
+  rebuilt: "Nachgebildet aus den gespeicherten Nachrichten, mit den Anweisungen und Werkzeugen, die der Agent jetzt hat; Geheimnisse fehlen.",
+  sentAt: (time) => `Gesendet ${time}.`,
+  counted: (sent, cached, received) => `Der Anbieter hat ${sent} gesendete Token gezählt, davon ${cached} aus seinem Cache, und ${received} empfangene.`,
+  editPlan: (kept, tokens, others) =>
+    `${kept === 1 ? "1 Nachricht davor wird" : `${kept} Nachrichten davor werden`} unverändert noch einmal gesendet (~${tokens} Token, die ein Cache haben kann). ${others === 1 ? "1 spätere Nachricht bleibt" : `${others} spätere Nachrichten bleiben`} in diesem Zweig.`,
+  editRebuilds: (items) => `${items === 1 ? "1 Eintrag" : `${items} Einträge`} im eigenen Verlauf des Anbieters werden neu erzeugt.`,
 
   share: "Teilen",
   shareTitle: "Diese Sitzung teilen",
