@@ -170,7 +170,8 @@ def test_one_message_that_nothing_can_shorten_is_sent_in_part_and_the_next_one_w
     events, provider = run([within(5000)] * 30, session, window=None, compact_at=None, keep_recent=4)
 
     assert events[-1]["reason"]["code"] == "natural_end"
-    assert [one["message"] for one in of_type(events, "warning") if "middle was left out" in one["message"]]
+    kinds = [one["type"] for one in events if one["type"] == "text" or "middle is left out" in str(one)]
+    assert kinds[:2] == ["warning", "text"] and kinds.count("warning") == 1
     [long] = [text for text in sent(provider, -1) if "FIRST" in (text or "")]
     assert long.endswith("LAST") and len(long) < 5000
     assert events[-1]["session"].messages[0].content == whole

@@ -266,7 +266,7 @@ def test_providers_are_asked_to_cache_as_the_policy_says(
 def learnt(view: PhaseView, **policy: Any) -> dict[str, float]:
     registrar = PluginRegistrar(view.spec)
     plugin(**policy).register(registrar)
-    tagged, _report = registrar.env(()).phase_hooks[Phase.AFTER_INFERENCE]
+    (tagged,) = registrar.env(()).phase_hooks[Phase.AFTER_INFERENCE]
     command = tagged.hook(view)
     state = view.state
     for update in () if command is None else command.updates:

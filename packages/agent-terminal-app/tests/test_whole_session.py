@@ -141,7 +141,7 @@ def test_a_message_that_is_too_long_for_the_embedded_model_is_sent_in_part(tmp_p
     with home.chat() as terminal:
         terminal.paste("Green tea is grown on hills. " * 400)
         terminal.type("\r")
-        terminal.expect("its middle was left out")
+        terminal.expect("its middle is left out")
         terminal.expect_line("ready")
         ask(terminal, ASKED[0])
         assert "Error" not in terminal.text

@@ -94,11 +94,13 @@ class Prompt:
             as they are passed on as they are; new ones are sent and not kept.
         tools: The tools that the model is offered; a transform may leave some out.
         config: The request's settings.
+        warnings: What a person should know of the changes before the model answers; each is shown once a run.
     """
 
     messages: Sequence[Message]
     tools: tuple[ToolDescriptor, ...]
     config: Mapping[str, Any] = field(repr=False)  # may have a key in it
+    warnings: tuple[str, ...] = ()
 
     def with_system(self, text: str) -> Prompt:
         """Return the prompt with *text* behind its system message, or as one if it has none."""

@@ -78,7 +78,12 @@ def _ask(run: Run) -> Flow[Answer]:
     while True:
         try:
             translation = _Translation(stream=run.request.stream, timed=run.keeps)
-            answer = yield from with_events(run.agent.provider.ask(_inference(run)), translation.of_all)
+            inference, warnings = _inference(run)
+            for warning in warnings:
+                if warning not in run.warned:
+                    run.warned.add(warning)
+                    yield from warn(warning)
+            answer = yield from with_events(run.agent.provider.ask(inference), translation.of_all)
         except AgentError as error:
             if not _can_shorten(run, error) or not (yield from _shorten(run, error)):
                 raise
@@ -106,17 +111,19 @@ def _take(run: Run, answer: Answer) -> Flow[None]:
         )
 
 
-def _inference(run: Run) -> Inference:
-    """Return the question: the conversation as system prompt, hooks and plugins leave it."""
+def _inference(run: Run) -> tuple[Inference, tuple[str, ...]]:
+    """Return the question, the conversation as system prompt, hooks and plugins leave it, and warnings."""
     frame = _frame(run)
     transform: Transform | None
     config = _settings(run)
+    warnings: tuple[str, ...] = ()
     if run.agent.env.request_transforms:
         own = run.session.history
         prompt = _transformed(run, Prompt(frame(own), _offered(run), {**run.agent.config, **config}))
         if run.request.limits is not None:
             _check_limits(run, run.request.limits, lambda: prompt)
         config, transform = _config(run, prompt, config), _transform(prompt.messages, own)
+        warnings = prompt.warnings
     else:
         if run.request.limits is not None:
             _check_limits(
@@ -124,7 +131,7 @@ def _inference(run: Run) -> Inference:
             )
         config = _with_offer(run, config, _offered(run))
         transform = frame if frame.front or frame.back else None
-    return Inference(
+    inference = Inference(
         session=run.session,
         clock=run.clock,
         config=config,
@@ -133,6 +140,7 @@ def _inference(run: Run) -> Inference:
         cancellation=run.token,
         context=run.context(),
     )
+    return inference, warnings
 
 
 def _transform(chosen: Sequence[Message], own: History[Message]) -> Transform:

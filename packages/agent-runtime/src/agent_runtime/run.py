@@ -69,6 +69,7 @@ class Run:
         earlier: The run that the session was stored with, whether this one continues it or not.
         cancellation: Cancelled when the run should stop, whoever wants it.
         keeps: Whether somebody stores what it brings.
+        warned: The warnings about its requests that were shown already.
         first_piece_at: When the first piece of the last answer came, in seconds since 1970.
     """
 
@@ -116,6 +117,7 @@ class Run:
         self.most_repeated = ""
         self.compactions = 0
         self.nudges = 0
+        self.warned: set[str] = set()
         self.first_piece_at: float | None = None
         self.cause: Reason | None = None
         self._began = clock.now() - (0.0 if self.saved is None else self.saved.seconds)

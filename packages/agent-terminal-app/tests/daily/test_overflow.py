@@ -61,8 +61,10 @@ def test_one_message_that_is_too_long_is_sent_in_part_and_the_next_one_works(
     with home.chat() as chat:
         chat.paste("FIRST " + "leaf " * 20_000 + "LAST")
         chat.type("\r")
-        chat.expect("its middle was left out")
+        chat.expect("its middle is left out")
         chat.expect_line("ready")
+        assert chat.text.index("its middle is left out") < chat.text.index("Answer to: FIRST")
+        assert chat.text.count("its middle is left out") == 1
         chat.type("And now?\r")
         chat.expect("Answer to: And now?")
         assert "Error" not in chat.text

@@ -26,7 +26,6 @@ from agent_core import Message
 from agent_runtime.commands import Command
 from agent_runtime.context.excerpts import with_excerpts
 from agent_runtime.context.records import COMPACTIONS, compacted, current, find_cut, read_records
-from agent_runtime.engine import warn
 from agent_runtime.env import Prompt
 from agent_runtime.errors import SpecError
 from agent_runtime.phases import Phase
@@ -37,7 +36,6 @@ from agent_runtime.tokens import CALIBRATION, counter_for
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agent_core.steps import Flow
     from agent_runtime.env import PluginRegistrar
     from agent_runtime.phases import PhaseView
     from agent_runtime.specs import ContextPolicy, ModelSpec
@@ -49,8 +47,6 @@ ASSUMED_WINDOW = 128_000
 
 MOST_TOKENS: StateKey[int] = StateKey("context.most_tokens", 0)
 """How many tokens this run may send at most, since the provider refused more; 0 if it refused nothing."""
-
-_EXCERPTS_REPORTED: StateKey[bool] = StateKey("context.excerpts_reported", default=False)
 
 
 class Limits(NamedTuple):
@@ -182,17 +178,21 @@ class ContextTransformPlugin:
             SpecError: If the policy leaves no room for a prompt.
         """
         check_limits(self.policy, self.model)
-        for key in (CALIBRATION, MOST_TOKENS, _EXCERPTS_REPORTED):
+        for key in (CALIBRATION, MOST_TOKENS):
             registrar.state_key(key)
         registrar.request_transform(self.transform)
         registrar.phase_hook(Phase.AFTER_INFERENCE, self._learn)
-        registrar.phase_hook(Phase.AFTER_INFERENCE, self._report_excerpts)
         registrar.action_handler("shorten_request", self.shorten_request)
 
     def transform(self, prompt: Prompt, view: PhaseView) -> Prompt:
         """Return the prompt with what is to be sent of its messages."""
         messages = self._sent(prompt, view.session.messages, view)
-        return replace(prompt, messages=messages, config=self._with_cache(prompt.config, view.run.model))
+        return replace(
+            prompt,
+            messages=messages,
+            config=self._with_cache(prompt.config, view.run.model),
+            warnings=(*prompt.warnings, *self._warnings(prompt, messages, view)),
+        )
 
     def shorten_request(self, _payload: object, view: PhaseView) -> Command | None:
         """Send half as much from now on, until the run ends."""
@@ -248,26 +248,19 @@ class ContextTransformPlugin:
         ratio = round(counter.calibrated(estimated, counted).ratio, 4)
         return None if ratio == counter.ratio else Command().update(CALIBRATION, {model: ratio})
 
-    def _report_excerpts(self, view: PhaseView) -> Flow[Command | None]:
-        """Say once in a run that a message was too long to be sent whole."""
-        if not self.policy.truncate or self._most_tokens(view) is None or view.state.read(_EXCERPTS_REPORTED):
-            return None
-        asked = _before_answer(view)
-        prompt = Prompt([*_system(view), *asked], view.run.tools, {})
-        sent = self._sent(prompt, asked, view)
+    def _warnings(self, prompt: Prompt, sent: Sequence[Message], view: PhaseView) -> tuple[str, ...]:
+        """Return what to say if a message was too long to be sent whole."""
         if sent is prompt.messages:
-            return None
+            return ()
         whole = {id(message) for message in prompt.messages}
         shortened = [message for message in sent if message.role != "system" and id(message) not in whole]
-        pinned = _summarised(prompt.messages, asked, view)[1] > 0
-        if len(shortened) <= int(pinned):  # the summary itself is no message of the session
-            return None
-        yield from warn(_EXCERPT_WARNING.format(model=view.run.model.id), self.name)
-        return Command().update(_EXCERPTS_REPORTED, True)  # noqa: FBT003 - the value itself
+        pinned = _summarised(prompt.messages, view.session.messages, view)[1] > 0
+        # The summary itself is no message of the session.
+        return (_EXCERPT_WARNING.format(model=view.run.model.id),) if len(shortened) > int(pinned) else ()
 
 
 _EXCERPT_WARNING = (
-    "a message is longer than the window of {model!r}: its middle was left out of the request. "
+    "a message is longer than the window of {model!r}: its middle is left out of the request. "
     "The session keeps it whole. Send it in smaller parts, or choose a model with a larger window"
 )
 
