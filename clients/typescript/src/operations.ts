@@ -784,7 +784,7 @@ export class Operations extends Transport {
     return this.request("GET", `/v1/sessions/${this.step(sessionId)}/assets/${this.step(assetId)}`, { headers: { "range": options.range, "if-none-match": options.ifNoneMatch } });
   }
 
-  /** List the session that this one was forked from, the first of all, and all their forks; oldest first. */
+  /** List the session that this one was forked from, the first of all, and all their forks; oldest first. Whoever has a link or an invitation sees those of them that are shared as well. */
   async listBranches(sessionId: string): Promise<SessionPage> {
     return this.json("GET", `/v1/sessions/${this.step(sessionId)}/branches`);
   }

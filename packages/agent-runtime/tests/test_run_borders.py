@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from agent_core import ToolSuspended
+from agent_core.steps import Batch
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import (
     AgentRuntimeBuilder,
@@ -20,6 +21,8 @@ from agent_runtime import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from agent_runtime import Checkpoint, PhaseView
 
 
@@ -37,6 +40,39 @@ def test_a_provider_without_pieces_is_still_heard(make_runtime: Any, watch: Any)
     events, _result = watch(runtime, RunRequest("a", "Hello"))
 
     assert [event["text"] for event in events if event["type"] == "text"] == ["All at once."]
+
+
+class InBatches(ScriptedProvider):
+    """Reads several chunks at once, as a socket brings them, and thinks in the middle."""
+
+    def stream_api(self, native_messages: Any, state: Any, request_id: str | None = None) -> Any:
+        chunks = list(super().stream_api(native_messages, state, request_id))
+        yield Batch(chunks[:4])
+        yield from chunks[4:]
+
+    async def stream_api_async(
+        self, native_messages: Any, state: Any, request_id: str | None = None
+    ) -> AsyncIterator[Any]:
+        for item in self.stream_api(native_messages, state, request_id):
+            yield item
+
+    def process_chunk(self, chunk: Any, native_messages: Any, state: Any) -> Any:
+        partials, *rest = super().process_chunk(chunk, native_messages, state)
+        if chunk.get("text") == "hm":
+            partials = [{"role": "assistant", "reasoning": "hm"}]
+        return partials, *rest
+
+
+def test_texts_that_one_read_brings_are_one_piece(make_runtime: Any, watch: Any) -> None:
+    chunks = ["one ", "two ", "hm", "three ", "four ", "five"]
+    runtime = make_runtime(InBatches([Reply(chunks=chunks)]))
+
+    events, _result = watch(runtime, RunRequest("a", "Count"))
+
+    pieces = [(event["type"], event["text"]) for event in events if event["type"] in ("text", "reasoning")]
+    assert pieces == [
+        ("text", "one two "), ("reasoning", "hm"), ("text", "three "), ("text", "four "), ("text", "five"),
+    ]  # fmt: skip
 
 
 def test_a_tool_that_was_not_offered_does_not_run(make_runtime: Any, placing: Any, drive: Any) -> None:

@@ -284,6 +284,26 @@ def test_a_browser_reads_the_session_of_a_link_and_keeps_its_own_login(served: S
             assert "set-cookie" not in operator.get("/login", params={"link": again["secret"]}).headers
 
 
+def test_a_shared_session_does_not_show_its_other_branches(served: Served) -> None:
+    with person(served, "ada", "red") as ada, person(served, "bob", "blue") as bob:
+        first = new_session(ada)
+        ada.post(f"/v1/sessions/{first}/runs?wait=true", json={"text": "hi"}).raise_for_status()
+        forks = [
+            ada.post(f"/v1/sessions/{first}/fork", json={"upto_index": 1}).json()["id"] for _ in range(2)
+        ]
+        for session_id in (first, forks[0]):
+            ada.post(
+                f"/v1/sessions/{session_id}/shares", json={"email": "bob@example.com"}
+            ).raise_for_status()
+        path = f"/v1/sessions/{first}/branches"
+        link = ada.post(f"/v1/sessions/{first}/links", json={}).json()["secret"]
+        by_link = httpx2.get(served.url + path, headers={"authorization": f"Bearer {link}"})
+
+        assert {one["id"] for one in ada.get(path).json()["items"]} == {first, *forks}
+        assert [one["id"] for one in by_link.json()["items"]] == [first]
+        assert {one["id"] for one in bob.get(path).json()["items"]} == {first, forks[0]}
+
+
 def test_labels_of_other_tenants_are_not_listed_nor_their_sessions_exported(served: Served) -> None:
     with person(served, "ada", "red") as ada, person(served, "bob", "blue") as bob:
         session_id = new_session(ada)

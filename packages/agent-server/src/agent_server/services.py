@@ -22,6 +22,8 @@ from agent_server.problem import Problem
 from agent_server.runs import Runs
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from agent_app import AgentApplication
 
 _MOST_VIEWS = 1000
@@ -59,6 +61,15 @@ class Services:
         if len(self._views) > _MOST_VIEWS:
             del self._views[next(iter(self._views))]
         return view
+
+    async def shared_with(self, who: Principal) -> Collection[str] | None:
+        """Return the sessions that a guest may see; None for somebody of this tenant, who sees all."""
+        if who.session is not None:
+            return {who.session}
+        if self.team is None or who.tenant is None or who.tenant == self.tenant:
+            return None
+        shares = await asyncio.to_thread(self.team.accounts.invitations, who.email)
+        return {share.session for share in shares}
 
 
 async def _services(request: Request) -> Services:

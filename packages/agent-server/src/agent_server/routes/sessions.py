@@ -244,10 +244,15 @@ async def regenerate(services: Served, session_id: str, index: int) -> Response:
 
 
 @router.get("/{session_id}/branches", response_model=SessionPage)
-async def list_branches(services: Served, session_id: str) -> Response:
-    """List the session that this one was forked from, the first of all, and all their forks; oldest first."""
+async def list_branches(services: Served, who: Who, session_id: str) -> Response:
+    """List the session that this one was forked from, the first of all, and all their forks; oldest first.
+
+    Whoever has a link or an invitation sees those of them that are shared as well.
+    """
     found = await services.app.branches_async(session_id)
-    return json_answer({"items": [info.to_dict() for info in found], "next_cursor": None})
+    shared = await services.shared_with(who)
+    items = [info.to_dict() for info in found if shared is None or info.id in shared]
+    return json_answer({"items": items, "next_cursor": None})
 
 
 @router.get("/{session_id}/usage", response_model=Usage)
