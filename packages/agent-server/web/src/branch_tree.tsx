@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { as, client } from "./api";
 import type { BranchNode, Branches } from "./branches";
-import { textOf } from "./entries";
+import { namesOf, textOf } from "./entries";
 import { ago, oneLine } from "./text";
 import { words } from "./words";
 import type { Message, SessionInfo } from "./wire";
@@ -54,7 +54,7 @@ function FirstWords({ info }: { info: SessionInfo }) {
   useEffect(() => {
     if (index >= info.messages) return;
     as<{ items: Message[] }>(client.readMessages(info.id, { limit: 1, before: index + 1 })).then(
-      (page) => setText(page.items[0] ? textOf(page.items[0]) : ""),
+      (page) => setText(page.items[0] ? textOf(page.items[0]) || namesOf(page.items[0]) : ""),
       () => undefined,
     );
   }, [info.id, index]);

@@ -294,7 +294,7 @@ export const english = {
   sentAt: (time: string) => `Sent ${time}.`,
   counted: (sent: string, cached: string, received: string) => `The provider counted ${sent} tokens sent, ${cached} of them from its cache, and ${received} received.`,
   editPlan: (kept: number, tokens: string, others: number) =>
-    `${kept === 1 ? "1 message before it is" : `${kept} messages before it are`} sent again as before (~${tokens} tokens, which a cache may have). ${others === 1 ? "1 later message stays" : `${others} later messages stay`} in this branch.`,
+    `${kept === 0 ? "" : `${kept === 1 ? "1 message before it is" : `${kept} messages before it are`} sent again as before (~${tokens} tokens, which a cache may have). `}${others === 1 ? "1 later message stays" : `${others} later messages stay`} in this branch.`,
   editRebuilds: (items: number) => `${items === 1 ? "1 item" : `${items} items`} of the provider's own history will be made anew.`,
 
   // Sharing

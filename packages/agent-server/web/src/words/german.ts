@@ -280,7 +280,7 @@ export const german: Words = {
   sentAt: (time) => `Gesendet ${time}.`,
   counted: (sent, cached, received) => `Der Anbieter hat ${sent} gesendete Token gezählt, davon ${cached} aus seinem Cache, und ${received} empfangene.`,
   editPlan: (kept, tokens, others) =>
-    `${kept === 1 ? "1 Nachricht davor wird" : `${kept} Nachrichten davor werden`} unverändert noch einmal gesendet (~${tokens} Token, die ein Cache haben kann). ${others === 1 ? "1 spätere Nachricht bleibt" : `${others} spätere Nachrichten bleiben`} in diesem Zweig.`,
+    `${kept === 0 ? "" : `${kept === 1 ? "1 Nachricht davor wird" : `${kept} Nachrichten davor werden`} unverändert noch einmal gesendet (~${tokens} Token, die ein Cache haben kann). `}${others === 1 ? "1 spätere Nachricht bleibt" : `${others} spätere Nachrichten bleiben`} in diesem Zweig.`,
   editRebuilds: (items) => `${items === 1 ? "1 Eintrag" : `${items} Einträge`} im eigenen Verlauf des Anbieters werden neu erzeugt.`,
 
   share: "Teilen",
