@@ -80,8 +80,11 @@ def test_a_row_that_a_suspended_worker_has_locked_blocks_no_one(site: Site) -> N
 
 @pytest.mark.slow
 def test_a_worker_that_is_cut_off_does_nothing_that_others_do_again(site: Site, proxy: Proxy) -> None:
-    site.worker()
-    far = site.worker(URL=through(proxy, site), TOOL_SECONDS="0.3")
+    # Long enough for a busy machine, where a worker may be silent for a while that nobody has cut off; and
+    # with one slot near by, so that some of the runs go far away.
+    silent = {"SILENT_SECONDS": "15"}
+    site.worker(**silent, CONCURRENCY="1")
+    far = site.worker(**silent, URL=through(proxy, site), TOOL_SECONDS="0.3")
     sent = [site.say("Count to 8") for _ in range(8)]
     site.wait(lambda: any(site.info(run_id).worker == far.id for _session, run_id in sent))
     site.wait(lambda: len(site.effects()) >= 10)
