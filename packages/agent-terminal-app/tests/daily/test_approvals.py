@@ -226,3 +226,24 @@ def test_all_pages_of_a_server_can_be_allowed_at_once(home: Home, server: Script
             "  [a] yes, for this session: fetch_url(https://tea.example/*)",
             "      the same for longer: [3] in this project, [4] always",
         ]
+
+
+def test_a_line_of_several_commands_can_be_refused_for_the_session(
+    home: Home, server: ScriptedServer
+) -> None:
+    line = "echo 'one, (two)' && make tea"
+    wants(server, "shell", command=line)
+
+    with home.chat() as chat:
+        assert r"  [d] no, for this session: shell(command=echo 'one\, (two\)' && make tea)" in asked(chat)
+        chat.type("d")
+        chat.expect("That was it.")
+        chat.expect_line("ready")
+        wants(server, "shell", command=line)
+        chat.type("again\r")
+        chat.wait(lambda: chat.text.count("That was it.") == 2, "the second answer")
+        assert "not allowed" in told(server)
+        chat.expect_line("ready")
+        wants(server, "shell", command="make tea")
+        chat.type("only a part\r")
+        chat.expect_line("your answer")

@@ -84,6 +84,16 @@ class CallPattern:
         """
         return cls.parse(f"{_quoted_name(name)}({_in_parentheses(glob)})")
 
+    @classmethod
+    def with_argument(cls, name: str, argument: str, value: str) -> CallPattern:
+        """Return a pattern for the calls of one tool in which an argument is this very text.
+
+        Raises:
+            SpecError: If that cannot be written as a pattern.
+        """
+        quoted = "".join(f"\\{one}" if one in ",)" else one for one in escape(value))
+        return cls.parse(f"{_quoted_name(name)}({argument}={quoted})")
+
     @property
     def specificity(self) -> Specificity:
         """How much the pattern says; of two that match, the greater is the more specific.

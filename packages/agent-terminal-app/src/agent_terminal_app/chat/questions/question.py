@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_app.grants import project_of
 from agent_core.clean_text import hides, look_alikes
+from agent_runtime import SpecError
 from agent_runtime.permissions import CallPattern
 from agent_terminal_app.chat.questions.approvals import Unclear
 from agent_terminal_app.chat.rendering.displays import as_json, display_lines
@@ -149,6 +150,7 @@ _UNRULED = "no rule covers it"
 _WHERE = {"session": "for this session", "project": "in this project", "always": "always"}
 _FOR_LONGER = re.compile(r"(allow|deny)\s+(session|project|always)(?:\s+(.+))?", re.DOTALL)
 _MOST_DIGITS = 3
+_LONGEST_PATTERN = 200
 _MOST_NUMBER_KEYS = 9
 
 
@@ -252,7 +254,7 @@ class Question:
         known = {"y": "y", "n": "n", **_number_keys(len(self.choices))}
         if self.scopes and any(choice.answer.scope == self.scopes[0] for choice in self.choices):
             known["a"] = "a"
-        if self.scopes and _narrow(self._offered()):
+        if self.scopes and self._forbidden():
             known["d"] = "d"
         return known
 
@@ -273,11 +275,13 @@ class Question:
                 yield styled(f"      the same for longer: {', '.join(others)}", "dim", color=color)
         yield f"  [n] {no.label}"
         if "d" in self.keys:
-            forbidden = next(one.text for one in _narrow(self._offered()))
-            yield f"  [d] no, {_WHERE[self.scopes[0]]}: {one_line(forbidden)}"
+            yield f"  [d] no, {_WHERE[self.scopes[0]]}: {one_line(self._forbidden())}"
 
-    def _offered(self) -> Sequence[str]:
-        return self.approval.suspension["parameters"].get("suggestions") or ()
+    def _forbidden(self) -> str:
+        """Return the narrowest pattern that forbids this call; empty if there is none to offer."""
+        asked = self.approval.suspension["parameters"]
+        narrow = _narrow(asked.get("suggestions") or ())
+        return narrow[0].text if narrow else _whole_call(asked)
 
     def read(self, line: str) -> Answer:
         """Return what a line means.
@@ -315,8 +319,8 @@ class Question:
         for choice in self.choices:
             if approved and choice.answer.scope == scope:
                 return choice.answer
-        narrowest = next((one.text for one in _narrow(self._offered())), None)
-        if approved or narrowest is None:
+        narrowest = self._forbidden()
+        if approved or not narrowest:
             raise Unclear(f"Say for which calls: {'allow' if approved else 'deny'} {scope} PATTERN")
         return Answer({"approved": False}, scope, (narrowest,))
 
@@ -393,6 +397,19 @@ def offered_patterns(asked: Mapping[str, Any]) -> tuple[str, ...]:
     families = [one for one in narrow if one.subject is not None and not one.subject.is_literal]
     best = next(iter([*families, *narrow]), None)
     return tuple(asked.get("together") or ()) if best is None else (best.text,)
+
+
+def _whole_call(asked: Mapping[str, Any]) -> str:
+    """Return a pattern for a call about several things, by its argument: each thing alone may be harmless."""
+    arguments = asked.get("arguments")
+    texts = arguments.items() if asked.get("together") and isinstance(arguments, Mapping) else ()
+    name, text = next(((name, one) for name, one in texts if isinstance(one, str)), ("", ""))
+    if not text or len(text) > _LONGEST_PATTERN or not text.isprintable():
+        return ""
+    try:
+        return CallPattern.with_argument(asked["tool"], name, text).text
+    except SpecError:  # a name that no pattern can have
+        return ""
 
 
 def _narrow(offered: Sequence[str]) -> list[CallPattern]:
