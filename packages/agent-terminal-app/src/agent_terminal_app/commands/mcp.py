@@ -294,13 +294,18 @@ async def _approve(ask: Ask, opened: Opened, names: Sequence[str]) -> None:
             answer = act("approve", server=name)
             while "confirm" in answer or _offered(answer):
                 confirm = answer.get("confirm") or _offered(answer)
-                ask.tell(f"\n{answer['display']['title']}\n{answer['display']['body']}\n")
+                ask.tell(f"\n{answer['display']['title']}\n{_without_fences(answer['display']['body'])}\n")
                 if await ask.choose(f"Approve {name}?", ["Not now", "Approve"]) != 1:
                     break
                 answer = act("approve", server=name, confirm=confirm)
             error = answer.get("error", {}).get("message")
             if message := error or answer.get("message"):
                 ask.tell(str(message))
+
+
+def _without_fences(body: str) -> str:
+    """Return a body of a card without the marks around its code, which nothing renders here."""
+    return "\n".join(line for line in body.split("\n") if not line.startswith("```"))
 
 
 def _offered(answer: Mapping[str, Any]) -> str:

@@ -10,6 +10,8 @@ from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.shortcuts import CompleteStyle
 
+from agent_terminal_app.chat.rendering.screen import terminal_width
+from agent_terminal_app.chat.rendering.wrap import in_rows
 from agent_terminal_app.first_run.ask import choose_by_typing
 from agent_terminal_app.output import say
 
@@ -29,6 +31,8 @@ class TerminalAsk:
     async def choose(self, title: str, options: Sequence[str]) -> int | None:
         """Show a list and read a number, or a part of a name."""
         read = partial(self._read, _CHOICE, [option.partition("  ")[0] for option in options])
+        width = terminal_width()
+        title = "\n".join(row for line in title.split("\n") for row in in_rows(line, width))
         return await choose_by_typing(title, options, tell=self.tell, read=read)
 
     async def secret(self, prompt: str) -> str | None:
