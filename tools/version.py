@@ -1,6 +1,6 @@
 """Show or change the version of all distributions: `make version`, `make version TO=0.2.0`.
 
-The version stands in the file `VERSION`. Metadata that a build computes would need that file, or code beside
+The version is in the file `VERSION`. Metadata that a build computes would need that file, or code next to
 it, in every source distribution; so each member's `pyproject.toml` repeats the version as plain text, for
 itself and for the siblings that it asks for, and so does the source where a program shows it. This command
 writes all of them, and `tests/test_distributions.py` fails where one differs.

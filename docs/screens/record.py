@@ -1,4 +1,4 @@
-"""Record the chat as a picture: ``python docs/screens/record.py`` writes the SVG files beside it.
+"""Record the chat as a picture: ``python docs/screens/record.py`` writes the SVG files next to it.
 
 What is recorded is real: the `agent` command in a pseudo terminal, with the embedded model, and with a
 scripted server where a better model is needed. Nothing of the picture is drawn by hand.

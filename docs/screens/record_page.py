@@ -1,4 +1,4 @@
-"""Record the page as pictures: ``python docs/screens/record_page.py`` writes the PNG files beside it.
+"""Record the page as pictures: ``python docs/screens/record_page.py`` writes the PNG files next to it.
 
 What is recorded is real: `agent serve` with a scripted model, in the Chromium of this machine.
 """

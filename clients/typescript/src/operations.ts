@@ -150,7 +150,7 @@ export interface EditPlan {
   kept_tokens: number;
   /** Those behind it: they stay in this session. */
   other_messages: number;
-  /** Items of the provider's own history that would be made anew. */
+  /** Items of the provider's own history that would be made again. */
   rebuilt_items: number;
 }
 

@@ -27,6 +27,14 @@ STUMBLED = re.compile(
 )
 
 
+IN_PROSE = re.compile(
+    r"\b(?:shall|meanwhile)\b|\binside of\b|\bgo(?:es)? on with\b|\b(?:is|are|was|were|be) told\b"
+    r"|(?<!`)\bbeside\b",
+    re.IGNORECASE,
+)
+"""What no docstring and no page has; a field of an event is called `beside`."""
+
+
 def read_texts(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the texts of a module that people read: literals of several words, and the help of commands."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -42,6 +50,18 @@ def read_texts(path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, ast.get_docstring(node) or ""
 
 
+def docstrings(path: Path) -> Iterator[str]:
+    """Yield the docstrings of a module, and the texts below its names."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            yield node.value.value
+
+
 @pytest.mark.parametrize("folder", READ_BY_PEOPLE, ids=lambda one: one.parent.name)
 def test_no_text_has_a_phrase_that_strangers_stumbled_over(folder: Path) -> None:
     found = [
@@ -49,6 +69,28 @@ def test_no_text_has_a_phrase_that_strangers_stumbled_over(folder: Path) -> None
         for path in folder.rglob("*.py")
         for line, text in read_texts(path)
         if STUMBLED.search(text)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("folder", READ_BY_PEOPLE, ids=lambda one: one.parent.name)
+def test_no_docstring_has_one_either(folder: Path) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {text}"
+        for path in folder.rglob("*.py")
+        for text in docstrings(path)
+        if IN_PROSE.search(text.replace("beside: True", ""))
+    ]
+    assert found == []
+
+
+def test_no_page_has_one_either() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = [
+        f"{page.relative_to(ROOT)}: {line}"
+        for page in pages
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if IN_PROSE.search(line)
     ]
     assert found == []
 

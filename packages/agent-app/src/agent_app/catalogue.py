@@ -1,6 +1,6 @@
 """The models, agents and plugins of an application, for a front end that lists them and lets users choose.
 
-Beside the models that the configuration declares, a user may ask for any by PROVIDER:MODEL; it is declared
+Besides the models that the configuration declares, a user may ask for any by PROVIDER:MODEL; it is declared
 then for as long as the application is open, and its provider gets the key that is stored for it. How many
 tokens fit into a model is taken from its declaration, else from what its provider said when somebody asked
 it for a list.

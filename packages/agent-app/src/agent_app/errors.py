@@ -141,7 +141,7 @@ class SessionOutdated(WriteRefused):
 
 
 class InputWithdrawn(WriteRefused):
-    """A message that was to be delivered was taken back meanwhile; `seqs` says which."""
+    """A message that was about to be delivered has been taken back; `seqs` says which."""
 
     def __init__(self, session_id: str, seqs: Sequence[int]) -> None:
         self.session_id = session_id

@@ -83,8 +83,8 @@ def save(services: Services, session: Session, base: Stored, changes: Changes | 
     """Store what is new in a session outside a run."""
     if session is base.session and (changes is None or not changes.of_session):
         return base
-    told = replace(changes or Changes(), events=[changed(session)])
-    stored = services.store.save(session, base, changes=told)
+    together = replace(changes or Changes(), events=[changed(session)])
+    stored = services.store.save(session, base, changes=together)
     services.hub.wake(session.session_id)
     return replace(stored, events=())
 

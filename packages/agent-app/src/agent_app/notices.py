@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 SESSION_OPEN: Final = "session_open"
-"""The lifecycle that front ends run when a person begins, or goes on with, a session."""
+"""The lifecycle that front ends run when a person begins or continues a session."""
 
 MOST_NOTICES: Final = 20
 LONGEST_NOTICE: Final = 500

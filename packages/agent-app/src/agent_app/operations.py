@@ -333,7 +333,7 @@ def rename(services: Services, session_id: str, title: str) -> Flow[SessionInfo]
 
 def _rename(services: Services, session_id: str, title: str) -> SessionInfo:
     def change() -> tuple[str, SessionInfo]:
-        before = services.store.info(session_id).title  # the save just now may have changed and told it
+        before = services.store.info(session_id).title  # the save just now may have changed it
         return before, services.store.rename(session_id, title)
 
     def tell(changed: tuple[str, SessionInfo]) -> ChangeEvent | None:

@@ -180,7 +180,7 @@ class Outbox:
         """Do something with the store, to its end.
 
         Raises:
-            RequestCancelled: If the caller has left meanwhile; it is done then, too.
+            RequestCancelled: If the caller has left; it is done all the same.
         """
         write = once(work)
         try:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from agent_runtime import Checkpoint, ResolvedAgent, RunResult
 
 MOST_TURNS = 100
-"""How often a request goes on by itself with what came meanwhile."""
+"""How often a request continues by itself with messages that came while it ran."""
 
 LIMITS = ("timeout", "token_budget", "cost_budget")
 _ENDS = ("final", "error")
@@ -65,7 +65,7 @@ class Request:
         stream: Whether the answer is wanted piece by piece.
         context: What plugins and tools receive in addition to the platform's own context.
         take_over: Whether the session is taken from another process that has it.
-        run_id: What the request's runs are called, so that another process can go on with them: it asks
+        run_id: What the request's runs are called, so that another process can continue them: it asks
             again under the same id, and without messages, since those of the first time are stored.
         kept: Called with each checkpoint of the runs once it is stored. An event `kept` follows, which is
             not logged: whoever does not ask for the next one stops the run there.
@@ -90,7 +90,7 @@ class Request:
 def chat(services: Services, session_id: str, request: Request) -> Flow[Session]:
     """Say something in a stored session and run its agent until it waits for somebody.
 
-    Messages that came meanwhile (`enqueue`) are answered as well, before the last event.
+    Messages that came in while it ran (`enqueue`) are answered as well, before the last event.
 
     Raises:
         SessionBusy: If this process uses the session already.
@@ -260,7 +260,7 @@ class _Chat:
     def _recover(self, agent: ResolvedAgent) -> Flow[None]:
         """Answer the calls that a crash left open, or that a branch has without their results.
 
-        A request that goes on with its own run does so itself, and runs those again that can be.
+        A request that continues its own run does so itself, and runs those again that can be.
         """
         services, session = self._services, self._writer.session
         if not unanswered(session) or _broke_off(session, self._request):

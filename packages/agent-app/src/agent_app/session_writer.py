@@ -175,7 +175,7 @@ class SessionWriter:
         self._approvals = list(opened.approvals)
         self._used: set[str] = set()  # decisions that are stored as used
         self._owed = 0  # characters that were shown since the log was said to be behind
-        self._is_behind = False  # whether the log was told so
+        self._is_behind = False  # whether that was logged
         self._taken_pieces: list[tuple[Event, bool]] = []  # that are being logged
         self._log_failure: Exception | None = None
         self._stop_renewing = self._renew_later()

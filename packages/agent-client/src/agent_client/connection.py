@@ -60,7 +60,7 @@ class Tries:
         self._left = TRIES
 
     def suffices(self, answer: Answer) -> bool:
-        """Say whether an answer is the one to go on with."""
+        """Say whether an answer is the one to continue with."""
         self._left -= 1
         if answer.status not in _TEMPORARY or not self._sent.repeatable or not self._left:
             return True

@@ -72,7 +72,7 @@ class Resumable:
         self._decoder = Decoder()
 
     def next_call(self) -> Call:
-        """Return the call that begins the stream, or goes on with it."""
+        """Return the call that begins or continues the stream."""
         self._decoder = Decoder()
         if not self.last_id:
             return self._first

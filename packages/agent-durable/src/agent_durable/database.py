@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 20.0
 """How long a question waits for a database that is being restarted."""
 
 REPORT_SECONDS = 30.0
-"""How often a user who waits for a database is told that it is still away."""
+"""How often a user who waits for a database reads that it is still away."""
 
 _PAUSE = 0.5
 _KNOCK_SECONDS = 5

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 NAME = "keelwork"
 VERSION = "1"
-"""The version of the workflows here; versions of agents are told apart by capability."""
+"""The version of the workflows here; versions of agents differ by capability."""
 
 RUN, PASS_ON = "agent_run", "agent_pass_on"
 SESSION = "session"

@@ -68,7 +68,7 @@ COMMON_SETTINGS: dict[str, JsonObject] = {
     "discover_models": {"type": "boolean", "default": False, "description": "Ask the server for its models."},
     **ANSWER_SETTINGS,
 }
-"""What every provider over HTTP can be told."""
+"""The settings that every provider over HTTP has."""
 
 
 _HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)

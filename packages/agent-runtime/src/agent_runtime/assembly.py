@@ -208,7 +208,7 @@ def _with_models(parts: Parts) -> tuple[AgentRuntimeBuilder, str]:
     else:
         provider, name = find_provider(parts.model)
         check_config(config, provider)
-        # Native history is kept by the provider's id: a session may go on with an agent of another provider.
+        # Native history is kept by the provider's id: a session may get an agent of another provider.
         own = _name_of(provider)
         model_id = f"{own}:{name}" if name else own
         builder.with_model(ModelSpec(model_id, own, name))

@@ -66,7 +66,7 @@ class Calls:
         only: Collection[str] | None = None,
         known: Mapping[str, dict[str, Any]] = EMPTY,
     ) -> Flow[Calls]:
-        """Return the calls that the model made, also if the caller leaves meanwhile: they want answers.
+        """Return the calls that the model made, also if the caller leaves: they need answers.
 
         Args:
             only: The ids of those that have no answer yet, if others do.
@@ -123,7 +123,7 @@ class Calls:
         """Answer all calls; those that wait for a decision are noted in the run.
 
         Raises:
-            RequestCancelled: If the run was cancelled meanwhile; every call has its answer then, too.
+            RequestCancelled: If the run was cancelled; every call has its answer all the same.
         """
         try:
             for group in _groups(self._open):

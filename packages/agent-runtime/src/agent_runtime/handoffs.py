@@ -1,6 +1,6 @@
-"""Handoffs: another agent goes on with the conversation, as a part of the same run.
+"""Handoffs: another agent continues the conversation, as a part of the same run.
 
-The agent calls a tool, which ends its part; the agent that it named goes on with the whole session, or
+The agent calls a tool, which ends its part; the agent that it named continues with the whole session, or
 with what a filter lets it see. To whoever watches it is one run: one `run_start`, one `run_end`, one
 usage, one id.
 """
@@ -207,7 +207,7 @@ class _Journey:
     """A run of several agents: what they used together, and what a watcher sees of them.
 
     What it must know of the agents before is plain data, which the session keeps with the run: so another
-    process can go on with it.
+    process can continue it.
     """
 
     def __init__(self, request: RunRequest, clock: Clock, before: Mapping[str, Any]) -> None:

@@ -77,7 +77,7 @@ def _keep(request: RunRequest, checkpoint: Checkpoint) -> Flow[None]:
     """Have the caller store a checkpoint at once.
 
     Raises:
-        RequestCancelled: If the caller has left meanwhile; it is stored then, too.
+        RequestCancelled: If the caller has left; it is stored all the same.
     """
     assert request.checkpoint is not None
     keep = once(partial(request.checkpoint, checkpoint))
@@ -147,7 +147,7 @@ def _check_something_to_do(run: Run, given: Sequence[Message], decided: bool) ->
     if run.waiting:
         ids = [waiting.id for waiting in run.waiting]
         raise DecisionError(
-            f"the run waits for decisions about {ids}: give decisions, or messages to go on without"
+            f"the run waits for decisions about {ids}: give decisions, or messages to continue without them"
         )
     last = run.session.messages[-1] if run.session.messages else None
     answered = last is not None and last.role == "assistant" and not last.is_interrupted
@@ -216,7 +216,7 @@ def _run_left_calls(run: Run) -> Flow[None]:
 
 
 def _answer_left_calls(run: Run) -> None:
-    """Answer the calls of a run that broke off and that nobody goes on with, as far as it is known how."""
+    """Answer the calls of a run that broke off and that nobody continues, as far as it is known how."""
     if (saved := run.earlier) is None or not (saved.finished or saved.begun):
         return
     waits = {waiting.call_id for waiting in run.waiting}

@@ -300,7 +300,7 @@ def _words(member: object) -> str:
 
 
 def instructions_for(output: OutputType) -> str:
-    """Return what a model is told that has no other way to answer in a form than to write it."""
+    """Return the instructions for a model that can give an answer in a form only by writing it."""
     schema = canonical(output.schema()).decode()
     return f"Answer with a JSON object and nothing else. It must fit this JSON Schema:\n{schema}"
 

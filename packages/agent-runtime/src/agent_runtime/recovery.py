@@ -8,7 +8,7 @@ harm.
 
 Of calls that ran at the same time, one may have its result while an earlier one has not. Results stand in
 the transcript in the order of the calls, so such a result is kept with the run (`SavedRun.finished`) until
-its turn comes, and is used from there if the process dies meanwhile.
+its turn comes, and is used from there if the process dies before.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Run:
     Attributes:
         saved: The run that this one continues, if it does: one that waited, or that broke off elsewhere.
         resumed: Whether it broke off elsewhere.
-        over: True once there is nothing more to do, and nothing for another process to go on with.
+        over: True once there is nothing more to do, and nothing for another process to continue.
         session: The session as of now.
         begun_at: How many messages it had when the run began.
         usage: What was used up to now, delegates included.
@@ -90,7 +90,7 @@ class Run:
         session = agent.core.create_session() if request.session is None else request.session
         saved = read_saved_run(session)
         self.resumed = _is_resumed(request, saved)
-        # Only a decision goes on with a run that waits; a new message is a new run.
+        # Only a decision continues a run that waits; a new message is a new run.
         continues = self.resumed or bool(request.decisions)
         self.saved = saved if continues and saved is not None and saved.agent_id == agent.spec.id else None
         self.earlier = saved
@@ -316,7 +316,7 @@ class Run:
         self.engine.state = state
 
     def use(self, usage: Usage | None) -> None:
-        """Count what was used, with what delegates reported meanwhile."""
+        """Count what was used, with what delegates have reported."""
         reported = self.scope.take_reports()
         if usage is None and reported is None:
             return

@@ -101,7 +101,7 @@ class RunRequest:
         checkpoint: Called whenever there is something new to keep, before the run goes on.
         pauses: Whether an event `kept` follows each checkpoint, so that whoever reads the events can stop
             there and nothing more is begun.
-        resumable: Whether the session has at every checkpoint what another process needs to go on with the
+        resumable: Whether the session has at every checkpoint what another process needs to continue the
             run: it gives that session, the same run_id, and True here. Calls that had not begun are run; one
             that had is run again only if its tool is `idempotent`, and the model reads that it may have
             run otherwise.

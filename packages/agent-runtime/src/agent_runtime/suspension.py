@@ -105,14 +105,14 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedRun:
-    """A run that waits, or that another process may go on with, as its session keeps it.
+    """A run that waits, or that another process may continue, as its session keeps it.
 
     Attributes:
         begun_at: How many messages the session had when the run began.
         begun: The ids of the calls that were about to run, or running, and have no result.
         finished: The tool messages of calls that ended before an earlier one of the same answer, by call id:
             they are not in the transcript yet, which has them in the order of the calls.
-        trace: The trace of the run, which another process goes on with.
+        trace: The trace of the run, which another process continues.
         journey: What other agents did in the run before they handed over to this one.
     """
 

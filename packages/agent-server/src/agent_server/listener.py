@@ -70,7 +70,7 @@ class _Uvicorn(uvicorn.Server):
         self._ready = ready
 
     def answer(self, listening: socket.socket) -> None:
-        """Answer requests until it is told to exit."""
+        """Answer requests until it should exit."""
         with asyncio.Runner(loop_factory=self.config.get_loop_factory()) as runner:
             runner.run(self.serve(sockets=[listening]))
 

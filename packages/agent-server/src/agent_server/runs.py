@@ -77,7 +77,7 @@ class Runs(ABC):
 
     @abstractmethod
     async def go_on(self, session_id: str, approval_id: str) -> None:
-        """Have a session go on with a decision that is stored."""
+        """Have a session continue with a decision that is stored."""
 
     @abstractmethod
     async def cancel(self, session_id: str) -> bool:
@@ -146,7 +146,7 @@ class LocalRuns(Runs):
         return self._app.interrupt(session_id)
 
     async def go_on(self, session_id: str, approval_id: str) -> None:
-        with suppress(SessionBusy, SessionHeld):  # whoever has it goes on with the decision
+        with suppress(SessionBusy, SessionHeld):  # whoever has it continues with the decision
             await self.start(session_id)
 
     async def stop(self, seconds: float) -> None:

@@ -165,7 +165,7 @@ class EditPlan(BaseModel):
     kept_messages: int = Field(description="Those before it: they are sent as they were.")
     kept_tokens: int = Field(description="An estimate, with the agent's instructions.")
     other_messages: int = Field(description="Those behind it: they stay in this session.")
-    rebuilt_items: int = Field(description="Items of the provider's own history that would be made anew.")
+    rebuilt_items: int = Field(description="Items of the provider's own history that would be made again.")
 
 
 # Runs

@@ -55,7 +55,7 @@ class Workers(Protocol):
         """Put a message into a session, if there is one, and have a worker answer."""
 
     def go_on_after(self, approval_id: str, session_id: str) -> str:
-        """Have a worker go on with a decision."""
+        """Have a worker continue with a decision."""
 
     def cancel_session(self, session_id: str) -> Sequence[str]:
         """Stop all runs of a session, and return their ids."""

@@ -269,7 +269,7 @@ def with_stored_keys(config: Mapping[str, Any], paths: Paths) -> dict[str, Any]:
 def own_files(settings: Settings, paths: Paths) -> list[Path]:
     """Return the folders and files of this program, which no tool of a model may touch.
 
-    The most precious files are listed beside their folders, so that they are recognised under any other name.
+    The most precious files are listed as well, so that they are recognised under any other name.
     """
     folders = [paths.config, paths.data, paths.state, paths.cache]
     files = [user_file(paths), paths.config_file, paths.database, paths.secrets, trust_list(paths)]

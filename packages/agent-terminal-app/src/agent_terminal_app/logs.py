@@ -98,7 +98,7 @@ def note_traceback(event: str, error: BaseException) -> None:
 def hide(secret: str) -> None:
     """Keep a value out of the log from now on, wherever it stands.
 
-    One that is too short to be told from ordinary text cannot be hidden.
+    One that is as short as ordinary words cannot be hidden.
     """
     if len(secret) >= _SHORTEST_SECRET:
         _hidden.add(secret)

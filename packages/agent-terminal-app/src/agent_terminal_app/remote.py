@@ -335,7 +335,7 @@ class RemoteApplication:
         ]
 
     def decide(self, approval_id: str, decision: Any, *, session_id: str | None = None) -> None:
-        """Decide; the chat asks for the run that goes on with it, as it does of an application."""
+        """Decide; the chat asks for the run that continues with it, as it does of an application."""
         given = dict(decision) if isinstance(decision, dict) else {"approved": bool(decision)}
         with self._asking(session_id or "") as client:
             client.decide(approval_id, **given, go_on=False)
@@ -460,7 +460,7 @@ def connect(url: str, paths: Paths) -> RemoteApplication:
 
 
 def connect_chat(url: str, paths: Paths) -> AgentApplication:
-    """Return the same for a chat, after a first question: a wrong address or token is told at once.
+    """Return the same for a chat, after a first question: a wrong address or token is noticed at once.
 
     Raises:
         CommandError: As of `connect`.

@@ -38,9 +38,9 @@ class OtlpReceiver:
                     ]
                     outer.spans += [span for part in parts for span in part.spans]
                 else:
-                    told = metric.FromString(body).resource_metrics
+                    received = metric.FromString(body).resource_metrics
                     outer.metrics += [
-                        each for one in told for part in one.scope_metrics for each in part.metrics
+                        each for one in received for part in one.scope_metrics for each in part.metrics
                     ]
                 self.send_response(200)
                 self.end_headers()

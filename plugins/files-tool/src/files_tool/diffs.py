@@ -49,12 +49,12 @@ def diff(name: str, before: bytes | None, after: bytes | None) -> Diff:
     old, new = decode(before or b""), decode(after or b"")
     if old is None or new is None:
         sizes = " to ".join("nothing" if data is None else amount(len(data)) for data in (before, after))
-        told = f"{heading}Binary file changed from {sizes}\n"
-        return Diff(told) if new is None else _whole(f"{told}All of the new text:\n", new.text)
+        text = f"{heading}Binary file changed from {sizes}\n"
+        return Diff(text) if new is None else _whole(f"{text}All of the new text:\n", new.text)
     counts = [text.text.count("\n") + 1 if text.text else 0 for text in (old, new)]
     if sum(counts) > _MOST_LINES:
-        told = f"{heading}Text of {counts[0]} lines changed to one of {counts[1]}\nAll of the new text:\n"
-        return _whole(told, new.text, removed=counts[0])
+        text = f"{heading}Text of {counts[0]} lines changed to one of {counts[1]}\nAll of the new text:\n"
+        return _whole(text, new.text, removed=counts[0])
     lines, new_lines = lines_of(old.text), lines_of(new.text)
     changes = list(_changes(lines, new_lines))
     hunks = "".join(_hunk(group, lines, new_lines) for group in _groups(changes))
@@ -66,7 +66,7 @@ def diff(name: str, before: bytes | None, after: bytes | None) -> Diff:
 
 
 def _whole(heading: str, text: str, *, removed: int = 0) -> Diff:
-    """Return all of a new text where no difference to the old one can be told: it is not approved unseen."""
+    """Return all of a new text where no difference to the old one can be shown: it is not approved unseen."""
     lines = lines_of(text)
     return Diff(heading + "".join(f"+{line.removesuffix(chr(10))}\n" for line in lines), len(lines), removed)
 

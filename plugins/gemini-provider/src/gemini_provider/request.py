@@ -190,7 +190,7 @@ class _Contents:
 # Thought signatures: the model's own state, which the API wants back exactly as it came. Of the current
 # turn, which is everything since a person spoke, the API also demands them: the first call of each step
 # must have one. A call that another provider's model made, or that nobody but us knows of, has none; for
-# these the API documents one word that stands in for a signature, and only that is sent. See
+# these the API documents one word that replaces a signature, and only that is sent. See
 # https://ai.google.dev/gemini-api/docs/thought-signatures.
 
 

@@ -4,7 +4,7 @@
 |---------------|----------------------------------------------|-------------------------------------------|
 | `before_tool` | before a call, also before it is approved    | the call does not run; the model reads why |
 | `after_edit`  | after a call that changed files              | the model reads what was printed          |
-| `on_stop`     | when the agent would end, or has been ended  | the agent goes on with what was printed   |
+| `on_stop`     | when the agent would end, or has been ended  | the agent continues, and reads the output |
 
 Any other code than 0 and 2 is a warning, and the run goes on.
 """

@@ -117,7 +117,7 @@ class OpenAIResponsesProvider(HttpProvider):
         return "/responses/input_tokens", {key: body[key] for key in _COUNTED if key in body}
 
     async def follow(self, state: State, body: JsonObject | None, ask: Ask) -> JsonObject | None:
-        """Look up an answer that is not ready, until it is; its id is kept in the session meanwhile."""
+        """Look up an answer that is not ready, until it is; its id is kept in the session until then."""
         found = state["reply"].response if body is None else body
         response_id = found.get("id")
         # A stream that breaks off is lost with its connection, unless the provider works without one.

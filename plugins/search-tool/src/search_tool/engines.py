@@ -171,7 +171,7 @@ def _refused(label: str, status: int) -> str:
     if status in (401, 403):
         return f"{label} refuses the key (status {status}): tell the person to look at it"
     if status == 429:  # noqa: PLR2004 - HTTP's own number
-        return f"{label} has had too many searches (status 429): wait, or go on without"
+        return f"{label} has had too many searches (status 429): wait, or continue without it"
     return f"{label} answered with status {status}"
 
 

@@ -359,7 +359,7 @@ class RunningCommand:
             is_tree = self.launch.confined is not None and self.launch.confined.is_tree
             self._group = ProcessGroup(self._process.pid, self._mark, is_tree=is_tree)
             self._watch = Watch(self._process)
-        except BaseException as problem:  # whoever asked for the command is told
+        except BaseException as problem:  # for whoever asked for the command
             self._problem = problem
             return
         finally:

@@ -51,7 +51,7 @@ class SkillsFeature:
         return [(SECTION, section_schema(Settings))]
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, str]] = set()
+        self._warned: set[tuple[str, str]] = set()
 
     def register(self, registrar: PluginRegistrar) -> None:
         """Place the catalogue and the tools."""
@@ -59,7 +59,7 @@ class SkillsFeature:
         trusted = trusted_folders(registrar.spec.section("config"))
         tools = _tools(settings, trusted)
         registrar.request_transform(partial(_with_catalogue, tools.catalogue))
-        registrar.phase_hook("run_start", partial(_warn, tools.catalogue, settings, trusted, self._told))
+        registrar.phase_hook("run_start", partial(_warn, tools.catalogue, settings, trusted, self._warned))
         registrar.tool("skill_tools", tools)
 
     def get_actions(self) -> list[dict[str, Any]]:
@@ -129,7 +129,7 @@ def _warn(
     look: Any,
     settings: Settings,
     trusted: tuple[str, ...] | None,
-    told: set[tuple[str, str]],
+    warned: set[tuple[str, str]],
     view: PhaseView,
 ) -> Flow[None]:
     """Warn of folders that look like skills and are left out; of each problem once in a session."""
@@ -138,8 +138,8 @@ def _warn(
     found = _not_trusted(settings, trusted, view.session.metadata)
     found += [f"a skill is left out: {one}" for one in look(view.session.metadata).problems[:_MOST_WARNINGS]]
     for problem in found:
-        if (view.session.session_id, problem) not in told:
-            told.add((view.session.session_id, problem))
+        if (view.session.session_id, problem) not in warned:
+            warned.add((view.session.session_id, problem))
             yield from warn(problem, SkillsFeature.name)
 
 

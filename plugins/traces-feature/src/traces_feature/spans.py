@@ -200,8 +200,8 @@ class RunSpans:
         if message is not None:
             about = message["metadata"]
             for name, key in (("gen_ai.response.model", "model"), ("gen_ai.response.id", "response_id")):
-                if told := about.get(key):
-                    chat.set_attribute(name, str(told))
+                if value := about.get(key):
+                    chat.set_attribute(name, str(value))
             chat.set_attribute("gen_ai.response.finish_reasons", [finish_reason(message)])
             if self._content:
                 chat.set_attribute("gen_ai.output.messages", shown_messages([message]))
@@ -209,12 +209,12 @@ class RunSpans:
 
     def _note_retry(self, event: Any) -> None:
         if self._chat is not None:
-            told = {
+            attributes = {
                 key: event[key]
                 for key in ("attempt", "seconds", "category", "model", "instead_of")
                 if key in event
             }
-            self._chat.add_event(event["type"], told)
+            self._chat.add_event(event["type"], attributes)
 
     def _tool(self, call_id: str, name: str) -> Span:
         """Return the span of a call, which begins when the call or its event comes, whichever is first."""

@@ -127,8 +127,9 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
     def use_agents(self, config: Mapping[str, Any]) -> None:
         """Have the agents and models of another configuration from now on, all of them or none.
 
-        A run that goes on ends with the agent that it began with; a session whose agent is gone goes on with
-        the default one. Plugins, providers and their keys are those that the application was made with.
+        A run that is under way ends with the agent that it began with. If a session's agent is gone, it
+        continues with the default one. Plugins, providers and their keys are those that the application was
+        made with.
 
         Raises:
             ConfigError: If a declaration cannot be used; `field` names what is wrong.

@@ -31,15 +31,15 @@ class Approvals(ApplicationBase):
     def decide(self, approval_id: str, decision: Any, *, session_id: str | None = None) -> Approval:
         """Keep a decision: True or False, or a dict with `approved`, `value` and `reason`.
 
-        `chat` without a text goes on with it. With `grant`, a dict of `scope` and `pattern`, it counts for
+        `chat` without a text continues with it. With `grant`, a dict of `scope` and `pattern`, it counts for
         later calls as well; both are kept, or neither.
 
         Args:
             session_id: The session that must have asked, if the caller may answer for that one only.
 
         Raises:
-            DecisionNotAccepted: If nobody waits for it, it was decided already, it is none, or what shall
-                be granted is not about the call.
+            DecisionNotAccepted: If nobody waits for it, it was decided already, it is no decision, or
+                its grant is not about the call.
         """
         return call(operations.decide(self._services, approval_id, decision, session_id))
 

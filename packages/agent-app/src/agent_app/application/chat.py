@@ -71,9 +71,9 @@ class Chat(ApplicationBase):
     ) -> EventStream[Session]:
         """Say something in a stored session; yield what happens, and last `final` or `error`.
 
-        Without a text it goes on with what was decided or enqueued meanwhile. With *take_over* it takes the
+        Without a text it continues with what was decided or enqueued since. With *take_over* it takes the
         session from another process that has it, which cannot write it any more then. With a *run_id*
-        another process can go on where this one stopped: it asks again, without a text, under the same id.
+        another process can continue where this one stopped: it asks again, without a text, under the same id.
         *kept* is called with each checkpoint, once it is stored; an event `kept` follows, at which the run
         can be left without anything being half done. *limits* are the run's `timeout`, `token_budget` and
         `cost_budget`.

@@ -213,15 +213,15 @@ class Changes:
 
     Attributes:
         events: Events for the session's log, in order.
-        take_inputs: Waiting messages that the session now has; they leave the queue. If one was taken back
-            meanwhile, nothing is saved.
+        take_inputs: Waiting messages that the session now has; they leave the queue. If one has been
+            taken back, nothing is saved.
         approvals: Decisions that the session now waits for.
-        use_approvals: Decisions that the session has gone on with, each once.
-        settle_approvals: Decisions that nobody need make any more, by approval: what counts if nobody made
-            another meanwhile.
+        use_approvals: Decisions that the session has continued with, each once.
+        settle_approvals: Decisions that nobody need make any more, by approval: what counts if nobody has
+            made another.
         intents: Tool calls that are about to run: the details of each by call id.
         results: Calls whose results the session now has.
-        title: A new title and the one that it replaces; if somebody gave another meanwhile, that stays. If
+        title: A new title and the one that it replaces; if somebody has given another, that stays. If
             it changes, that is logged.
         agent_id: The agent that the session belongs to from now on, if that is another one.
         release: Whether the lease is given back with it.
@@ -559,7 +559,7 @@ class SessionStore(Protocol):
     def transaction(self, session_id: str, durability: Durability = "turn") -> AbstractContextManager[Any]:
         """Make one transaction of everything that this thread does with the store inside the block.
 
-        Nobody else writes the session meanwhile, so what is read of it stays true until the end. It is
+        Nobody else writes the session until the end, so what is read of it stays true. It is
         all written or nothing, so an error that something in it raises has to leave the block.
         """
 

@@ -64,7 +64,7 @@ class Database(Protocol):
         """Return that time, and what the clock shows by which leases end."""
 
     def reading(self) -> AbstractContextManager[Transaction]:
-        """Read a state in which nothing changes meanwhile."""
+        """Read a state in which nothing changes until the end."""
 
     def writing(
         self, durability: Durability = "turn", *, alone: bool = False, joined: bool = False
@@ -72,7 +72,7 @@ class Database(Protocol):
         """Write everything or nothing; it is as safe as *durability* says when the block is left.
 
         Args:
-            alone: Whether nobody else may write anything meanwhile.
+            alone: Whether nobody else may write anything until it ends.
             joined: Whether transactions inside this one are simply parts of it; otherwise each of them is
                 undone alone if it fails.
 

@@ -65,7 +65,7 @@ def add(database: Database, transaction: Transaction, grant: Grant) -> Grant:
         return _grant(rows[0])
     if transaction.rows("SELECT 1 FROM grants WHERE id = ?", grant.id):
         raise ArgumentError(f"the id {grant.id!r} belongs to another grant: ids are used once")
-    return add(database, transaction, grant)  # what was in the way was taken back meanwhile
+    return add(database, transaction, grant)  # what was in the way has been taken back
 
 
 def find_all(transaction: Transaction, session_id: str | None, project: str | None) -> list[Grant]:

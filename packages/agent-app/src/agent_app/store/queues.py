@@ -163,7 +163,7 @@ def put_input(
     transaction: Transaction, session_id: str, message: Mapping[str, Any], mode: InputMode, now: float
 ) -> Waiting:
     """Keep a message until it is delivered."""
-    # Numbers are never used again, also when the queue was empty meanwhile: they stand in acknowledgements.
+    # Numbers are never used again, even if the queue was empty in between: acknowledgements name them.
     seq = transaction.rows(
         "UPDATE sessions SET last_input = last_input + 1 WHERE id = ? RETURNING last_input", session_id
     )[0][0]

@@ -34,7 +34,7 @@ _idle: list[_Worker] = []
 
 
 def run_in_worker(work: Callable[[], object]) -> None:
-    """Start *work*, which must not raise, in a thread that nothing else uses meanwhile."""
+    """Start *work*, which must not raise, in a thread that nothing else uses until it is done."""
     with _lock:
         worker = _idle.pop() if _idle else None
     (worker or _Worker()).work.put(work)

@@ -40,7 +40,7 @@ _LIMITS: Final = "sandbox_memory, sandbox_processes, sandbox_open_files and sand
 
 
 def explain(confined: Confined, text: str) -> list[str]:
-    """Return what the sandbox refused to a command that failed, as far as can be told.
+    """Return what the sandbox refused to a command that failed, as far as that is known.
 
     Args:
         confined: The command.
@@ -97,7 +97,7 @@ def _is_named(path: Path, named: list[Path], text: str) -> bool:
 def _outside(confined: Confined) -> str:
     if confined.profile.settings.requests and not confined.profile.strict:
         return "If it must be, call again with outside_sandbox: true; a person is then asked"
-    return "Go on without it, or ask the person to run it"
+    return "Continue without it, or ask the person to run it"
 
 
 def _of_limits(text: str) -> Iterator[str]:

@@ -4,7 +4,7 @@ The command has no network. Where hosts are allowed, it finds an HTTP proxy on i
 `bridge` there hands each connection to a socket file, on which the `Proxy` listens in our process. The proxy
 looks names up itself and connects only to public addresses, unless a rule names a local place: a name that
 leads to `127.0.0.1` opens nothing. It takes `CONNECT` (for HTTPS) and plain HTTP requests, and remembers what
-it refused, so that model and person can be told.
+it refused, so that model and person learn of it.
 
 What is inside a TLS connection is not looked at. So an allowed host is trusted whole, with everything that it
 serves for others.

@@ -63,7 +63,7 @@ class ToolCallPieces:
         return known
 
     def _without_index(self, call_id: Any) -> int | None:
-        """A piece without an index goes on with the call of its id, or else with the last one."""
+        """A piece without an index continues the call of its id, or else the last one."""
         if not call_id:
             return len(self._calls) - 1 if self._calls else None
         same = (n for n in reversed(range(len(self._calls))) if self._calls[n].get("id") == call_id)
@@ -97,7 +97,7 @@ def split_usable(calls: Dicts, *, finished: bool) -> tuple[Dicts, Dicts]:
 
 
 def _begins_another(call: JsonObject, piece: JsonObject) -> bool:
-    """Say whether a piece that seems to go on with a call begins another: only one with a name can."""
+    """Say whether a piece that seems to continue a call begins another: only one with a name can."""
     name, had = _name(piece), _name(call)
     if name is None or had is None:
         return False

@@ -75,7 +75,7 @@ _SCHEMA: dict[str, Any] = {
 
 _WRITE_OUT = (
     "If you mean something that the rule does not forbid, make a call in which every word is written out; "
-    "else go on without it."
+    "else continue without it."
 )
 _PREVIEW = 300
 _LONGEST = 1000
@@ -177,7 +177,7 @@ def _judge(permissions: Permissions, call: CallView, *, waits: bool) -> Answer:
 
 def _refusal(reason: str) -> Block:
     return Block(
-        f"{reason}. Do not make this call again, in other words either; go on without it, "
+        f"{reason}. Do not make this call again, in other words either; continue without it, "
         "or say what you need it for."
     )
 

@@ -142,7 +142,7 @@ class RemoteAgent:
         """Ask, and return the reply; `on_progress` is called with each part that comes before it.
 
         Args:
-            task: The task to go on with, `waiting` of an earlier reply; *prompt* is what it waits for.
+            task: The task to continue, `waiting` of an earlier reply; *prompt* is what it waits for.
 
         Raises:
             RemoteAgentError: If the agent cannot be asked, or its answer cannot be used.
@@ -208,7 +208,7 @@ class RemoteAgent:
         return load_calls(self).converse(self, prompt, task, cancellation, trace)
 
     async def take_back(self, task: RemoteTask) -> None:
-        """Ask the agent to cancel a task that nobody goes on with; one that cannot is left alone."""
+        """Ask the agent to cancel a task that nobody continues; one that cannot is left alone."""
         await load_calls(self).cancel(self, task)
 
 
@@ -360,7 +360,7 @@ class RemoteDelegateTool:
 
 
 def _answered(context: Mapping[str, Any], prompt: str) -> tuple[RemoteTask | None, str | None]:
-    """Return the task that the call goes on with, if it waited, and what to say; None for a refusal."""
+    """Return the task that the call continues, if it waited, and what to say; None for a refusal."""
     decision, data = context.get("decision"), context.get("suspended") or {}
     if decision is None or "task_id" not in data:
         return None, prompt

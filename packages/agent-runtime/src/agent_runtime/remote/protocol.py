@@ -203,7 +203,7 @@ async def _cancel_task(client: Client, task_id: str) -> None:
 
 
 async def cancel(agent: RemoteAgent, task: RemoteTask) -> None:
-    """Ask the agent to cancel a task that nobody goes on with, if it can be asked."""
+    """Ask the agent to cancel a task that nobody continues, if it can be asked."""
     with suppress(Exception):  # the SDK lets a stranger's nonsense surface as anything
         wire = Wire(agent)
         async with open_client(wire) as http, asyncio.timeout(agent.endpoint.timeout):

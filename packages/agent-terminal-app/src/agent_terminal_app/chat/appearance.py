@@ -63,7 +63,7 @@ class Appearance:
             screen.color = wants_color(sys.__stdout__ or sys.stdout, plain=theme == NO_COLOURS)
 
     def wants_notice(self) -> bool:
-        """Say whether the desktop should be told now."""
+        """Say whether to notify the desktop now."""
         return self.notify == "always" or (self.notify == "unfocused" and self.has_focus is False)
 
 

@@ -51,7 +51,7 @@ class Chat:
     Args:
         open_app: Opens the application; called in a thread.
         screen: Where lines go.
-        session_id: The session to go on with; by default a new one.
+        session_id: The session to continue; by default a new one.
         keys: The keys in force.
         appearance: How it looks.
 

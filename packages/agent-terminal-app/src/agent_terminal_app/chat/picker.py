@@ -28,7 +28,7 @@ class Choice:
     Attributes:
         value: What is returned for it.
         label: What it is called.
-        about: What is said about it, beside the label.
+        about: A few words about it, next to the label.
         mark: A sign before it: → for the one in force, ★ for a favourite.
     """
 

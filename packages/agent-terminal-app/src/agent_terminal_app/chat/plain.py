@@ -100,7 +100,7 @@ class _Sitting:
         self._leave(code)
 
     def _stays(self) -> bool:
-        """Say whether the user, who is told that once more leaves, stays for now."""
+        """Say that pressing it again leaves, and whether the user stays for now."""
         last, self._asked_at = self._asked_at, time.monotonic()
         if not self._stream.isatty() or self._asked_at - last < _AGAIN:
             return False

@@ -1,4 +1,4 @@
-"""The first run: what could answer beside the embedded model, and how a user connects it.
+"""The first run: what could answer besides the embedded model, and how a user connects it.
 
 ::
 

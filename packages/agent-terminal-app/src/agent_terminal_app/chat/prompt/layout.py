@@ -252,7 +252,7 @@ class PromptLayout:
     Attributes:
         pane: What was opened.
         filter: What is typed to narrow a list down.
-        notice: Stands in place of the last line while it is not empty.
+        notice: Replaces the last line while it is not empty.
     """
 
     def __init__(self, chat: Chat, buffer: Buffer) -> None:

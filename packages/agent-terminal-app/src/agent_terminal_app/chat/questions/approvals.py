@@ -212,6 +212,6 @@ async def _give(conversation: Conversation, question: Question, answer: Answer) 
 
 
 async def _can_go_on(conversation: Conversation, approval_id: str) -> bool:
-    """Say whether a decision of somebody else still waits for a run that goes on with it."""
+    """Say whether a decision of somebody else still waits for a run that continues with it."""
     found = await conversation.app.approvals_async(conversation.session_id, decided=True)
     return any(one.id == approval_id and not one.used for one in found)
