@@ -6,17 +6,25 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
+import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import httpx2
 import pytest
 import yaml
+from psycopg.conninfo import conninfo_to_dict
 
 from agent_server.application import describe_api
+from agent_server.testing import TOKEN, Serving
 from agent_terminal_app.commands.group import agent
 from agent_terminal_app.testing.command import run_agent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -30,6 +38,34 @@ def check_arguments(arguments: list[str]) -> None:
     found = command.get_command(context, name)
     assert found is not None, f"there is no `agent {name}`"
     found.make_context(name, rest, parent=context, resilient_parsing=False)
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[Serving]:
+    serving = Serving(tmp_path)
+    yield serving
+    serving.close()
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def wait_for_port(port: int) -> None:
+    """Wait until somebody listens."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +108,17 @@ def test_every_variable_of_compose_is_in_the_example() -> None:
 
     assert used == known
     assert re.findall(r"^\w+=.+", (DEPLOY / "env.example").read_text(), re.MULTILINE) == []  # no secrets
+
+
+def test_passwords_as_the_example_makes_them_fit_into_the_address_of_the_database() -> None:
+    command = re.search(r"openssl rand \S+ \d+", (DEPLOY / "env.example").read_text())
+    address = compose()["services"]["server"]["environment"]["AGENT_DATABASE"]
+    assert command is not None
+    for _ in range(20):
+        password = subprocess.check_output(shlex.split(command[0]), text=True).strip()
+        filled = re.sub(r"\$\{.*?\}", password, address)
+
+        assert conninfo_to_dict(filled)["password"] == password
 
 
 def test_the_image_starts_a_command_that_there_is() -> None:
@@ -155,3 +202,32 @@ def test_proxies_lead_to_the_usual_port_and_hold_nothing_back(name: str) -> None
     assert "127.0.0.1:8421" in text
     assert "flush_interval -1" in text or "proxy_buffering off;" in text
     assert text.count("{") == text.count("}")
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="there is no nginx")
+def test_a_page_at_another_port_of_nginx_may_use_the_server(tmp_path: Path, serving: Serving) -> None:
+    """The page says in its Origin at which port it was opened, so the server has to hear of that port."""
+    served, port = serving(["hello"]), free_port()
+    location = re.search(
+        r"^ +location / \{.*?^ +\}", (DEPLOY / "nginx.conf").read_text(), re.DOTALL | re.MULTILINE
+    )
+    assert location is not None
+    passed_on = location[0].replace("http://127.0.0.1:8421", served.url)
+    folders = "".join(
+        f"{kind}_temp_path {tmp_path}/{kind};\n"
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    settings = tmp_path / "nginx.conf"
+    settings.write_text(
+        f"daemon off; error_log stderr; pid {tmp_path}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n{folders}"
+        f"server {{ listen 127.0.0.1:{port};\n{passed_on}\n}}\n}}\n"
+    )
+    own = {"authorization": f"Bearer {TOKEN}", "origin": f"http://127.0.0.1:{port}"}
+    with subprocess.Popen(["nginx", "-c", str(settings), "-p", str(tmp_path)]) as proxy:
+        try:
+            wait_for_port(port)
+            made = httpx2.post(f"http://127.0.0.1:{port}/v1/sessions", headers=own, json={})
+        finally:
+            proxy.terminate()
+
+    assert made.status_code == 201, made.text

@@ -127,7 +127,8 @@ def command(
 
         def ready() -> None:
             print_lines([f"Serving {url} (log in once with {link})"])
-            say(f"Programs need the token in {token_file(opened.paths) if token is None else '--token'}.")
+            given = f"that you gave it, with --token or {TOKEN_VARIABLE}"
+            say(f"Programs need the token {given if token else f'in {token_file(opened.paths)}'}.")
             sys.stdout.flush()
             if open_browser:
                 webbrowser.open(link)
