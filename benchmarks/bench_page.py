@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import http.server
+import os
 import shutil
 import statistics
 import sys
@@ -79,7 +80,7 @@ def first_load() -> float:
 
 
 def busy(session: CDPSession) -> float:
-    """Return how many seconds the main thread of a page has worked."""
+    """Return how many seconds of a processor the main thread of a page has taken."""
     found = session.send("Performance.getMetrics")["metrics"]
     return float(next(one["value"] for one in found if one["name"] == "TaskDuration"))
 
@@ -93,9 +94,9 @@ def opened(page: Page, address: str, selector: str) -> float:
 
 
 def measured(page: Page) -> CDPSession:
-    """Have a page counted."""
+    """Have a page counted, by the time of its thread: what neighbours take of the machine does not count."""
     session = page.context.new_cdp_session(page)
-    session.send("Performance.enable")
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
     return session
 
 
@@ -156,6 +157,7 @@ def measure(browser: Browser, folder: Path, rounds: int) -> None:
             bare_share, bare_echo = stream_bare(plain, measured(plain))
     finally:
         serving.close()
+    print(f"load of the machine         {os.getloadavg()[0]:8.1f} on {os.cpu_count()} processors")
     bare_ms = statistics.median(theirs) * 1000
     print(f"first load, compressed      {first_load():8.0f} kB")
     report("until one can type", statistics.median(ours) * 1000, bare_ms, "ms")

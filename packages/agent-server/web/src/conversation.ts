@@ -101,10 +101,10 @@ export class Conversation extends Store {
   private async readAll(): Promise<boolean> {
     const state = await as<SessionState>(client.readState(this.id));
     const from = Math.max(0, state.last_event - LOOKED_THROUGH);
-    const events = await this.logged(from);
-    const page = await as<MessagePage>(client.readMessages(this.id, { limit: PAGE }));
+    const [events, page] = await Promise.all([this.logged(from), as<MessagePage>(client.readMessages(this.id, { limit: PAGE }))]);
     const seen = events.at(-1)?.seq ?? from;
-    if ((await this.logged(seen)).some((event) => BOUNDARIES.includes(event.type))) return false;
+    const since = [...events.filter(({ seq }) => (seq ?? 0) > state.last_event), ...(await this.logged(seen))];
+    if (since.some((event) => BOUNDARIES.includes(event.type))) return false;
     if (this.closed) return true;
     this.feed?.close();
     this.run.clear();

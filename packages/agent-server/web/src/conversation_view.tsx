@@ -54,7 +54,9 @@ export function ConversationView({ conversation, choices, create, open, showMenu
       navigate,
     });
   }, [conversation]);
-  useEffect(() => void offers?.read().catch(() => undefined), [offers, conversation?.info?.agent_id]);
+  useEffect(() => {
+    if (conversation?.loaded) void offers?.read().catch(() => undefined);
+  }, [offers, conversation?.loaded, conversation?.info?.agent_id]);
 
   useEffect(() => {
     document.title = conversation ? `${title} · Keelwork` : "Keelwork";

@@ -1,6 +1,6 @@
 // The whole page: the list of sessions on one side, the open one on the other.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { client, list, wordsOf } from "./api";
 import { type Command, press } from "./commands";
 import { Conversation } from "./conversation";
@@ -68,8 +68,8 @@ export function Page({ speak }: { speak: (language: string) => void }) {
     };
   }, [sessions]);
 
-  useEffect(() => {
-    void conversation?.load();
+  useLayoutEffect(() => {
+    void conversation?.load(); // before the rest of the page asks for anything: a browser has six connections
     return () => conversation?.close();
   }, [conversation]);
 
