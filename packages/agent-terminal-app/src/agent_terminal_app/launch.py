@@ -251,7 +251,8 @@ def _in_terminal(
 async def _show_findings(screen: Screen, settings: Settings) -> None:
     """Show what is found out while the user types already."""
     async for line in later(settings):
-        screen.line(line)
+        for row in wrapped(line, screen.width):
+            screen.line(row)
 
 
 def _in_lines(

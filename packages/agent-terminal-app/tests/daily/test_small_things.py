@@ -140,6 +140,13 @@ def test_the_first_line_of_a_chat_wraps_between_words(home: Home) -> None:
         assert chat.lines[:2] == ["You are talking to:", "openai_compatible:scripted-model. /help"]
 
 
+@pytest.mark.skipif(find_spec("anthropic_provider") is None, reason="the provider is not installed")
+def test_what_is_found_out_at_the_start_wraps_between_words(home: Home) -> None:
+    with home.chat("--model", "anthropic:claude-sonnet-5") as chat:
+        chat.expect("or /setup.")
+        assert "the provider's setting api_key" in " ".join(chat.lines)
+
+
 def test_a_failure_in_the_library_prints_nothing_by_itself(tmp_path: Path) -> None:
     program = """
 from agent_core import AgentError

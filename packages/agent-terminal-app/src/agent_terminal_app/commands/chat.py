@@ -34,7 +34,7 @@ def command(
 ) -> int:
     """Talk to an agent, beginning with PROMPT if there is one.
 
-    Without settings it is a small model inside this program.
+    Without settings, a small model inside this program answers.
     """
     if session and last:
         raise click.UsageError("--session names a session, --continue takes the last one: leave one out.")
