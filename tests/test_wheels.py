@@ -80,7 +80,11 @@ def test_every_extra_of_every_distribution_is_looked_at(tool: Any, wheels: list[
 
 
 def test_a_package_of_our_name_from_a_registry_is_a_stranger(tool: Any) -> None:
-    said = " + aiohttp==3.14.1\n + keelwork-core @ file:///wheels/core.whl\n + keelwork-app==9.9\n + odd==1\n"
+    """uv writes a file in one way if it knows the version, and in another if it does not yet."""
+    files = (
+        " + keelwork-core @ file:///wheels/core.whl\n + keelwork-kit==0.1.0 (from file:///wheels/kit.whl)\n"
+    )
+    said = f"{files} + aiohttp==3.14.1\n + keelwork-app==9.9\n + odd==1\n"
 
     assert tool.found_strangers(said, {"aiohttp"}) == ["keelwork-app", "odd"]
 

@@ -319,9 +319,11 @@ def look_for_strangers(wheels: list[Path], wanted: str, folder: Path, uv: str) -
 
 def found_strangers(said: str, known: set[str]) -> list[str]:
     """Return what uv would take from a registry that is not in the lock, or has one of our names."""
-    brought = re.findall(r"^ \+ ([\w.-]+)( @ file:)?", said, re.MULTILINE)
+    brought = re.findall(r"^ \+ ([\w.-]+)(.*)", said, re.MULTILINE)  # "name==1" or "name==1 (from file://…)"
     assert brought, said
-    return sorted(name for name, of_ours in brought if not of_ours and canonicalize_name(name) not in known)
+    return sorted(
+        name for name, rest in brought if "file://" not in rest and canonicalize_name(name) not in known
+    )
 
 
 def expect(said: str, wanted: str, what: str) -> None:

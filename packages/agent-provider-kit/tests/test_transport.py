@@ -335,11 +335,13 @@ class TestPatience:
         scripted_server.play(LONG.stall(200))
 
         async def read_slowly() -> bytes:
-            response = await transport.send(get(scripted_server, Timeouts(idle=0.02)))
+            response = await transport.send(
+                get(scripted_server, Timeouts(idle=1))
+            )  # a busy machine has time for it
             async with aclosing(response.chunks()) as pieces:
                 first = await anext(pieces)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(asyncio.Event().wait(), 0.06)
+                    await asyncio.wait_for(asyncio.Event().wait(), 1.2)
                 scripted_server.release()
                 return b"".join([first, *[piece async for piece in pieces]])
 
