@@ -88,3 +88,16 @@ def test_it_does_so_too_for_a_session_that_exists(case: Any, shared: Served) -> 
     case.path_parameters["session_id"] = session_id
 
     case.call_and_validate(base_url=shared.url, headers=OWN, timeout=60, checks=CHECKS)
+
+
+def test_it_does_so_too_when_requests_use_what_others_have_made(address: str) -> None:
+    """The links between operations are found by the names of what they return and take."""
+
+    class Requests(schema.as_state_machine()):  # type: ignore[misc]  # a class that is made from the description
+        def get_call_kwargs(self, _case: Any) -> dict[str, Any]:
+            return {"base_url": address, "headers": OWN, "timeout": 60}
+
+        def validate_response(self, response: Any, case: Any, **_more: Any) -> None:
+            case.validate_response(response, checks=CHECKS)
+
+    Requests.run(settings=settings(FEW, max_examples=15, stateful_step_count=12))

@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_core.testing import Reply, ScriptedProvider
 from agent_server.testing import Paced
@@ -106,6 +106,53 @@ def test_an_answer_is_whole_although_the_connection_was_cut_in_the_middle(
     page.wait_for_selector(".answer >> text=after that")
     context.close()
     wire.close()
+
+
+EVENT_SOURCE = """
+(path) => {
+  window.seen = [];
+  const source = new EventSource(path);
+  source.onmessage = (message) => window.seen.push(JSON.parse(message.data));
+}
+"""
+
+
+def test_the_event_source_of_a_browser_resumes_by_itself(serve_it: Serving, browser: Browser) -> None:
+    paced = Paced()
+    chunks = [f"word{number} " for number in range(40)]
+    served = serve_it(provider=ScriptedProvider([Reply(chunks=chunks, delay=0.01)], sleep=paced))
+    session_id = served.new_session()
+    wire = Wire(served.url)
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{wire.url}/login?code={served.access.new_link()}")
+    page.evaluate(EVENT_SOURCE, f"/v1/sessions/{session_id}/events?after=0")
+    served.client.post(f"/v1/sessions/{session_id}/runs", json={"text": "count"}).raise_for_status()
+
+    def seen() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = page.evaluate("window.seen")
+        return found
+
+    def more_than(count: int) -> Callable[[], bool]:
+        return lambda: len(seen()) > count
+
+    for _ in range(3):
+        more = more_than(len(seen()))
+        paced.release(10)
+        wait(more)
+        wire.cut()
+        wire.mend()
+    paced.release(100)
+    wait(lambda: seen()[-1]["type"] == "final")
+    events = seen()
+    context.close()
+    wire.close()
+
+    assert "".join(event["text"] for event in events if event["type"] == "text") == "".join(chunks)
+    logged = served.app.events(session_id)
+    assert [event["seq"] for event in events if event["type"] != "text"] == [
+        event["seq"] for event in logged if event["type"] != "text"
+    ]
 
 
 KEYBOARD = """
