@@ -92,6 +92,10 @@ export const english = {
   callNoResult: "no result",
   output: "Output",
   error: "Error",
+  insideCall: "What the other agent does",
+  handedOver: (from: string, to: string) => `${from} hands over to ${to}.`,
+  plan: (done: number, all: number) => `Plan: ${done} of ${all} done`,
+  planStates: { pending: "to do", in_progress: "in progress", done: "done", dropped: "dropped" },
   result: "Result",
 
   // Approvals

@@ -89,6 +89,10 @@ export const german: Words = {
   callNoResult: "kein Ergebnis",
   output: "Ausgabe",
   error: "Fehler",
+  insideCall: "Was der andere Agent tut",
+  handedOver: (from, to) => `${from} übergibt an ${to}.`,
+  plan: (done, all) => `Plan: ${done} von ${all} erledigt`,
+  planStates: { pending: "offen", in_progress: "in Arbeit", done: "erledigt", dropped: "gestrichen" },
   result: "Ergebnis",
 
   agentAsks: "Der Agent fragt",
