@@ -33,14 +33,14 @@ def test_what_a_delegate_does_is_nested_in_its_call_also_after_a_reload(
     script = [
         Reply(tool_calls=[ToolCall("delegate_helper", {"prompt": "shop"})]),
         Reply(text="I look.", tool_calls=[ToolCall("note", {"text": "milk"})]),
-        Reply(chunks=["helper ", "is done"], delay=0.01),
+        Reply(chunks=["almost ", "done"], delay=0.01),
         "all done",
     ]
     provider = ScriptedProvider(script, sleep=paced)
     page = open_page(serve_it(provider=provider, plugins=[Notes()], config={"agents": AGENTS}))
     say(page, "go")
     paced.release(1)
-    page.wait_for_selector(".call.running >> text=› helper")  # seen without opening it
+    page.wait_for_selector(".call.running > summary >> text=almost")  # seen without opening it
     page.click(".call.running > summary")
     page.wait_for_selector(".call .inner >> text=I look.")
     page.wait_for_selector(".call .inner .call >> text=note(text='milk')")
