@@ -30,7 +30,7 @@ def test_what_a_delegate_does_is_nested_in_its_call_also_after_a_reload(
     serve_it: Serving, open_page: Callable[..., Page]
 ) -> None:
     paced = Paced()
-    script = [
+    script: list[Any] = [
         Reply(tool_calls=[ToolCall("delegate_helper", {"prompt": "shop"})]),
         Reply(text="I look.", tool_calls=[ToolCall("note", {"text": "milk"})]),
         Reply(chunks=["almost ", "done"], delay=0.01),
