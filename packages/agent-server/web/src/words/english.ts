@@ -286,6 +286,8 @@ export const english = {
   inspectTabs: { events: "Events", trace: "Trace", tokens: "Tokens", plugins: "Plugins", request: "Requests" },
   readAgain: "Read again",
   findEvent: "Find in the events",
+  traceRun: (agent: string) => `run of ${agent}`,
+  traceStep: (number: string) => `step ${number}`,
   noTrace: "No run has times in the log yet.",
   sent: "Sent",
   fromCache: "From cache",

@@ -272,6 +272,8 @@ export const german: Words = {
   inspectTabs: { events: "Ereignisse", trace: "Ablauf", tokens: "Token", plugins: "Plugins", request: "Anfragen" },
   readAgain: "Neu lesen",
   findEvent: "In den Ereignissen suchen",
+  traceRun: (agent) => `Lauf von ${agent}`,
+  traceStep: (number) => `Schritt ${number}`,
   noTrace: "Noch hat kein Lauf Zeiten im Protokoll.",
   sent: "Gesendet",
   fromCache: "Aus dem Cache",
