@@ -330,6 +330,13 @@ export interface PersonChange {
   role?: "viewer" | "editor" | "owner" | null;
 }
 
+/** One thing that an agent has planned to do. */
+export interface PlanItem {
+  /** `pending`, `in_progress`, `done` or `dropped`. */
+  state: string;
+  text: string;
+}
+
 /** What went wrong, as RFC 9457 has it. */
 export interface ProblemDetails {
   detail?: string | null;
@@ -450,6 +457,8 @@ export interface SessionState {
   holder: { [name: string]: Json } | null;
   info: SessionInfo;
   last_event: number;
+  /** What its agent has written down to do. */
+  plan: PlanItem[];
   queued: Waiting[];
   running: "here" | "elsewhere" | null;
 }

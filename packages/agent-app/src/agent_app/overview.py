@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_app import journal
 from agent_app.agents import choose_agent
 from agent_app.app_plugins import usable_elements
+from agent_app.plans import plan_of
 from agent_app.services import core_of
 from agent_core import ArgumentError, Message
 from agent_core.steps import Flow, run_blocking
@@ -34,7 +36,7 @@ R = TypeVar("R")
 
 
 def state(services: Services, session_id: str) -> Flow[dict[str, Any]]:
-    """Return info, holder, running state, waiting messages and approvals of a session."""
+    """Return info, holder, running state, waiting messages, approvals and plan of a session."""
     return (yield from run_blocking(partial(_state, services, session_id)))
 
 
@@ -49,6 +51,7 @@ def _state(services: Services, session_id: str) -> dict[str, Any]:
         "running": "here" if active is not None and active.is_run else "elsewhere" if elsewhere else None,
         "queued": [one.to_dict() for one in store.inputs(session_id)],
         "approvals": [one.to_dict() for one in store.approvals(session_id, undecided=True)],
+        "plan": [asdict(item) for item in plan_of(services.read(session_id).session)],
         "last_event": services.last_event(session_id),
     }
 

@@ -92,6 +92,13 @@ class SessionPage(BaseModel):
     next_cursor: str | None = Field(description="Ask with it for the next ones; null at the end.")
 
 
+class PlanItem(BaseModel):
+    """One thing that an agent has planned to do."""
+
+    text: str
+    state: str = Field(description="`pending`, `in_progress`, `done` or `dropped`.")
+
+
 class SessionState(BaseModel):
     """What is going on in a session."""
 
@@ -100,6 +107,7 @@ class SessionState(BaseModel):
     running: Literal["here", "elsewhere"] | None
     queued: list[Waiting]
     approvals: list[Approval] = Field(description="The decisions that its run waits for.")
+    plan: list[PlanItem] = Field(description="What its agent has written down to do.")
     last_event: int
 
 

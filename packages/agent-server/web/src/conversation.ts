@@ -9,13 +9,14 @@ import { type Entry, entriesOf, namesOf, type Note, textOf } from "./entries";
 import { Feed } from "./feed";
 import { LiveRun } from "./live_run";
 import { Store } from "./store";
-import type { Approval, Event, InputMode, JsonObject, Message, Part, SessionInfo, SessionState, Usage, Waiting } from "./wire";
+import type { Approval, Event, InputMode, JsonObject, Message, Part, PlanItem, SessionInfo, SessionState, Usage, Waiting } from "./wire";
 import { words } from "./words";
 
 const PAGE = 50;
 const OLDER = 100;
 const LOOKED_THROUGH = 1000;
 const BOUNDARIES = ["step_start", "step_end", "final", "error", "turn_end", "session_changed"];
+const WRITES_PLAN = "write_todos";
 const ENDS = ["step_end", "final", "error", "turn_end"];
 
 interface MessagePage {
@@ -30,6 +31,8 @@ export class Conversation extends Store {
   approvals: Approval[] = [];
   branches = new Branches();
   queued: Waiting[] = [];
+  /** What the agent has written down to do, and how far it has come. */
+  plan: PlanItem[] = [];
   notes: Note[] = [];
   usage: Usage | undefined;
   status = "";
@@ -51,6 +54,7 @@ export class Conversation extends Store {
   private feed: Feed | undefined;
   private closed = false;
   private isReading = false;
+  private readonly planned = new Map<string, PlanItem[]>(); // by the call that writes it
   private asked = false; // whether the run that begins next is this page's own
   private changes = 0; // counts events, to notice that something came while we were reading
 
@@ -149,6 +153,7 @@ export class Conversation extends Store {
     this.running = state.running !== null;
     this.approvals = state.approvals.filter((approval) => approval.decision === null);
     this.queued = state.queued;
+    this.plan = state.plan;
   }
 
   /** Read the messages of a run that is over; what is on the screen stays where it is. */
@@ -250,6 +255,7 @@ export class Conversation extends Store {
         break;
       default:
         this.hearInput(event);
+        this.hearPlan(event);
         this.run.add(event);
         if (event.type === "text") this.status = "";
     }
@@ -279,6 +285,15 @@ export class Conversation extends Store {
     this.changed();
     this.listChanged();
     void this.settle();
+  }
+
+  /** Keep the plan as the agent writes it down. */
+  private hearPlan(event: Event): void {
+    if (event["name"] !== WRITES_PLAN) return;
+    const call = String(event["call_id"]);
+    const items = (event["arguments"] as { items?: unknown } | undefined)?.items;
+    if (event.type === "tool_call_start" && Array.isArray(items)) this.planned.set(call, items as PlanItem[]);
+    else if (event.type === "tool_call_result" && event["is_error"] !== true) this.plan = this.planned.get(call) ?? this.plan;
   }
 
   private hearInput(event: Event): void {

@@ -9,6 +9,7 @@ import { Conversation } from "./conversation";
 import { Bars } from "./icons";
 import { Inspect } from "./inspect";
 import { Offers } from "./offers";
+import { Plan } from "./plan";
 import { Cards, OfferDialog, OffersMenu } from "./plugin_views";
 import type { Choices } from "./page";
 import { ShareButton } from "./share";
@@ -139,6 +140,7 @@ export function ConversationView({ conversation, choices, create, open, showMenu
             decide={(decision) => conversation.decide(approval, decision)}
           />
         ))}
+        {conversation && <Plan items={conversation.plan} running={conversation.running} />}
         {conversation && <WaitingMessages conversation={conversation} />}
         {failure && <p class="failure" role="alert">{failure}</p>}
         <Composer conversation={conversation} offers={offers} submit={submit} />

@@ -29,6 +29,7 @@ export interface Call {
   written: string; // the arguments while the model writes them
   display: ToolDisplay | undefined;
   output: string; // what the tool shows while it works
+  inner: { entries: Entry[] } | undefined; // the run of another agent that the call has begun
   result: { text: string; display: ToolDisplay | undefined; failed: boolean } | undefined;
   seconds: number | undefined;
   state: "writing" | "waiting" | "running" | "done";
@@ -66,6 +67,7 @@ export function newCall(id: string, name: string): Call {
     written: "",
     display: undefined,
     output: "",
+    inner: undefined,
     result: undefined,
     seconds: undefined,
     state: "waiting",

@@ -2,6 +2,7 @@
 
 import { type Answer, type Call, type Entry, entriesOf, newCall, resultOf } from "./entries";
 import type { Event, Json, Message, ToolDisplay } from "./wire";
+import { words } from "./words";
 
 const LONGEST_OUTPUT = 20_000;
 
@@ -31,15 +32,27 @@ export class LiveRun {
       call.preview = String(event["preview"] ?? "");
       call.arguments = event["arguments"] as Json;
       call.display = (event["display"] as ToolDisplay | null) ?? undefined;
+      call.output = ""; // a page that was loaded again hears it once more from here
+      call.inner = undefined;
       call.state = "running";
     } else if (event.type === "tool_call_partial") {
-      call.output = (call.output + partText(event["part"])).slice(-LONGEST_OUTPUT);
+      this.take(call, event["part"]);
     } else if (event.type === "tool_call_result") {
       call.result = resultOf(event["message"] as Message, event["is_error"] === true);
       call.seconds = event["seconds"] as number;
       call.state = "done";
     } else return;
     this.known.set(id, call);
+  }
+
+  /** Take what a tool shows while it works; what a delegate does is a run of its own. */
+  private take(call: Call, part: unknown): void {
+    const event = part as Event;
+    if (typeof part === "object" && event?.type === "run_start") call.inner = new LiveRun();
+    if (call.inner instanceof LiveRun) {
+      call.inner.remember(event);
+      call.inner.add(event);
+    } else call.output = (call.output + partText(part)).slice(-LONGEST_OUTPUT);
   }
 
   /** Take an event of the run; the calls in it were remembered before. */
@@ -66,8 +79,11 @@ export class LiveRun {
       case "fallback":
         if (event["discarded"] === true) this.entries = this.entries.slice(0, this.stepAt); // it begins again
         break;
+      case "handoff":
+        this.entries = [...this.entries, { kind: "note", level: "info", text: words.handedOver(String(event["from_agent"]), String(event["to_agent"])), retry: false }];
+        break;
       case "step_end":
-        this.entries = [...this.entries.slice(0, this.stepAt), ...entriesOf(event["messages"] as Message[], this.known)];
+        if (Array.isArray(event["messages"])) this.entries = [...this.entries.slice(0, this.stepAt), ...entriesOf(event["messages"] as Message[], this.known)];
         this.stepAt = this.entries.length;
         break;
     }
@@ -105,13 +121,10 @@ export class LiveRun {
   }
 }
 
-/** Return what a tool shows while it works as text; the events of a delegate become a line each. */
+/** Return what a tool shows while it works as text. */
 function partText(part: unknown): string {
   if (typeof part === "string") return part;
   if (typeof part !== "object" || part === null) return "";
-  const { type, content, text, preview } = part as Record<string, unknown>;
-  if (typeof content === "string") return content;
-  if (type === "text" && typeof text === "string") return text;
-  if (type === "tool_call_start" && typeof preview === "string") return `\n› ${preview}\n`;
-  return "";
+  const { content, text } = part as Record<string, unknown>;
+  return typeof content === "string" ? content : typeof text === "string" ? text : "";
 }

@@ -89,7 +89,14 @@ function SchemaWidget(props: WidgetProps) {
     return <input {...about} type="number" min={rules.minimum} max={rules.maximum} step={rules.type === "integer" ? 1 : "any"} placeholder={standard} value={value === undefined ? "" : asText(value)} onInput={(event) => change(read(event.currentTarget.value))} />;
   }
   if (rules.type === "string") return <TextField {...props} />;
-  if (isListOfNames(rules, value)) return <NameList {...props} value={(value ?? []) as string[]} />;
+  if (isListOfNames(rules, value)) {
+    return (
+      <>
+        {value === undefined && <p class="quiet">{words.notSet("")}</p>}
+        <NameList {...props} value={(value ?? []) as string[]} />
+      </>
+    );
+  }
   return <JsonField {...props} />;
 }
 

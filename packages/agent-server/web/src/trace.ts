@@ -1,6 +1,7 @@
 // Runs as a waterfall: what happened when and for how long, from the logged events of a session alone.
 
 import type { Event } from "./wire";
+import { words } from "./words";
 
 export interface Span {
   depth: number;
@@ -36,14 +37,14 @@ export function traceOf(events: Event[]): TracedRun[] {
     if (event.type === "run_start") {
       open = new Map();
       runs.push({ name: String(event["agent_id"] ?? ""), spans: [] });
-      if (at !== undefined) begin("run", 0, `run of ${String(event["agent_id"])}`, at);
+      if (at !== undefined) begin("run", 0, words.traceRun(String(event["agent_id"])), at);
     } else if (event.type === "final" || event.type === "turn_end") {
       const last = Math.max(...(runs.at(-1)?.spans.map((one) => one.end ?? one.begin) ?? [0]));
       for (const key of [...open.keys()]) end(key, last);
     } else if (at === undefined) continue;
     else if (event.type === "step_start") {
-      begin("step", 1, `step ${String(event["round"])}`, at);
-      begin("model", 2, "model", at);
+      begin("step", 1, words.traceStep(String(event["round"])), at);
+      begin("model", 2, words.model, at);
     } else if (event.type === "tool_call_start") begin(String(event["call_id"]), 2, String(event["name"]), at);
     else if (event.type === "tool_call_result") end(String(event["call_id"]), at, event["is_error"] === true ? "failed" : "");
     else if (event.type === "usage") end("model", at);

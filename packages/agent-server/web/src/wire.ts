@@ -61,6 +61,12 @@ export interface ToolDisplay {
   content?: Json;
 }
 
+/** One thing that an agent has planned to do. */
+export interface PlanItem {
+  text: string;
+  state: string;
+}
+
 export interface Waiting {
   seq: number;
   message: Message;
@@ -99,6 +105,7 @@ export interface SessionState {
   queued: Waiting[];
   approvals: Approval[];
   last_event: number;
+  plan: PlanItem[];
 }
 
 /** An event of a session; what else it has depends on its type. */

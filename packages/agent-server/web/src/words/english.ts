@@ -92,6 +92,10 @@ export const english = {
   callNoResult: "no result",
   output: "Output",
   error: "Error",
+  insideCall: "What the other agent does",
+  handedOver: (from: string, to: string) => `${from} hands over to ${to}.`,
+  plan: (done: number, all: number) => `Plan: ${done} of ${all} done`,
+  planStates: { pending: "to do", in_progress: "in progress", done: "done", dropped: "dropped" },
   result: "Result",
 
   // Approvals
@@ -282,6 +286,8 @@ export const english = {
   inspectTabs: { events: "Events", trace: "Trace", tokens: "Tokens", plugins: "Plugins", request: "Requests" },
   readAgain: "Read again",
   findEvent: "Find in the events",
+  traceRun: (agent: string) => `run of ${agent}`,
+  traceStep: (number: string) => `step ${number}`,
   noTrace: "No run has times in the log yet.",
   sent: "Sent",
   fromCache: "From cache",
