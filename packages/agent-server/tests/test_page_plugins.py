@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from agent_server.testing.page import IN_A_BROWSER, is_over, no_findings, say, wait
+from agent_testing.showcase import Showcase, ShowcaseDesk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,129 +17,16 @@ if TYPE_CHECKING:
     from agent_server.testing import Serving
 
 pytestmark = IN_A_BROWSER
-WIDGETS: dict[str, dict[str, Any]] = {
-    "text": {"type": "string"},
-    "textarea": {"type": "string", "widget": "textarea"},
-    "password": {"type": "string", "widget": "password"},
-    "number": {"type": "integer", "default": 3},
-    "checkbox": {"type": "boolean"},
-    "select": {"type": "string", "options": ["warm", "cold"]},
-    "session": {"type": "string", "widget": "session"},
-    "file": {"type": "string", "widget": "file"},
-}
-
-
-class Everything:
-    """A feature with an action for every place, presentation and widget, and completions."""
-
-    name = "everything"
-    version = "1"
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, dict[str, Any]]] = []
-
-    def get_actions(self) -> list[dict[str, Any]]:
-        inputs = {name: {"type": one["type"]} for name, one in WIDGETS.items()}
-        about = {"message_index": {"type": "integer"}}
-        shown = ["banner", "modal", "inline", "error"]
-        return [
-            {"id": "form", "label": "Form", "inputs": inputs},
-            {"id": "wipe", "label": "Wipe", "confirm": "Really wipe it?", "inputs": {}},
-            {"id": "look", "label": "Look at message", "inputs": about},
-            *({"id": one, "label": f"Show {one}", "inputs": {}} for one in shown),
-        ]
-
-    def get_ui_elements(self, config: Any, tags: Any, models: Any) -> list[dict[str, Any]]:
-        asked = [{"name": name, "label": f"The {name}", **one} for name, one in WIDGETS.items()]
-        dialog = {"kind": "form", "title": "All widgets", "body": "Fill in.", "inputs": asked}
-        return [
-            {"ui_type": "session_action", "action_id": "form", "label": "All inputs", "dialog": dialog},
-            {"ui_type": "message_action", "action_id": "look", "label": "Look closer"},
-        ]
-
-    def execute_action(
-        self, action_id: str, session: Any, native_messages: Any, params: dict[str, Any]
-    ) -> dict[str, Any]:
-        self.calls.append((action_id, params))
-        if action_id == "inline":
-            choices = [
-                {"kind": "open_url", "id": "o", "label": "Look", "url": "https://example.test/x"},
-                {"kind": "copy_text", "id": "c", "label": "Copy it", "text": "the text"},
-                {
-                    "kind": "run_action",
-                    "id": "r",
-                    "label": "Wipe now",
-                    "plugin": "everything",
-                    "action_id": "wipe",
-                },
-            ]
-            return {
-                "display": {"body": "**bold**", "format": "markdown", "display_id": "d", "actions": choices}
-            }
-        if action_id == "wipe":
-            return {"display": {"body": "wiped", "variant": "success", "display_id": "d"}}
-        if action_id == "error":
-            return {"error": {"message": "the pen is broken"}}
-        if action_id in ("banner", "modal"):
-            shown = {
-                "body": f"a {action_id}",
-                "variant": "warning",
-                "presentation": action_id,
-                "title": "News",
-            }
-            return {"display": shown}
-        return {"message": f"{action_id} {sorted(params)}"}
-
-    def get_completions(self, config: Any, text: str) -> list[dict[str, Any]]:
-        if not text.endswith("/col"):
-            return []
-        names = ("colour", "collect")
-        return [
-            {"replacement": f"/{one}", "start": -4, "display": one, "display_meta": "a word"} for one in names
-        ]
-
-    def apply_completion(self, config: Any, text: str, completion: dict[str, Any]) -> str:
-        return f"{completion['replacement']} ${{1:red}} "
-
-
-class Desk:
-    """An application plugin with actions for sessions of the list and for everything, and all effects."""
-
-    name = "desk"
-
-    def get_actions(self) -> list[dict[str, Any]]:
-        session = {"session_id": {"type": "string", "required": True}}
-        effects = ["toast", "open_url", "navigate", "reload", "strange"]
-        return [
-            {"id": "stamp", "label": "Stamp", "inputs": session},
-            *({"id": one, "label": f"Do {one}", "inputs": {}} for one in effects),
-        ]
-
-    def get_ui_elements(self, app_config: Any) -> list[dict[str, Any]]:
-        return [{"ui_type": "session_list_action", "action_id": "stamp", "label": "Stamp it"}]
-
-    def execute_action(
-        self, app: Any, action_id: str, params: dict[str, Any], context: Any, state: Any
-    ) -> dict[str, Any]:
-        effects = {
-            "stamp": {"type": "open_session", "session_id": params.get("session_id")},
-            "toast": {"type": "toast", "text": "toasted"},
-            "open_url": {"type": "open_url", "url": "https://example.test/page"},
-            "navigate": {"type": "navigate", "to": "plugins"},
-            "reload": {"type": "reload", "what": "sessions"},
-            "strange": {"type": "strange"},
-        }
-        return {"ui_effects": [effects[action_id]]}
 
 
 @pytest.fixture
-def everything() -> Everything:
-    return Everything()
+def showcase() -> Showcase:
+    return Showcase()
 
 
 @pytest.fixture
-def page(serve_it: Serving, open_page: Callable[..., Page], everything: Everything) -> Page:
-    opened = open_page(serve_it(["an answer"], plugins=[everything, Desk()]))
+def page(serve_it: Serving, open_page: Callable[..., Page], showcase: Showcase) -> Page:
+    opened = open_page(serve_it(["an answer"], plugins=[showcase, ShowcaseDesk()]))
     say(opened, "hello")
     is_over(opened)
     opened.wait_for_selector("header >> text=Actions")
@@ -150,25 +38,26 @@ def begin(page: Page, label: str) -> None:
     page.click(f"header .menu >> text={label}")
 
 
-def test_a_form_has_a_widget_for_every_input(page: Page, everything: Everything) -> None:
+def test_a_form_has_a_widget_for_every_input(page: Page, showcase: Showcase) -> None:
     begin(page, "All inputs")
     page.wait_for_selector("dialog >> text=All widgets")
     no_findings(page)
-    page.fill("dialog [name=text]", "plain")
+    page.fill("dialog [name=the_text]", "plain")
     page.fill("dialog textarea", "two\nlines")
     page.fill("dialog [type=password]", "hidden")
     page.check("dialog [type=checkbox]")
-    page.select_option("dialog [name=select]", "cold")
-    page.select_option("dialog [name=session]", index=1)
+    page.select_option("dialog [name=the_select]", "cold")
+    page.select_option("dialog [name=the_session]", index=1)
     page.set_input_files("dialog [type=file]", {"name": "a.txt", "mimeType": "text/plain", "buffer": b"x"})
     page.click("dialog .primary")
     page.wait_for_selector("text=form [")
 
-    action, params = everything.calls[-1]
+    action, params = showcase.calls[-1]
     session = page.url.partition("#s=")[2]
     assert action == "form"
     assert {
-        name: params[name] for name in ("text", "textarea", "password", "number", "checkbox", "select")
+        name: params[f"the_{name}"]
+        for name in ("text", "textarea", "password", "number", "checkbox", "select")
     } == {
         "text": "plain",
         "textarea": "two\nlines",
@@ -177,21 +66,19 @@ def test_a_form_has_a_widget_for_every_input(page: Page, everything: Everything)
         "checkbox": True,
         "select": "cold",
     }
-    assert params["session"] == session
-    assert params["file"]
+    assert params["the_session"] == session
+    assert params["the_file"]
 
 
-def test_what_wants_to_be_confirmed_asks_and_cards_replace_each_other(
-    page: Page, everything: Everything
-) -> None:
+def test_what_wants_to_be_confirmed_asks_and_cards_replace_each_other(page: Page, showcase: Showcase) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     begin(page, "Wipe")
     page.wait_for_selector("dialog >> text=Really wipe it?")
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog", state="detached")
-    assert everything.calls == []
+    assert showcase.calls == []
 
-    begin(page, "Show inline")
+    begin(page, "Show card")
     page.wait_for_selector(".card strong >> text=bold")
     assert "(example.test)" in page.inner_text(".card")
     page.click(".card >> text=Copy it")
@@ -203,15 +90,15 @@ def test_what_wants_to_be_confirmed_asks_and_cards_replace_each_other(
     page.wait_for_selector(".card.success >> text=wiped")
 
     assert page.locator(".card").count() == 1
-    assert [action for action, _ in everything.calls] == ["inline", "wipe"]
+    assert [action for action, _ in showcase.calls] == ["card", "wipe"]
 
 
 def test_cards_are_banners_and_dialogs_and_errors_are_shown(page: Page) -> None:
     begin(page, "Show banner")
-    page.wait_for_selector(".banners .card.warning >> text=a banner")
+    page.wait_for_selector(".banners .card >> text=shown as banner")
     page.click(".banners >> text=Close")
     begin(page, "Show modal")
-    page.wait_for_selector("dialog .card >> text=a modal")
+    page.wait_for_selector("dialog .card >> text=shown as modal")
     no_findings(page)
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog", state="detached")
@@ -221,9 +108,9 @@ def test_cards_are_banners_and_dialogs_and_errors_are_shown(page: Page) -> None:
     assert page.locator(".card").count() == 0
 
 
-def test_actions_stand_at_messages_sessions_and_the_application(page: Page, everything: Everything) -> None:
+def test_actions_stand_at_messages_sessions_and_the_application(page: Page, showcase: Showcase) -> None:
     page.click(".answer >> text=Look closer")
-    wait(lambda: everything.calls == [("look", {"message_index": 1})])
+    wait(lambda: showcase.calls == [("look", {"message_index": 1})])
 
     page.click("nav >> text=New session")
     page.wait_for_selector(".welcome")
@@ -231,7 +118,7 @@ def test_actions_stand_at_messages_sessions_and_the_application(page: Page, ever
     page.click(".row-menu >> text=Stamp it")
     page.wait_for_selector(".answer >> text=an answer")
     for label, seen in (
-        ("Do toast", ".toast >> text=toasted"),
+        ("Do toast", ".toast >> text=a toast"),
         ("Do open_url", ".card >> text=(example.test)"),
         ("Do strange", ".toast >> text=strange"),
         ("Do navigate", "h1 >> text=Settings"),

@@ -155,3 +155,41 @@ def test_an_answer_is_read_aloud_and_words_are_dictated(
     page.wait_for_selector("text=Stop reading")
 
     assert page.evaluate("() => window.spoken") == ["spoken words"]
+
+
+# What a screen reader says: each change in a region that is live, unless a region inside it is off.
+HEAR = """() => { window.heard = [];
+    const isLive = (one) => { for (let at = one; at; at = at.parentElement) {
+        const live = at.getAttribute('aria-live');
+        if (live !== null) return live !== 'off';
+        if (['status', 'alert', 'log'].includes(at.getAttribute('role'))) return true; }
+      return false; };
+    new MutationObserver((changes) => { for (const { target } of changes) {
+        const one = target instanceof Element ? target : target.parentElement;
+        if (one !== null && isLive(one)) window.heard.push(one.textContent); } })
+      .observe(document.body, { subtree: true, childList: true, characterData: true }); }"""
+HEARD = "() => window.heard"
+
+
+def test_a_screen_reader_hears_the_answer_once_and_not_its_pieces(
+    serve_it: Serving, open_page: Callable[..., Page]
+) -> None:
+    paced = Paced()
+    chunks = ["The sea ", "is wide ", "and blue."]
+    script: list[Reply | str] = ["hello", Reply(chunks=chunks, delay=0.01)]
+    page = open_page(serve_it(provider=ScriptedProvider(script, sleep=paced)))
+    say(page, "hi")
+    is_over(page)
+    page.evaluate(HEAR)
+
+    say(page, "a poem")
+    paced.release(2)
+    page.wait_for_selector("text=The sea is wide")
+    heard_before = page.evaluate(HEARD)
+    paced.release(100)
+    page.wait_for_selector("text=and blue.")
+    is_over(page)
+    wait(lambda: "The sea is wide and blue." in page.evaluate(HEARD), "the announcement")
+
+    assert not [text for text in heard_before if "sea" in text]
+    assert [text for text in page.evaluate(HEARD) if "sea" in text] == ["The sea is wide and blue."]

@@ -30,6 +30,16 @@ export function shown(keys: string): string {
   return keys.split("+").map((key) => names[key] ?? key.toUpperCase()).join(IS_MAC ? "" : "+");
 }
 
+/** Returns what closes something when Escape is pressed in it, and only that: not what it stands in. */
+export function onEscape(close: () => void): (event: KeyboardEvent) => void {
+  return (event) => {
+    const isInDialog = event.target instanceof Element && event.target.closest("dialog") !== null; // it closes itself
+    if (event.key !== "Escape" || isInDialog) return;
+    event.stopPropagation();
+    close();
+  };
+}
+
 function isPressed(keys: string, event: KeyboardEvent): boolean {
   const parts = keys.split("+");
   const mod = IS_MAC ? event.metaKey : event.ctrlKey;

@@ -5,6 +5,8 @@ import { client } from "./api";
 import { SuggestionList, useSuggestions } from "./completions";
 import type { Conversation } from "./conversation";
 import { Clip, Cross, Microphone } from "./icons";
+import type { Offers } from "./offers";
+import { Store, useStore } from "./store";
 import type { InputMode, JsonObject } from "./wire";
 import { canDictate, dictate } from "./speech";
 import { words } from "./words";
@@ -33,14 +35,19 @@ export interface Draft {
 
 interface Props {
   conversation: Conversation | undefined;
+  /** What plugins offer for what is being written. */
+  offers: Offers | undefined;
   submit: (draft: Draft) => Promise<void>;
 }
+
+const nothing = new Store();
 
 function draftName(conversation: Conversation | undefined): string {
   return `draft ${conversation?.id ?? "new"}`;
 }
 
-export function Composer({ conversation, submit }: Props) {
+export function Composer({ conversation, offers, submit }: Props) {
+  useStore(offers ?? nothing);
   const name = draftName(conversation);
   const [text, setText] = useState(() => localStorage.getItem(name) ?? "");
   /** Change the text, and keep it at once: the page may be gone before it is drawn again. */
@@ -183,6 +190,9 @@ export function Composer({ conversation, submit }: Props) {
         />
         <button type="button" class="icon" aria-label={words.attachFiles} title={words.attachFiles} onClick={() => chooser.current?.click()}><Clip /></button>
         {canDictate() && <DictationButton insert={insert} />}
+        {offers?.at("composer_action").map((offer) => (
+          <button key={`${offer.action.plugin} ${offer.action.id}`} type="button" title={offer.element?.description} onClick={() => offers.begin(offer, { text })}>{offer.label}</button>
+        ))}
         <span class="space" />
         {running && <button type="button" class="stop" onClick={() => void conversation?.stop()}>{words.stop}</button>}
         {running && hasSomething && <button type="button" onClick={() => void put("queue")}>{words.queue}</button>}

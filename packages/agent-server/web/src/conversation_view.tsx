@@ -1,6 +1,6 @@
 // The open session, or the place where a new one begins.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { client, wordsOf } from "./api";
 import { ApprovalCard } from "./approval_card";
 import { BranchTree } from "./branch_tree";
@@ -38,6 +38,14 @@ export function ConversationView({ conversation, choices, create, open, showMenu
   const [tree, setTree] = useState(false);
   const [inspecting, setInspecting] = useState(false);
   const [failure, setFailure] = useState("");
+  const inspectButton = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (inspecting) document.querySelector<HTMLElement>(".inspect [role=tab]")?.focus();
+  }, [inspecting]);
+  const closeInspect = (): void => {
+    setInspecting(false);
+    inspectButton.current?.focus();
+  };
   const title = oneLine(conversation?.info?.title ?? "") || words.newSession;
 
   const offers = useMemo(() => {
@@ -108,7 +116,7 @@ export function ConversationView({ conversation, choices, create, open, showMenu
         {conversation && branches && tree && <BranchTree branches={branches} current={conversation.id} open={open} close={() => setTree(false)} />}
         {conversation && <Switches conversation={conversation} choices={choices} />}
         {offers && <OffersMenu offers={offers} places={["session_action", "application_action"]} />}
-        {conversation && <button type="button" class="show-inspect" aria-pressed={inspecting} onClick={() => setInspecting(!inspecting)}>{words.inspect}</button>}
+        {conversation && <button type="button" class="show-inspect" ref={inspectButton} aria-pressed={inspecting} onClick={() => setInspecting(!inspecting)}>{words.inspect}</button>}
         {conversation && <ShareButton session={conversation.id} />}
       </Header>
       {offers && <Cards offers={offers} presentation="banner" />}
@@ -119,7 +127,7 @@ export function ConversationView({ conversation, choices, create, open, showMenu
       ) : (
         <div class="welcome"><h2>{words.welcome}</h2><p>{words.welcomeMore}</p></div>
       )}
-      {conversation && inspecting && <Inspect conversation={conversation} close={() => setInspecting(false)} />}
+      {conversation && inspecting && <Inspect conversation={conversation} close={closeInspect} />}
       <footer class="below">
         {offers && <Cards offers={offers} presentation="inline" />}
         {conversation?.connected === false && <p class="quiet" role="status">{words.connectionLost}</p>}
@@ -133,7 +141,7 @@ export function ConversationView({ conversation, choices, create, open, showMenu
         ))}
         {conversation && <WaitingMessages conversation={conversation} />}
         {failure && <p class="failure" role="alert">{failure}</p>}
-        <Composer conversation={conversation} submit={submit} />
+        <Composer conversation={conversation} offers={offers} submit={submit} />
         {conversation?.usage && <UsageLine conversation={conversation} />}
       </footer>
       <p class="unseen" aria-live="polite">{conversation?.announcement}</p>

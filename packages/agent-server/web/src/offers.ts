@@ -7,7 +7,7 @@ import { words } from "./words";
 import type { Action, ActionResult, Display, Effect, Input, JsonObject, UiElement } from "./wire";
 
 /** Where an action can be offered. One that no element places is offered for its session, or for the application. */
-export type Place = "session_action" | "message_action" | "session_list_action" | "application_action" | "collection";
+export type Place = "session_action" | "message_action" | "composer_action" | "session_list_action" | "application_action" | "collection";
 
 export interface Offer {
   action: Action;
@@ -159,7 +159,7 @@ export class Offers extends Store {
 }
 
 function offerOf(action: Action, element: UiElement | undefined): Offer {
-  const places: Place[] = ["session_action", "message_action", "session_list_action", "application_action"];
+  const places: Place[] = ["session_action", "message_action", "composer_action", "session_list_action", "application_action"];
   const own = action.action_owner === "application" ? "application_action" : "session_action";
   const place = places.find((one) => one === element?.ui_type) ?? own;
   return { action, element, place, label: oneLine(element?.label ?? action.label ?? action.id, 80) };

@@ -1,6 +1,6 @@
 // The whole page: the list of sessions on one side, the open one on the other.
 
-import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { client, list, wordsOf } from "./api";
 import { type Command, press } from "./commands";
 import { Conversation } from "./conversation";
@@ -67,6 +67,18 @@ export function Page({ speak }: { speak: (language: string) => void }) {
       document.removeEventListener("visibilitychange", refresh);
     };
   }, [sessions]);
+
+  /** On a narrow screen the list lies above the rest, which then cannot be used; the focus moves with it. */
+  const wasMenu = useRef(false);
+  useEffect(() => {
+    const main = document.querySelector("main");
+    const isOver = menu && matchMedia("(max-width: 700px)").matches;
+    const focused = document.activeElement;
+    if (main) main.inert = isOver;
+    if (isOver && !wasMenu.current && !focused?.closest(".sidebar")) document.querySelector<HTMLElement>(".sidebar .narrow")?.focus();
+    if (!isOver && wasMenu.current && (focused === document.body || focused?.closest(".sidebar"))) main?.querySelector<HTMLElement>(".narrow")?.focus();
+    wasMenu.current = isOver;
+  });
 
   useLayoutEffect(() => {
     void conversation?.load(); // before the rest of the page asks for anything: a browser has six connections

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { wordsOf } from "./api";
+import { onEscape } from "./commands";
 import { Field, valuesOf } from "./form";
 import { safeAddress } from "./markdown";
 import { type Card, inputsOf, type Offer, type Offers, type Place, questionOf } from "./offers";
@@ -16,8 +17,14 @@ export function OffersMenu({ offers, places }: { offers: Offers; places: Place[]
   const menu = useRef<HTMLDetailsElement>(null);
   const items = offers.at(...places);
   if (!items.length) return null;
+  /** Close it; the focus goes to what opens it, and a dialog that follows gives it back there. */
+  const close = (): void => {
+    if (menu.current === null) return;
+    menu.current.open = false;
+    menu.current.querySelector("summary")?.focus();
+  };
   return (
-    <details class="menu" ref={menu}>
+    <details class="menu" ref={menu} onKeyDown={onEscape(close)}>
       <summary>{words.actions}</summary>
       <ul>
         {items.map((offer) => (
@@ -26,7 +33,7 @@ export function OffersMenu({ offers, places }: { offers: Offers; places: Place[]
               type="button"
               title={offer.element?.description ?? offer.action.description}
               onClick={() => {
-                if (menu.current) menu.current.open = false;
+                close();
                 offers.begin(offer);
               }}
             >
@@ -67,7 +74,7 @@ function ActionDialog({ offer, given, begins, offers }: { offer: Offer; given: J
     }
   };
   return (
-    <dialog ref={dialog} onClose={() => offers.cancel()} aria-label={offer.label}>
+    <dialog ref={dialog} class="action-dialog" onClose={() => offers.cancel()} aria-label={offer.label}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -139,7 +146,7 @@ export function DisplayCard({ display, close, run }: CardProps) {
   };
   return (
     <section class={`card ${display.variant ?? "info"} ${display.presentation ?? "inline"}`} role="status">
-      {display.title && <h3>{oneLine(display.title)}</h3>}
+      {display.title && <h2>{oneLine(display.title)}</h2>}
       {display.format === "markdown" ? <MarkdownView text={display.body} /> : <p class="plain">{visible(display.body)}</p>}
       {failure && <p class="failure" role="alert">{failure}</p>}
       <div class="buttons">

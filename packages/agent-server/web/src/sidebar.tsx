@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Problem, wordsOf } from "./api";
+import { onEscape } from "./commands";
 import { Bin, Cross, Dots, Pencil, Pin } from "./icons";
 import type { Offers } from "./offers";
 import { OffersMenu } from "./plugin_views";
@@ -28,6 +29,7 @@ export function Sidebar({ sessions, current, open, close, speak, offers, openSet
   useStore(sessions);
   const typing = useRef<number>(0);
   const chooser = useRef<HTMLInputElement>(null);
+  const list = useRef<HTMLDivElement>(null);
   const [failure, setFailure] = useState("");
   const [choosing, setChoosing] = useState(false);
   const [refused, setRefused] = useState<{ file: File; texts: string[] }>();
@@ -51,6 +53,7 @@ export function Sidebar({ sessions, current, open, close, speak, offers, openSet
   };
   const remove = (ids: Iterable<string>): void => {
     const gone = [...ids];
+    list.current?.focus(); // the rows are gone soon, and the focus must not go with them
     attempt(sessions.remove(gone).then(() => current !== undefined && gone.includes(current) && open(undefined)));
   };
   const rows = (items: SessionInfo[]) =>
@@ -68,7 +71,7 @@ export function Sidebar({ sessions, current, open, close, speak, offers, openSet
       />
     ));
   return (
-    <nav class="sidebar" aria-label={words.sessions}>
+    <nav class="sidebar" aria-label={words.sessions} onKeyDown={onEscape(close)}>
       <div class="sidebar-head">
         <button type="button" class="primary" onClick={() => open(undefined)}>{words.newSession}</button>
         <button type="button" class="icon narrow" aria-label={words.closeList} onClick={close}><Cross /></button>
@@ -83,7 +86,7 @@ export function Sidebar({ sessions, current, open, close, speak, offers, openSet
       <Filters sessions={sessions} attempt={attempt} />
       {failure && <p class="failure" role="alert">{failure}</p>}
       {choosing && <BulkActions sessions={sessions} attempt={attempt} remove={() => remove(sessions.chosen)} />}
-      <div class="sessions" tabIndex={-1}>
+      <div class="sessions" ref={list} tabIndex={-1}>
         {sessions.pinned.length > 0 && <h2 class="quiet">{words.pinned}</h2>}
         {sessions.pinned.length > 0 && <ul>{rows(sessions.pinned)}</ul>}
         {sessions.pinned.length > 0 && <h2 class="quiet">{words.sessions}</h2>}
@@ -254,10 +257,19 @@ interface RowProps {
 function Row({ info, sessions, isCurrent, choosing, offers, attempt, open, remove }: RowProps) {
   const [mode, setMode] = useState<"plain" | "rename" | "delete" | "more">("plain");
   const field = useRef<HTMLInputElement>(null);
+  const row = useRef<HTMLLIElement>(null);
+  const before = useRef(mode);
   const title = oneLine(info.title) || words.newSession;
   const isPinned = info.labels?.pinned ?? false;
   const labels = [info.labels?.folder, ...(info.labels?.tags ?? []).map((one) => `#${one}`)].filter(Boolean);
-  useEffect(() => field.current?.select(), [mode]);
+  useEffect(() => {
+    field.current?.select();
+    // What had the focus may be gone: it goes on to what has come in its place, or back to what opened that.
+    if (mode === "delete") row.current?.querySelector<HTMLElement>(".keep")?.focus();
+    const isHere = document.activeElement === document.body || row.current?.contains(document.activeElement);
+    if (mode === "plain" && before.current !== "plain" && isHere) row.current?.querySelector<HTMLElement>({ rename: ".rename", delete: ".delete", more: ".more-of" }[before.current])?.focus();
+    before.current = mode;
+  }, [mode]);
   if (mode === "rename") {
     const finish = (): void => {
       const name = field.current?.value.trim() ?? "";
@@ -274,7 +286,7 @@ function Row({ info, sessions, isCurrent, choosing, offers, attempt, open, remov
           onBlur={finish}
           onKeyDown={(event) => {
             if (event.key === "Enter") finish();
-            if (event.key === "Escape") setMode("plain");
+            onEscape(() => setMode("plain"))(event);
           }}
         />
       </li>
@@ -282,24 +294,24 @@ function Row({ info, sessions, isCurrent, choosing, offers, attempt, open, remov
   }
   if (mode === "delete") {
     return (
-      <li class="session deleting">
+      <li class="session deleting" ref={row} onKeyDown={onEscape(() => setMode("plain"))}>
         <span>{words.removeQuestion(title)}</span>
         <button type="button" class="danger" onClick={remove}>{words.remove}</button>
-        <button type="button" onClick={() => setMode("plain")}>{words.keep}</button>
+        <button type="button" class="keep" onClick={() => setMode("plain")}>{words.keep}</button>
       </li>
     );
   }
   return (
-    <li class={isCurrent ? "session current" : "session"}>
+    <li class={isCurrent ? "session current" : "session"} ref={row}>
       {choosing && <input type="checkbox" aria-label={words.chooseOf(title)} checked={sessions.chosen.has(info.id)} onChange={(event) => sessions.choose(info.id, event.currentTarget.checked)} />}
       <button type="button" class="open" aria-current={isCurrent ? "page" : undefined} onClick={open}>
         <span class="title" dir="auto">{title}</span>
         <span class="quiet" dir="auto">{info.match ? <Hits text={oneLine(info.match, 160)} query={sessions.filter.query} /> : [ago(info.updated), ...labels].join(" · ")}</span>
       </button>
       {isPinned && <span class="pin"><Pin /></span>}
-      <button type="button" class="icon" aria-label={words.renameOf(title)} title={words.rename} onClick={() => setMode("rename")}><Pencil /></button>
-      <button type="button" class="icon" aria-label={words.removeOf(title)} title={words.remove} onClick={() => setMode("delete")}><Bin /></button>
-      <button type="button" class="icon" aria-expanded={mode === "more"} aria-label={words.moreOf(title)} title={words.more} onClick={() => setMode(mode === "more" ? "plain" : "more")}><Dots /></button>
+      <button type="button" class="icon rename" aria-label={words.renameOf(title)} title={words.rename} onClick={() => setMode("rename")}><Pencil /></button>
+      <button type="button" class="icon delete" aria-label={words.removeOf(title)} title={words.remove} onClick={() => setMode("delete")}><Bin /></button>
+      <button type="button" class="icon more-of" aria-expanded={mode === "more"} aria-label={words.moreOf(title)} title={words.more} onClick={() => setMode(mode === "more" ? "plain" : "more")}><Dots /></button>
       {mode === "more" && <RowMenu info={info} isPinned={isPinned} sessions={sessions} offers={offers} attempt={attempt} close={() => setMode("plain")} />}
     </li>
   );
@@ -338,7 +350,7 @@ function RowMenu({ info, isPinned, sessions, offers, attempt, close }: RowMenuPr
     act(sessions.label([info.id], { folder: String(data.get("folder")).trim(), tags }));
   };
   return (
-    <div class="row-menu" onKeyDown={(event) => event.key === "Escape" && close()}>
+    <div class="row-menu" onKeyDown={onEscape(close)}>
       <div class="buttons">
         <button type="button" onClick={() => act(sessions.pin(info))}>{isPinned ? words.unpin : words.pin}</button>
         <button type="button" onClick={() => act(sessions.label([info.id], { archived: !labels?.archived }))}>{labels?.archived ? words.unarchive : words.toArchive}</button>

@@ -4,6 +4,7 @@ import { Component, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { client } from "./api";
 import type { Versions } from "./branches";
+import { onEscape } from "./commands";
 import type { Conversation } from "./conversation";
 import type { Answer, Entry, Note, Said } from "./entries";
 import { Sheet } from "./icons";
@@ -135,16 +136,28 @@ function EditPlan({ session, index }: { session: string; index: number }) {
 function SaidView({ said, busy, branch, edits, session, versions }: SaidProps) {
   const { index } = said;
   const [edited, setText] = useState(edits.get(index ?? -1));
+  const box = useRef<HTMLElement>(null);
+  const next = useRef(""); // what gets the focus as soon as it is drawn: what had it is gone
+  useLayoutEffect(() => {
+    if (next.current) box.current?.querySelector<HTMLElement>(next.current)?.focus();
+    next.current = "";
+  });
   const setEdited = (text: string | undefined): void => {
     if (index === undefined) return;
     if (text === undefined) edits.delete(index);
     else edits.set(index, text); // the row may leave the screen and come back
     setText(text);
   };
+  const leave = (): void => {
+    next.current = ".edit";
+    setEdited(undefined);
+  };
   if (edited !== undefined && index !== undefined) {
     return (
       <form
+        ref={box as preact.RefObject<HTMLFormElement>}
         class="said editing"
+        onKeyDown={onEscape(leave)}
         onSubmit={(event) => {
           event.preventDefault();
           setEdited(undefined);
@@ -154,14 +167,14 @@ function SaidView({ said, busy, branch, edits, session, versions }: SaidProps) {
         <textarea aria-label={words.editedMessage} value={edited} rows={4} onInput={(event) => setEdited(event.currentTarget.value)} />
         <EditPlan session={session} index={index} />
         <div class="buttons">
-          <button type="button" onClick={() => setEdited(undefined)}>{words.cancel}</button>
+          <button type="button" onClick={leave}>{words.cancel}</button>
           <button type="submit" class="primary" disabled={!edited.trim()}>{words.sendAsBranch}</button>
         </div>
       </form>
     );
   }
   return (
-    <article class="said" aria-label={words.youSaid}>
+    <article class="said" aria-label={words.youSaid} ref={box}>
       <div class="bubble">
         <p class="plain" dir="auto">{visible(said.text)}</p>
         {said.parts.map((part, at) => <PartView key={at} part={part} />)}
@@ -169,7 +182,16 @@ function SaidView({ said, busy, branch, edits, session, versions }: SaidProps) {
       {!busy && index !== undefined && (
         <div class="tools">
           {versions}
-          <button type="button" onClick={() => setEdited(said.text)}>{words.edit}</button>
+          <button
+            type="button"
+            class="edit"
+            onClick={() => {
+              next.current = "textarea";
+              setEdited(said.text);
+            }}
+          >
+            {words.edit}
+          </button>
         </div>
       )}
     </article>

@@ -34,8 +34,15 @@ if TYPE_CHECKING:
 
     from agent_core.frozen import Dicts, JsonObject
 
-ACTION_ELEMENTS: Final = ("session_action", "message_action", "session_list_action", "application_action")
-"""Elements that run an action: for a session, a message, a session of a list, and the whole application."""
+ACTION_ELEMENTS: Final = (
+    "session_action",
+    "message_action",
+    "composer_action",
+    "session_list_action",
+    "application_action",
+)
+"""Elements that run an action: for a session, a message, what is being written, a session of a list, and the
+whole application."""
 COLLECTION: Final = "collection"
 """A list of things that a plugin keeps: its action returns them, others do something with one of them."""
 ELEMENT_TYPES: Final = ("config", *ACTION_ELEMENTS, COLLECTION)

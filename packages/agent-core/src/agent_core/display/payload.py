@@ -327,7 +327,7 @@ _HINTS = ("title", "variant", "presentation", "dismissible", "display_id")
 _KEYS = ("format", "body", *_HINTS, "actions")
 _FORMATS = ("text", "markdown")
 VARIANTS = ("info", "success", "warning", "error")
-_PRESENTATIONS = ("modal", "inline", "banner")
+PRESENTATIONS = ("modal", "inline", "banner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +377,7 @@ def _hint(key: str, value: object, warn: Warn) -> str | bool | None:
         case "variant":
             return choice(value, key, VARIANTS, warn)
         case "presentation":
-            return choice(value, key, _PRESENTATIONS, warn)
+            return choice(value, key, PRESENTATIONS, warn)
         case "dismissible":
             return boolean(value, key, warn)
         case _:
