@@ -397,6 +397,13 @@ class RemoteApplication:
         with self._asking(session_id) as client:
             return list(client.request("POST", path, {"text": text})["items"])
 
+    def apply_completion(self, session_id: str, text: str, completion: Mapping[str, Any]) -> str:
+        """Return what a plugin makes of a suggestion that was accepted; empty to leave it as it is."""
+        path = f"/v1/sessions/{quote(session_id, safe='')}/completions"
+        with self._asking(session_id) as client:
+            asked = {"text": text, "completion": dict(completion)}
+            return str(client.request("POST", path, asked)["text"] or "")
+
 
 def _is_confirmed(context: Mapping[str, object] | None) -> bool:
     """Say whether the person said yes; the rest of the context is about this terminal."""

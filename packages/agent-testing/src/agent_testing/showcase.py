@@ -46,11 +46,13 @@ class Showcase:
             {"id": "wipe", "label": "Wipe", "confirm": "Really wipe it?", "inputs": {}},
             {"id": "look", "label": "Look", "inputs": {"message_index": {"type": "integer"}}},
             {"id": "polish", "label": "Polish", "inputs": {"text": {"type": "string"}}},
+            {"id": "shelf", "label": "Shelf", "inputs": {}},
+            {"id": "dust", "label": "Dust", "inputs": {"item_id": {"type": "string", "required": True}}},
             *({"id": one, "label": f"Show {one}", "inputs": {}} for one in shown),
         ]
 
     def get_ui_elements(self, config: Any, tags: Any, models: Any) -> list[_Dict]:
-        """Return the elements: a setting, a form, a button at each message, and one in the composer."""
+        """Return the elements: a setting, a form, buttons at messages and in the composer, a collection."""
         asked = [
             {"name": f"the_{name}", "label": f"The {name}", "widget": name, **_MORE.get(name, {})}
             for name in WIDGETS
@@ -61,30 +63,39 @@ class Showcase:
             {"ui_type": "session_action", "action_id": "form", "label": "All inputs", "dialog": dialog},
             {"ui_type": "message_action", "action_id": "look", "label": "Look closer"},
             {"ui_type": "composer_action", "action_id": "polish", "label": "Polish it"},
+            {"ui_type": "collection", "action_id": "shelf", "label": "Shelf", "item_actions": ["dust"]},
         ]
 
     def execute_action(self, action_id: str, session: Any, native_messages: Any, params: _Dict) -> _Dict:
         """Note the call, and answer as the action is called."""
         self.calls.append((action_id, dict(params)))
-        if action_id == "card":
-            run = {"plugin": self.name, "action_id": "wipe"}
-            choices = [
-                {"kind": "open_url", "id": "o", "label": "Look", "url": "https://example.test/x"},
-                {"kind": "copy_text", "id": "c", "label": "Copy it", "text": "the text"},
-                {"kind": "run_action", "id": "r", "label": "Wipe now", **run},
-            ]
-            body = {"body": "**bold**", "format": "markdown", "title": "A card"}
-            return {"display": {**body, "display_id": "card", "actions": choices}}
-        if action_id == "wipe":
-            return {"display": {"body": "wiped", "variant": "success", "display_id": "card"}}
         if action_id == "error":
             return {"error": {"message": "the pen is broken"}}
-        if action_id in PRESENTATIONS:
-            return {"display": {"body": f"shown as {action_id}", "presentation": action_id, "title": "News"}}
-        if action_id.startswith("variant_"):
-            variant = action_id.removeprefix("variant_")
-            return {"display": {"body": f"of variant {variant}", "variant": variant, "display_id": "variant"}}
+        if action_id == "shelf":
+            vase = {"id": "vase", "title": "A vase", "text": "of blue glass"}
+            return {"items": [vase], "display": {"body": "a vase of blue glass", "title": "Shelf"}}
+        if (display := self._display(action_id)) is not None:
+            return {"display": display}
         return {"message": f"{action_id} {sorted(params)}"}
+
+    def _display(self, action_id: str) -> _Dict | None:
+        kind, _, variant = action_id.partition("_")
+        if kind == "variant":
+            return {"body": f"of variant {variant}", "variant": variant, "display_id": "variant"}
+        if action_id in PRESENTATIONS:
+            return {"body": f"shown as {action_id}", "presentation": action_id, "title": "News"}
+        if action_id == "wipe":
+            return {"body": "wiped", "variant": "success", "display_id": "card"}
+        if action_id != "card":
+            return None
+        run = {"plugin": self.name, "action_id": "wipe"}
+        choices = [
+            {"kind": "open_url", "id": "o", "label": "Look", "url": "https://example.test/x"},
+            {"kind": "copy_text", "id": "c", "label": "Copy it", "text": "the text"},
+            {"kind": "run_action", "id": "r", "label": "Wipe now", **run},
+        ]
+        body = {"body": "**bold**", "format": "markdown", "title": "A card"}
+        return {**body, "display_id": "card", "actions": choices}
 
     def get_completions(self, config: Any, text: str) -> list[_Dict]:
         """Suggest two words for a text that ends with /col."""

@@ -15,6 +15,7 @@ from agent_core import AgentError
 from agent_terminal_app.chat.attachments import mention, open_mention
 from agent_terminal_app.chat.commands.registry import COMMANDS, load_commands, names
 from agent_terminal_app.chat.rendering.text import clean, fitted, one_line
+from agent_terminal_app.remote import server_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -79,9 +80,13 @@ class ChatCompleter(Completer):
 
 def accepted(conversation: Conversation, text: str, completion: FeatureCompletion) -> Snippet | None:
     """Return what a feature makes of its suggestion now that it was accepted; None to leave it."""
+    server, session_id = server_of(conversation.app), conversation.session_id
     try:
-        core, config = conversation.front_end()
-        snippet = core.apply_feature_completion(config, text, completion.suggestion)
+        if server is not None:
+            snippet = server.apply_completion(session_id, text, completion.suggestion) if session_id else ""
+        else:
+            core, config = conversation.front_end()
+            snippet = core.apply_feature_completion(config, text, completion.suggestion)
     except AgentError:
         return None
     return read_snippet(snippet) if snippet else None
@@ -125,9 +130,13 @@ def _files(workspace: Workspace, text: str, start: int, begun: str) -> Iterator[
 
 
 def _suggestions(conversation: Conversation, text: str) -> Iterator[Completion]:
+    server, session_id = server_of(conversation.app), conversation.session_id
     try:
-        core, config = conversation.front_end()
-        found = core.get_completions(config, text)
+        if server is not None:
+            found = server.complete(session_id, text) if session_id else []
+        else:
+            core, config = conversation.front_end()
+            found = core.get_completions(config, text)
     except AgentError:
         return
     for suggestion in found[:_LISTED]:
