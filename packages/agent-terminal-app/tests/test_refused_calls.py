@@ -45,7 +45,7 @@ def test_a_call_that_a_rule_or_a_person_refuses_shows_its_arguments(tmp_path: Pa
         if rule == "ask":
             terminal.expect_line("your answer")
             terminal.type("n\r")
-        terminal.expect_line(r"✗ count\(upto=77\) → ")
+        terminal.expect_line(r"✗ count\(upto=77\)")
         terminal.expect_line("ready")
         terminal.type(CTRL_O)
 
