@@ -1,8 +1,9 @@
 """The page in a browser, compared with a bare page in the same one: ``python benchmarks/bench_page.py``.
 
 Measured are the kilobytes of the first load, the time until one can type, a long answer that streams in, a
-session of 5,000 messages, and the echo of a key while an answer streams. The bare page has one text area and
-appends the same pieces to one paragraph, so the ratios say what the page itself costs.
+session of 5,000 messages that is opened and scrolled through, and the echo of a key while an answer streams.
+The bare page has one text area and appends the same pieces to one paragraph, and 5,000 plain paragraphs to
+scroll through, so the ratios say what the page itself costs.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ TOKENS = 20_000
 PIECE = 20  # tokens that come at once, as providers send them
 PIECES_PER_SECOND = 50
 MESSAGES = 5_000
+FRAMES = 600
 BARE = b"""<!doctype html><html lang="en"><title>bare</title>
 <textarea id="composer"></textarea><p id="text"></p>
 <script>const text = document.getElementById("text");
@@ -50,6 +52,19 @@ ECHO = """() => new Promise((done) => { const field = document.getElementById("c
   field.dispatchEvent(new Event("input", { bubbles: true }));
   requestAnimationFrame(() => { const frame = new MessageChannel(); frame.port1.onmessage = () =>
     done(performance.now() - begun); frame.port2.postMessage(0); }); })"""
+
+
+# Scrolls a box up by 40 pixels with each frame, as a wheel does; returns the times between frames.
+SCROLL = """([selector, frames]) => new Promise((done) => { const box = document.querySelector(selector);
+  const times = []; let last;
+  const step = (now) => { if (last !== undefined) times.push(now - last); last = now;
+    if (times.length === frames) return done(times);
+    box.scrollTop -= 40; requestAnimationFrame(step); }; requestAnimationFrame(step); })"""
+FILL = """(messages) => { const box = document.createElement("div"); box.id = "messages";
+  box.style = "height: 700px; overflow-y: auto";
+  for (let at = 0; at < messages; at += 1) { const one = document.createElement("p");
+    one.textContent = `message ${at} `.repeat(1 + at % 4); box.append(one); }
+  document.body.append(box); box.scrollTop = box.scrollHeight; }"""
 
 
 class _Bare(http.server.BaseHTTPRequestHandler):
@@ -133,6 +148,12 @@ def stream_bare(page: Page, session: CDPSession) -> tuple[float, float]:
     return (busy(session) - before) / (time.perf_counter() - begun), statistics.median(echoes)
 
 
+def scroll(page: Page, selector: str) -> tuple[float, float]:
+    """Return the median and the 95th percentile of the milliseconds between two frames of scrolling."""
+    times = sorted(page.evaluate(SCROLL, [selector, FRAMES]))
+    return statistics.median(times), times[int(len(times) * 0.95)]
+
+
 def measure(browser: Browser, folder: Path, rounds: int) -> None:
     """Measure everything, and print it."""
     serving = Serving(folder)
@@ -151,6 +172,9 @@ def measure(browser: Browser, folder: Path, rounds: int) -> None:
                 opened(page, f"{served.url}/?l{at}#s={long}", f"text=message {MESSAGES - 1}")
                 for at in range(rounds)
             ]
+            frame, slow = scroll(page, ".transcript")
+            plain.evaluate(FILL, MESSAGES)
+            bare_frame, bare_slow = scroll(plain, "#messages")
             page.goto(f"{served.url}/?new")
             page.wait_for_selector("#composer")
             share, echo = stream(page, measured(page))
@@ -167,6 +191,8 @@ def measure(browser: Browser, folder: Path, rounds: int) -> None:
         statistics.median(theirs) * 1000,
         "ms",
     )
+    report("scrolling it, each frame", frame, bare_frame, "ms")
+    report("  95 % of frames within", slow, bare_slow, "ms")
     report(f"{TOKENS:,} tokens stream in", share * 100, bare_share * 100, "% of a core")
     report("echo of a key then", echo, bare_echo, "ms")
 
