@@ -106,10 +106,8 @@ def serve(server: Server, listening: socket.socket, *, ready: Callable[[], None]
     Args:
         ready: Called when requests are answered.
     """
-    # Requests make many values that live until their end, and few circles. What was loaded until now stays
-    # and need not be looked through; and Python's own thresholds have the rest looked through too often.
-    gc.collect()
-    gc.freeze()
+    # Requests make many values that live until their end, and few circles: Python's own thresholds have
+    # everything looked through too often.
     gc.set_threshold(*_COLLECT_AFTER)
     _Uvicorn(server, ready).answer(listening)
 
