@@ -41,7 +41,9 @@ def test_a_session_is_read_by_a_link_until_that_is_taken_back(
     anybody = browser.new_context(viewport={"width": 390, "height": 844})
     page, reader = own.new_page(), anybody.new_page()
     complaints: list[str] = []
-    reader.on("console", lambda line: complaints.extend([line.text] * (line.type == "error")))
+    reader.on(
+        "console", lambda line: complaints.extend([f"{line.text} {line.location}"] * (line.type == "error"))
+    )
     try:
         page.goto(served.url)
         say(page, "hello")

@@ -116,7 +116,10 @@ export class Conversation extends Store {
     const step = openStep(events);
     const calls = new Set(step.map((event) => event["call_id"]).filter((id) => typeof id === "string"));
     this.take({ ...page, items: page.items.filter((message) => !isOfCalls(message, calls)) });
-    this.takeState(state);
+    // A run that has logged its end is over, though the server may not have let go of the session yet.
+    const newest = events.findLast(({ type }) => ["run_start", "final", "error"].includes(type));
+    const isOver = newest !== undefined && newest.type !== "run_start";
+    this.takeState({ ...state, running: isOver ? null : state.running });
     this.connected = true;
     const after = step[0]?.seq === undefined ? seen : step[0].seq - 1;
     this.feed = new Feed(
