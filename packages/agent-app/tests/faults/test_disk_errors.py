@@ -32,7 +32,7 @@ def test_a_full_disk_is_an_error_and_nothing_of_the_write_is_there(
 
         assert status == 0, errors
         told = json.loads(output.splitlines()[-1])
-        assert all("is full" in text for text in told["errors"])
+        assert all("is full" in text or "cannot be used now" in text for text in told["errors"])
         assert told["doubtful"] == 0
         case.examine()
 
