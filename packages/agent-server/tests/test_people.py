@@ -139,7 +139,8 @@ PATHS = [
     ("POST", "/messages/0/regenerate"), ("GET", "/actions"), ("POST", "/actions/plugin/action"),
     ("GET", "/config-schema"), ("POST", "/completions"), ("GET", "/assets"), ("POST", "/assets?name=x"),
     ("GET", "/assets/x"), ("DELETE", "/assets/x"), ("GET", "/shares"), ("POST", "/shares"),
-    ("POST", "/links"), ("DELETE", "/shares/x"),
+    ("POST", "/links"), ("DELETE", "/shares/x"), ("GET", "/messages/0/edit-plan"),
+    ("GET", "/messages/0/request"),
 ]  # fmt: skip
 BODIES = {
     "/inputs": {"text": "x"}, "/inputs/1": {"text": "x"}, "/runs": {"text": "x"}, "/fork": {"upto_index": 0},
