@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -10,8 +12,6 @@ from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from agent_terminal_app.chat.rendering.screen import terminal_width
-from agent_terminal_app.chat.rendering.wrap import in_rows
 from agent_terminal_app.first_run.ask import choose_by_typing
 from agent_terminal_app.output import say
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyPressEvent
 
 _CHOICE = "Number or name (Enter: 1, Esc: leave): "
+_HANG, _NARROWEST = "    ", 20
 _FOR_ESCAPE = 0.2
 """How many seconds after Esc the rest of a key may come, such as an arrow's over a slow line."""
 
@@ -31,9 +32,7 @@ class TerminalAsk:
     async def choose(self, title: str, options: Sequence[str]) -> int | None:
         """Show a list and read a number, or a part of a name."""
         read = partial(self._read, _CHOICE, [option.partition("  ")[0] for option in options])
-        width = terminal_width()
-        title = "\n".join(row for line in title.split("\n") for row in in_rows(line, width))
-        return await choose_by_typing(title, options, tell=self.tell, read=read)
+        return await choose_by_typing(_in_rows(title), options, tell=self.tell, read=read)
 
     async def secret(self, prompt: str) -> str | None:
         """Read a line and show only how long it is."""
@@ -60,6 +59,18 @@ class TerminalAsk:
             return await session.prompt_async(prompt, is_password=hidden, handle_sigint=False)
         except (EOFError, KeyboardInterrupt):
             return None
+
+
+def _in_rows(text: str) -> str:
+    """Return a text that breaks between words where the terminal would break inside them."""
+    width = max(get_terminal_size().columns, _NARROWEST)
+    rows = [
+        fill(line, width, subsequent_indent=_HANG, break_long_words=False, break_on_hyphens=False)
+        if line.startswith(" ")
+        else fill(line, width, break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
+    ]
+    return "\n".join(rows)
 
 
 def _leaving() -> KeyBindings:
