@@ -32,7 +32,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chat serve page client page-types test test-all test-faults test-serving cov lint format types arrows bench bench-peers bench-scale bench-history docs postgres screens walk wheels test-wheels release-check version lock clean
+.PHONY: help setup chat serve page client page-types test test-all test-faults test-page test-serving cov lint format types arrows bench bench-peers bench-scale bench-history docs postgres screens walk wheels test-wheels release-check version lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -64,6 +64,9 @@ test-all: $(READY) ## run the slow tests too, as CI does
 
 test-faults: $(READY) ## disturb every write, kill workers, and count what is lost (40 minutes; needs strace)
 	@$(RUN) FAULTS=long pytest -rs -s packages/agent-app/tests/faults packages/agent-durable/tests/test_chaos.py packages/agent-durable/tests/test_losses.py $(ARGS)
+
+test-page: $(READY) $(PAGE) page-types ## build the page and try it in a browser (ten minutes; needs Chromium and Node)
+	@$(RUN) pytest -n 2 --dist loadfile -m slow packages/agent-server/tests packages/agent-terminal-app/tests plugins/oauth-login/tests -k page -rs $(ARGS)
 
 test-serving: $(READY) ## 500 runs to 2,000 readers while a server and a worker die (minutes; Linux)
 	@$(RUN) SERVE_RUNS=500 SERVE_READERS=2000 pytest -s packages/agent-terminal-app/tests/test_serve_workers.py -k every_reader --durations=3 $(ARGS)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyPressEvent
 
 _CHOICE = "Number or name (Enter: 1, Esc: leave): "
-_HANG, _NARROWEST = "    ", 20
 _FOR_ESCAPE = 0.2
 """How many seconds after Esc the rest of a key may come, such as an arrow's over a slow line."""
 
