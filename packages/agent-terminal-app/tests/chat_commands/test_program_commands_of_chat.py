@@ -69,7 +69,12 @@ def test_status_says_where_one_is_whatever_plugins_call_their_actions(
     desk: Desk, acting: type[Acting]
 ) -> None:
     done: list[str] = []
-    desk.plugins.append(acting("login", [{"id": "status"}, {"id": "clear"}], lambda one, _: done.append(one)))
+
+    def act(action: str, _given: dict[str, Any]) -> dict[str, Any]:
+        done.append(action)
+        return {}
+
+    desk.plugins.append(acting("login", [{"id": "status"}, {"id": "clear"}], act))
 
     shown = "\n".join(desk.chat("Green tea", "/rename Tea", "/login.status", "/status", "/clear", "/status"))
 
