@@ -294,7 +294,7 @@ def test_calls_that_wait_are_told_apart_even_with_one_id(
 @pytest.mark.parametrize(
     ("decisions", "told"),
     [
-        ([], "the run waits for decisions about \\['r:1:0'\\]: give decisions, or messages to go on without"),
+        ([], "the run waits for decisions about \\['r:1:0'\\]: give decisions, or messages to continue"),
         ([Decision("call_9")], "nothing waits for a decision about 'call_9'; waiting are \\['r:1:0'\\]"),
         ([Decision("call_1", value=3), Decision("r:1:0", value=3)], "'r:1:0' is decided twice"),
         ([Decision("call_1", value=0)], "the decision about 'r:1:0' does not fit: 0 is less than"),

@@ -37,6 +37,7 @@ _CONTROLS = re.compile(
 )
 _GAP = "  "
 _NARROWEST = 8
+_USUAL = 80
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -185,6 +186,15 @@ def _fitted(text: str, width: int) -> str:
     kept = list(accumulate(max(wcwidth(char), 0) for char in text))
     cut = text[: bisect_right(kept, width - 1)]
     return cut + " " * (width - 1 - _width(cut)) + "…"
+
+
+def terminal_width() -> int:
+    """Return how many cells fit into a line of the terminal, as of now."""
+    stdout = sys.__stdout__  # the terminal itself: what is printed may be redirected
+    try:
+        return os.get_terminal_size(1 if stdout is None else stdout.fileno()).columns or _USUAL
+    except (OSError, ValueError):  # it may be closed, or no terminal
+        return shutil.get_terminal_size((_USUAL, 24)).columns
 
 
 def _last_width(widths: Sequence[int]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from shutil import get_terminal_size
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from agent_terminal_app.first_run.ask import choose_by_typing
-from agent_terminal_app.output import say
+from agent_terminal_app.output import say, terminal_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +61,7 @@ class TerminalAsk:
 
 def _in_rows(text: str) -> str:
     """Return a text whose lines end between words where they are wider than the terminal."""
-    fit = TextWrapper(get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
+    fit = TextWrapper(terminal_width(), break_long_words=False, break_on_hyphens=False)
     return "\n".join(row for line in text.split("\n") for row in fit.wrap(line) or [""])
 
 

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.application import Application
 
-from agent_terminal_app.chat.rendering.screen import TextScreen, terminal_width
+from agent_terminal_app.chat.rendering.screen import TextScreen
 from agent_terminal_app.chat.rendering.text import most_cells, only_styles, unstyled
+from agent_terminal_app.output import terminal_width
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle

@@ -9,18 +9,16 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-import shutil
 import signal
 import sys
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from agent_terminal_app.chat.rendering.text import only_styles, printed
+from agent_terminal_app.output import terminal_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-_USUAL = 80
 
 
 class Screen(Protocol):
@@ -98,15 +96,6 @@ def wants_color(stream: TextIO, *, plain: bool = False) -> bool:
 def is_dumb() -> bool:
     """Say whether the terminal can do nothing but show lines."""
     return os.environ.get("TERM", "").lower() in ("dumb", "unknown", "")
-
-
-def terminal_width() -> int:
-    """Return how many cells fit into a line of the terminal, as of now."""
-    stdout = sys.__stdout__  # the terminal itself: what is printed may be redirected
-    try:
-        return os.get_terminal_size(1 if stdout is None else stdout.fileno()).columns or _USUAL
-    except (OSError, ValueError):  # it may be closed, or no terminal
-        return shutil.get_terminal_size((_USUAL, 24)).columns
 
 
 _ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
