@@ -1,4 +1,4 @@
-"""A tool that the tests of the page have called: its calls are asked about."""
+"""A tool that tests have called: its calls are asked about."""
 
 from __future__ import annotations
 

@@ -4,34 +4,13 @@ import math
 import threading
 from typing import TYPE_CHECKING, Any
 
+from notes_tool import ASKS, Notes
+
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_server.testing import Paced, text_of, until
 
 if TYPE_CHECKING:
     from agent_server.testing import Serving
-
-
-class Notes:
-    """A tool that writes something, so that somebody is asked first."""
-
-    name = "notes"
-    version = "1"
-
-    def __init__(self) -> None:
-        self.written: list[str] = []
-
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        properties = {"text": {"type": "string"}}
-        parameters = {"type": "object", "properties": properties, "required": ["text"]}
-        function = {"name": "note", "description": "Write a note.", "parameters": parameters}
-        return [{"type": "function", "function": function}]
-
-    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        self.written.append(arguments["text"])
-        return {"success": True, "result": "written"}
-
-
-ASKS = {"permissions": {"default": "ask"}}
 
 
 def asks_to_note(*texts: str) -> list[Any]:
