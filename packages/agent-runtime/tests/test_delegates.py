@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -738,6 +739,10 @@ def test_cancelling_reaches_all_that_work_at_once(driver: str) -> None:
     _, result = team.ask(driver, cancellation=token)
 
     assert result.reason.code == "cancelled"
+    # A run need not wait until its providers have heard of it, in whatever thread cancels.
+    until = time.monotonic() + 60
+    while not all(team.models[name].cancelled for name in ("one", "two")) and time.monotonic() < until:
+        threading.Event().wait(0.01)
     assert [len(team.models[name].cancelled) for name in ("one", "two")] == [1, 1]
     assert len(tool_messages(result)) == 2
 
