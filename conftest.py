@@ -1,5 +1,6 @@
 """What every test in the workspace shares."""
 
+import gc
 import os
 import tempfile
 from pathlib import Path
@@ -34,23 +35,53 @@ if "TMPDIR" not in os.environ and has_room(MEMORY):
     tempfile.tempdir = str(MEMORY)
 
 
-# Their tests wait for processes, servers or a model, and take long though there are few of them: they begin
-# first, so that no worker is left alone with them at the end. Files beyond these keep their order.
-SLOW = (
+# These tests take worker processes, models or whole environments: `make test` leaves them to `make test-all`,
+# which CI runs too. There they begin first, so that no worker is left alone with them at the end.
+LONG = (
     "packages/agent-durable/tests/",
     "plugins/local-llama-provider/tests/",
     "packages/agent-app/tests/faults/",
-    "packages/agent-terminal-app/tests/",
-    "packages/agent-app/tests/",
-    "plugins/mcp-tools/tests/",
+    "packages/agent-terminal-app/tests/daily/",
+    "packages/agent-terminal-app/tests/test_serve_workers.py",
+    "packages/agent-terminal-app/tests/test_worker_commands.py",
+    "tests/test_captured_model.py",
+    "tests/test_distributions.py",
+    "tests/test_gallery.py",
+    "tests/test_new_plugins.py",
+    "tests/test_scaling_simulation.py",
 )
+# Many of the others wait for a process, too, and come before those that only compute.
+WAITS = ("packages/agent-terminal-app/tests/", "packages/agent-app/tests/", "plugins/mcp-tools/tests/")
+POSTGRES = {"own_database", "postgres", "postgres_assets", "postgres_server", "postgres_url"}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the slow files first."""
-    items.sort(
-        key=lambda item: next((n for n, one in enumerate(SLOW) if item.nodeid.startswith(one)), len(SLOW))
+def is_long(item: pytest.Item) -> bool:
+    """Say whether a test is left to `make test-all`: by its place, or for its PostgreSQL or terminal."""
+    if not isinstance(item, pytest.Function) or item.nodeid.startswith(LONG):
+        return item.nodeid.startswith(LONG)
+    name = item.callspec.id if hasattr(item, "callspec") else ""
+    return (
+        "postgres" in name or not POSTGRES.isdisjoint(item.fixturenames) or hasattr(item.module, "Terminal")
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what takes long, and put it first."""
+    for item in items:
+        if is_long(item):
+            item.add_marker(pytest.mark.slow)
+    places = (*LONG, *WAITS)
+    items.sort(
+        key=lambda item: next((n for n, one in enumerate(places) if item.nodeid.startswith(one)), len(places))
+    )
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage less often: the collected tests are a large heap, and walking it takes time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -89,6 +89,7 @@ def test_another_call_is_not_run_again_and_the_model_is_told(tmp_path: Path) -> 
     assert [line.split()[0] for line in effects(tmp_path)] == ["one", "two"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dies_at", ["step_start", "tool_call_start", "tool_call_result", "step_end", "text"])
 def test_nothing_is_lost_or_said_twice_wherever_it_died(tmp_path: Path, dies_at: str) -> None:
     talk(tmp_path, idempotent=True, dies_at=dies_at, text="Note.")

@@ -83,6 +83,7 @@ def has(content: tuple[str, list[str]], query: str) -> bool:
     return any(map(fits, said)) or all(word in titled for word in words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_every_way_comes_to_the_same_pages(
     store: SqlStore, clock: Any, monkeypatch: pytest.MonkeyPatch, seed: int

@@ -74,6 +74,7 @@ def test_a_package_that_cannot_be_fetched_is_an_error(
     assert "nothing" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_where_there_is_no_pip_a_package_is_fetched_all_the_same(tmp_path: Path) -> None:
     python = environment_without_pip(tmp_path / "bare")
     made = wheel(tmp_path / "wheels")

@@ -114,6 +114,7 @@ def test_many_turns_use_no_more_than_the_first_ones(turns: int) -> None:
     assert_steady(talk, warm_up=100, turns=turns, blocks=500 + turns // 2)
 
 
+@pytest.mark.slow
 def test_turns_that_leave_something_behind_are_noticed() -> None:
     kept: list[object] = []
 

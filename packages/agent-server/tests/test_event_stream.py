@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import httpx2
+import pytest
 
 from agent_core.testing import Reply, ScriptedProvider
 from agent_server.testing import TOKEN, Paced, read_events, text_of, until
@@ -125,6 +126,7 @@ def test_a_silent_stream_says_that_the_server_is_there(serve_it: Serving) -> Non
     assert [(event.name, event.id, event.data) for event in beats] == [("heartbeat", "", {})] * 3
 
 
+@pytest.mark.slow
 def test_a_reader_that_takes_nothing_is_cut_off_and_loses_nothing(serve_it: Serving) -> None:
     """Its connection is closed; the run, other readers and the memory of the server do not notice."""
     piece = "x" * 20_000

@@ -151,6 +151,7 @@ async def play(script: list[tuple[str, Any]], *, local: bool) -> tuple[Log, list
     return stage.log, stage.watchers
 
 
+@pytest.mark.slow
 @settings(max_examples=600)
 @given(steps, st.booleans(), st.sampled_from([2, 1024]))
 def test_every_reader_sees_everything_once(script: list[tuple[str, Any]], local: bool, most: int) -> None:
@@ -164,6 +165,7 @@ def test_every_reader_sees_everything_once(script: list[tuple[str, Any]], local:
         assert [event["seq"] for event in watcher.events if event["type"] != "text"] == whole
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(steps)
 def test_a_cursor_of_one_process_means_the_same_in_another(script: list[tuple[str, Any]]) -> None:

@@ -90,6 +90,7 @@ def test_it_does_so_too_for_a_session_that_exists(case: Any, shared: Served) -> 
     case.call_and_validate(base_url=shared.url, headers=OWN, timeout=60, checks=CHECKS)
 
 
+@pytest.mark.slow
 def test_it_does_so_too_when_requests_use_what_others_have_made(address: str) -> None:
     """The links between operations are found by the names of what they return and take."""
 
