@@ -226,7 +226,7 @@ def test_a_page_at_another_port_of_nginx_may_use_the_server(tmp_path: Path, serv
     with subprocess.Popen(["nginx", "-c", str(settings), "-p", str(tmp_path)]) as proxy:
         try:
             wait_for_port(port)
-            made = httpx2.post(f"http://127.0.0.1:{port}/v1/sessions", headers=own, json={})
+            made = httpx2.post(f"http://127.0.0.1:{port}/v1/sessions", headers=own, json={}, timeout=60)
         finally:
             proxy.terminate()
 

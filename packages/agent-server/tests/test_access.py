@@ -50,7 +50,7 @@ def own_host(served: Served) -> str:
 
 
 def test_every_route_but_health_needs_a_token(served: Served) -> None:
-    with httpx2.Client(base_url=served.url) as stranger:
+    with httpx2.Client(base_url=served.url, timeout=60) as stranger:
         for method, path in ROUTES:
             answer = stranger.request(method, path)
             assert answer.status_code == 401, (method, path)
@@ -307,7 +307,7 @@ def test_the_page_may_run_nothing_that_is_not_the_servers(served: Served) -> Non
 
 def test_the_log_never_has_the_token(served: Served, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(0)
-    with httpx2.Client(base_url=served.url) as client:
+    with httpx2.Client(base_url=served.url, timeout=60) as client:
         client.get(f"/v1/sessions?token={TOKEN}", headers={"authorization": f"Bearer {TOKEN}x"})
         client.post("/v1/sessions", content=b"{", headers={"authorization": f"Bearer {TOKEN}"})
 

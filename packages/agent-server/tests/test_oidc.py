@@ -67,7 +67,7 @@ def served(serve_it: Serving, provider: OpenIdProvider, tmp_path: Path, now: Now
 
 
 def ask(served: Served, token: str) -> httpx2.Response:
-    return httpx2.get(f"{served.url}/v1/me", headers={"authorization": f"Bearer {token}"})
+    return httpx2.get(f"{served.url}/v1/me", headers={"authorization": f"Bearer {token}"}, timeout=60)
 
 
 def test_tokens_of_the_provider_say_who_one_is(served: Served, provider: OpenIdProvider) -> None:
@@ -145,7 +145,7 @@ def test_an_address_that_is_not_confirmed_opens_no_shared_session(
 ) -> None:
     def as_one(**claims: Any) -> httpx2.Client:
         own = {"authorization": f"Bearer {provider.token(**claims)}"}
-        return httpx2.Client(base_url=served.url, headers=own)
+        return httpx2.Client(base_url=served.url, headers=own, timeout=60)
 
     with (
         as_one() as ada,
@@ -164,7 +164,7 @@ def test_the_address_of_a_person_is_what_the_provider_says_now(
 ) -> None:
     def me(**claims: Any) -> tuple[str, str]:
         own = {"authorization": f"Bearer {provider.token(**claims)}"}
-        httpx2.get(f"{served.url}/v1/me", headers=own).raise_for_status()
+        httpx2.get(f"{served.url}/v1/me", headers=own, timeout=60).raise_for_status()
         people = served.client.get("/v1/people").json()["items"]
         (found,) = (one for one in people if one["id"].endswith("#ada"))
         return found["name"], found["email"]
@@ -176,9 +176,9 @@ def test_the_address_of_a_person_is_what_the_provider_says_now(
 
 
 def test_a_browser_logs_in(served: Served, provider: OpenIdProvider) -> None:
-    with httpx2.Client(base_url=served.url, follow_redirects=False) as browser:
+    with httpx2.Client(base_url=served.url, follow_redirects=False, timeout=60) as browser:
         begun = browser.get("/login/oidc")
-        back = httpx2.get(begun.headers["location"], follow_redirects=False).headers["location"]
+        back = httpx2.get(begun.headers["location"], follow_redirects=False, timeout=60).headers["location"]
         assert back.startswith("http://server.example/login/oidc/callback?")
         query = back.partition("?")[2]
         logged_in = browser.get(f"/login/oidc/callback?{query}", headers={"sec-fetch-site": "cross-site"})
@@ -197,10 +197,10 @@ def test_a_browser_logs_in(served: Served, provider: OpenIdProvider) -> None:
 
 
 def test_a_login_that_was_begun_elsewhere_is_refused(served: Served) -> None:
-    with httpx2.Client(base_url=served.url, follow_redirects=False) as mine:
+    with httpx2.Client(base_url=served.url, follow_redirects=False, timeout=60) as mine:
         location = mine.get("/login/oidc").headers["location"]
-    query = httpx2.get(location, follow_redirects=False).headers["location"].partition("?")[2]
-    with httpx2.Client(base_url=served.url, follow_redirects=False) as another:
+    query = httpx2.get(location, follow_redirects=False, timeout=60).headers["location"].partition("?")[2]
+    with httpx2.Client(base_url=served.url, follow_redirects=False, timeout=60) as another:
         without = another.get(f"/login/oidc/callback?{query}")
         another.get("/login/oidc")
         with_its_own = another.get(f"/login/oidc/callback?{query}")

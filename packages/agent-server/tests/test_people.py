@@ -204,14 +204,14 @@ def test_keys_end_are_revoked_and_are_kept_as_hashes(served: Served, clock: Cloc
         made = ada.post("/v1/me/api-keys", json={"name": "ci", "scope": "read", "seconds": 100}).json()
         own = {"authorization": f"Bearer {made['secret']}"}
 
-        assert httpx2.get(f"{served.url}/v1/me", headers=own).json()["level"] == "read"
+        assert httpx2.get(f"{served.url}/v1/me", headers=own, timeout=60).json()["level"] == "read"
         clock.now += 101
-        assert httpx2.get(f"{served.url}/v1/me", headers=own).status_code == 401
+        assert httpx2.get(f"{served.url}/v1/me", headers=own, timeout=60).status_code == 401
         second = ada.post("/v1/me/api-keys", json={"scope": "read"}).json()
         own = {"authorization": f"Bearer {second['secret']}"}
-        assert httpx2.get(f"{served.url}/v1/me", headers=own).status_code == 200
+        assert httpx2.get(f"{served.url}/v1/me", headers=own, timeout=60).status_code == 200
         assert ada.delete(f"/v1/me/api-keys/{second['id']}").status_code == 204
-        assert httpx2.get(f"{served.url}/v1/me", headers=own).status_code == 401
+        assert httpx2.get(f"{served.url}/v1/me", headers=own, timeout=60).status_code == 401
         assert all("secret" not in key for key in ada.get("/v1/me/api-keys").json()["items"])
         served.client.patch("/v1/people/ada", json={"disabled": True}).raise_for_status()
         assert ada.get("/v1/me").status_code == 401
@@ -246,7 +246,7 @@ def test_a_link_reads_one_session_until_it_is_revoked(served: Served, clock: Clo
         path = f"/v1/sessions/{session_id}"
         link = ada.post(f"{path}/links", json={"seconds": 100}).json()
         own = {"authorization": f"Bearer {link['secret']}"}
-        with httpx2.Client(base_url=served.url, headers=own) as anybody:
+        with httpx2.Client(base_url=served.url, headers=own, timeout=60) as anybody:
             assert anybody.get(path).status_code == 200
             assert anybody.get(f"{path}/messages").status_code == 200
             assert anybody.patch(path, json={"title": "x"}).status_code == 403
@@ -257,9 +257,9 @@ def test_a_link_reads_one_session_until_it_is_revoked(served: Served, clock: Clo
             assert anybody.get(path).status_code == 401
         second = ada.post(f"{path}/links", json={}).json()
         own = {"authorization": f"Bearer {second['secret']}"}
-        assert httpx2.get(f"{served.url}{path}", headers=own).status_code == 200
+        assert httpx2.get(f"{served.url}{path}", headers=own, timeout=60).status_code == 200
         ada.delete(f"{path}/shares/{second['id']}")
-        assert httpx2.get(f"{served.url}{path}", headers=own).status_code == 401
+        assert httpx2.get(f"{served.url}{path}", headers=own, timeout=60).status_code == 401
 
 
 def test_a_browser_reads_the_session_of_a_link_and_keeps_its_own_login(served: Served) -> None:
@@ -267,7 +267,7 @@ def test_a_browser_reads_the_session_of_a_link_and_keeps_its_own_login(served: S
         session_id, other = new_session(ada), new_session(ada)
         path = f"/v1/sessions/{session_id}"
         link = ada.post(f"{path}/links", json={}).json()
-        with httpx2.Client(base_url=served.url) as browser:
+        with httpx2.Client(base_url=served.url, timeout=60) as browser:
             opened = browser.get("/login", params={"link": link["secret"]})
             assert f"/#read={session_id}" in opened.text
             assert "samesite=strict" in opened.headers["set-cookie"].lower()
@@ -279,7 +279,7 @@ def test_a_browser_reads_the_session_of_a_link_and_keeps_its_own_login(served: S
             ada.delete(f"{path}/shares/{link['id']}")
             assert browser.get(f"{path}/messages").status_code == 401
             assert browser.get("/login", params={"link": link["secret"]}).status_code == 401
-        with httpx2.Client(base_url=served.url) as operator:
+        with httpx2.Client(base_url=served.url, timeout=60) as operator:
             operator.get("/login", params={"code": served.access.new_link()})
             again = ada.post(f"{path}/links", json={}).json()
             assert "set-cookie" not in operator.get("/login", params={"link": again["secret"]}).headers
@@ -298,7 +298,7 @@ def test_a_shared_session_does_not_show_its_other_branches(served: Served) -> No
             ).raise_for_status()
         path = f"/v1/sessions/{first}/branches"
         link = ada.post(f"/v1/sessions/{first}/links", json={}).json()["secret"]
-        by_link = httpx2.get(served.url + path, headers={"authorization": f"Bearer {link}"})
+        by_link = httpx2.get(served.url + path, headers={"authorization": f"Bearer {link}"}, timeout=60)
 
         assert {one["id"] for one in ada.get(path).json()["items"]} == {first, *forks}
         assert [one["id"] for one in by_link.json()["items"]] == [first]
@@ -373,7 +373,7 @@ def test_what_is_done_and_refused_is_written_down(served: Served) -> None:
     with person(served, "ada", "red") as ada, person(served, "bob", "blue", "viewer") as bob:
         session_id = new_session(ada)
         bob.post("/v1/sessions", json={})
-        httpx2.get(f"{served.url}/v1/sessions", headers={"authorization": "Bearer kw_wrong"})
+        httpx2.get(f"{served.url}/v1/sessions", headers={"authorization": "Bearer kw_wrong"}, timeout=60)
         mine = ada.get("/v1/audit").json()["items"]
         everything = served.client.get("/v1/audit").json()["items"]
 

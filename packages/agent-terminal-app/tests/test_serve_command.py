@@ -170,13 +170,13 @@ def test_a_server_for_several_people(home: Path) -> None:
                 for name in ("ada", "bob")
             ]
         ada, bob = ({"authorization": f"Bearer {key['secret']}"} for key in made)
-        session_id = httpx2.post(f"{server.url}/v1/sessions", headers=ada, json={}).json()["id"]
+        session_id = httpx2.post(f"{server.url}/v1/sessions", headers=ada, json={}, timeout=60).json()["id"]
         path = f"{server.url}/v1/sessions/{session_id}"
         asked = httpx2.post(f"{path}/runs?wait=true", headers=ada, json={"text": "hi"}, timeout=60)
-        me = httpx2.get(f"{server.url}/v1/me", headers=ada).json()
+        me = httpx2.get(f"{server.url}/v1/me", headers=ada, timeout=60).json()
 
         assert asked.json()["text"] == "hello"
-        assert httpx2.get(path, headers=bob).status_code == 404
+        assert httpx2.get(path, headers=bob, timeout=60).status_code == 404
         assert me["allowed"]["runs"] == 3
     secret = home / "data" / "agent" / "server-secret"
     assert secret.stat().st_mode & 0o777 == 0o600

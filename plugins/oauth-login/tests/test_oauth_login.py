@@ -133,7 +133,7 @@ def test_a_login_that_is_denied_in_the_browser_says_so(
     logins = Logins(store, clock)
     pending = logins.begin(replace(server, flow="browser"))
 
-    httpx2.get(pending.url, follow_redirects=True)
+    httpx2.get(pending.url, follow_redirects=True, timeout=60)
 
     with pytest.raises(LoginFailed, match="it was denied"):
         logins.check("house")
@@ -147,7 +147,7 @@ def test_a_login_in_a_browser_proves_that_it_is_ours(
     assert logins.check("house") == "waiting"
     assert "code_challenge_method=S256" in pending.url
 
-    httpx2.get(pending.url, follow_redirects=True)  # what the browser does
+    httpx2.get(pending.url, follow_redirects=True, timeout=60)  # what the browser does
 
     assert logins.check("house") == "done"
     assert store.get("house") is not None
@@ -160,7 +160,7 @@ def test_a_code_that_another_page_brings_is_refused(
     pending = logins.begin(replace(server, flow="browser"))
     assert pending.landing is not None
 
-    httpx2.get(pending.landing.address, params={"code": "stolen", "state": "guessed"})
+    httpx2.get(pending.landing.address, params={"code": "stolen", "state": "guessed"}, timeout=60)
 
     with pytest.raises(LoginFailed, match="belongs to another login"):
         logins.check("house")
