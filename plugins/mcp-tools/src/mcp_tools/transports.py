@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+from mcp.shared.message import SessionMessage
+from mcp_types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from agent_core.interop.wire import MAX_DEPTH
 from agent_plugin_kit.sandbox import explain
@@ -221,9 +223,6 @@ async def _pass_on(process: Process, messages: Any, diary: Diary) -> str:
 
 def _message(line: bytes | TooLong, diary: Diary) -> Any:
     """Return the message in a line, None if there is none, or the reason to stop listening."""
-    from mcp.shared.message import SessionMessage
-    from mcp_types import ErrorData, JSONRPCError, jsonrpc_message_adapter
-
     if isinstance(line, TooLong):
         text = f"it sent a message of {line.size} bytes, more than {LARGEST_MESSAGE}"
         if line.request_id is None:
