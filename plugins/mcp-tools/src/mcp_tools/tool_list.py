@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 
+from agent_core import json_schema
 from agent_core.encoding import canonical
 
 if TYPE_CHECKING:
@@ -88,17 +89,11 @@ def _elsewhere(node: Mapping[str, Any], key: str) -> str | None:
 
 
 def _invalid(schema: Mapping[str, Any]) -> str | None:
-    import jsonschema_rs
-
     try:
-        jsonschema_rs.validator_for(dict(schema), retriever=_fetch_nothing)
+        json_schema.compile_schema(dict(schema))
     except (ValueError, RecursionError) as error:  # its ValidationError is a ValueError, too
-        return f"its schema is not valid: {getattr(error, 'message', None) or error!s:.200}"
+        return f"its schema is not valid: {json_schema.schema_problem(error):.200}"
     return None
-
-
-def _fetch_nothing(_uri: str) -> NoReturn:
-    raise ValueError("schemas elsewhere are not fetched")
 
 
 LONGEST_DESCRIPTION: Final = 16_000
