@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from agent_core.lazy_names import lazy_names
+from agent_core.lazy import lazy_names
 from agent_terminal_app.errors import CommandError, Exit
 
 if TYPE_CHECKING:

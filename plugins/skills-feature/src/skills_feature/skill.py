@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from skills_feature.files import SkillError, SkillFileError, read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -54,31 +54,25 @@ def read_head(text: str) -> Head:
 
 
 def _fields(text: str) -> dict[str, Any]:
-    import yaml
+    import yaml  # most runs read no skill
 
     try:
-        _check_events(yaml.parse(text, Loader=yaml.BaseLoader))
+        depth = 0
+        # What makes much out of little is refused before anything is built.
+        for event in yaml.parse(text, Loader=yaml.BaseLoader):
+            if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+                raise SkillError(
+                    "has an anchor (&) or alias (*) in its head, and none may be there: write it out"
+                )
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:
+                raise SkillError(f"has a head that is nested more than {_DEEPEST} deep")
         fields = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it knows texts, lists and mappings only
     except yaml.YAMLError as error:
         raise SkillError(f"has a head that cannot be read: {_first_line(error)}") from None
     if not isinstance(fields, dict):
         raise SkillError("must have fields in its head: name and description")
     return fields
-
-
-def _check_events(events: Iterable[Any]) -> None:
-    """Refuse what makes much out of little; nothing is built yet."""
-    from yaml import AliasEvent, CollectionEndEvent, CollectionStartEvent
-
-    depth = 0
-    for event in events:
-        if isinstance(event, AliasEvent) or getattr(event, "anchor", None):
-            raise SkillError(
-                "has an anchor (&) or alias (*) in its head, and none may be there: write it out"
-            )
-        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise SkillError(f"has a head that is nested more than {_DEEPEST} deep")
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:

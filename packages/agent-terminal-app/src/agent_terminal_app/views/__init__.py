@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_core.lazy_names import lazy_names
+from agent_core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from agent_terminal_app.views.sessions import find_session, last_session_here

@@ -1,13 +1,12 @@
-"""Names of a module that are loaded when they are first used (PEP 562).
+"""What is loaded when it is first used (PEP 562), so that a start waits for nothing that it does not need.
 
-A door to heavy parts, which type checkers see as ordinary imports::
+The libraries below take a while to load, and many programs do without them: `lazy.asyncio.sleep(1)`.
+`lazy_names` makes such a door of any module. Type checkers see ordinary imports::
 
     if TYPE_CHECKING:
         from package.heavy import Heavy
 
     __getattr__ = lazy_names(__name__, {"package.heavy": ("Heavy",)})
-
-So a start waits for nothing that it does not use, and no function has imports of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +16,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import asyncio
+    import difflib
+    import logging
+    import mimetypes
     from collections.abc import Callable, Mapping
+
+__all__ = ["asyncio", "difflib", "lazy_names", "logging", "mimetypes"]
 
 
 def lazy_names(
@@ -29,16 +34,20 @@ def lazy_names(
 
     Args:
         module: The name of that module.
-        homes: The names that it offers, by the module that has them.
+        homes: The names that it offers, by the module that has them; without names, the module itself.
         load: Imports a module.
     """
-    home_of = {name: home for home, names in homes.items() for name in names}
+    home_of = {name: home for home, names in homes.items() for name in names or (home,)}
 
     def load_name(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = getattr(load(home_of[name]), name)
+        home = home_of[name]
+        value = load(home) if home == name else getattr(load(home), name)
         setattr(sys.modules[module], name, value)
         return value
 
     return load_name
+
+
+__getattr__ = lazy_names(__name__, {"asyncio": (), "difflib": (), "logging": (), "mimetypes": ()})

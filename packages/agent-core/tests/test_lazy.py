@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_core.lazy_names import lazy_names
+from agent_core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
