@@ -7,7 +7,7 @@ import os
 import sys
 
 from agent_core import AgentError
-from agent_core.display.text import clean
+from agent_core.clean_text import clean
 from agent_terminal_app import lazy
 from agent_terminal_app.errors import Exit, code_of, error_text
 from agent_terminal_app.logs import (

@@ -19,11 +19,10 @@ from mcp_types import (
 )
 
 from mcp_tools.calls import Answered, Failed
-from mcp_tools.http import http_transport
 from mcp_tools.settings import Lost, filled_in, server_environment
 from mcp_tools.sieve import Sieve, sieved
 from mcp_tools.tool_list import Described, Listing, Tool
-from mcp_tools.transports import stdio_transport
+from mcp_tools.transports import http_transport, stdio_transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
