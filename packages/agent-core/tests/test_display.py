@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from agent_core.clean_text import clean, reveal
 from agent_core.display import DisplayReport, validate_display
 from agent_core.display.markdown import UrlRefusedError, plain_url
-from agent_core.display.text import clean, reveal
 from agent_core.frozen import freeze
 
 if TYPE_CHECKING:

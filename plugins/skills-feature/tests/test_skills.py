@@ -15,7 +15,7 @@ from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import AgentRuntime, AgentRuntimeBuilder, AgentSpec, RunRequest
 from skills_feature import SkillError, SkillsFeature, find_skills, read_skill
 from skills_feature.catalogue import Place
-from skills_feature.files import SkillFileError, list_files, read_file
+from skills_feature.skill import SkillFileError, list_files, read_file
 
 HEAD = "---\nname: {name}\ndescription: {about}\n---\n"
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from agent_testing.conformance import FeatureConformance, ToolConformance
 from todo_tool import TodoTool
-from todo_tool.tools import PlanTools
+from todo_tool.feature import PlanTools
 
 
 class TestFeature(FeatureConformance):

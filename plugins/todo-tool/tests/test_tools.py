@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from todo_tool.tools import PlanTools
+from todo_tool.feature import PlanTools
 
 TEA: list[dict[str, Any]] = [{"text": "Boil water", "state": "done"}, {"text": "Steep"}]
 

@@ -10,7 +10,7 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from agent_core import AsyncEventStream, EventStream
+from agent_core import AsyncEventStream, EventStream, lazy
 from agent_core.log import get_logger
 
 if TYPE_CHECKING:
@@ -61,8 +61,6 @@ class DetachedRuns:
 
     async def start_async(self, session_id: str, flow: Flow[Session]) -> int | None:
         """Run a request as a task of the running event loop; return the number of its first logged event."""
-        import asyncio
-
         begun: Future[int | None] = Future()
 
         async def work() -> None:
@@ -75,14 +73,14 @@ class DetachedRuns:
                 if not isinstance(error, Exception):
                     raise
             finally:
-                self._forget(self._tasks, asyncio.current_task())
+                self._forget(self._tasks, lazy.asyncio.current_task())
                 _done(begun)
 
-        task = asyncio.create_task(work(), name=f"agent-run-{session_id[:8]}")
+        task = lazy.asyncio.create_task(work(), name=f"agent-run-{session_id[:8]}")
         with self._lock:
             self._tasks[task] = session_id
         # A caller that is cancelled here leaves the run alone.
-        return await asyncio.shield(asyncio.wrap_future(begun))
+        return await lazy.asyncio.shield(lazy.asyncio.wrap_future(begun))
 
     def is_running(self, session_id: str) -> bool:
         """Say whether a session has a detached run."""
@@ -101,15 +99,13 @@ class DetachedRuns:
 
     async def stop_async(self, cancel: Callable[[str], object]) -> None:
         """Cancel all runs, and wait until what they produced is stored."""
-        import asyncio
-
         with self._lock:
             tasks = dict(self._tasks)
         for session_id in tasks.values():
             cancel(session_id)
         if tasks:
-            await asyncio.wait(tasks, timeout=PATIENCE)
-        await asyncio.to_thread(self.stop, cancel)
+            await lazy.asyncio.wait(tasks, timeout=PATIENCE)
+        await lazy.asyncio.to_thread(self.stop, cancel)
 
     def _forget(self, runs: dict[Any, str], run: object) -> None:
         with self._lock:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import SessionNotFound, StoreUnavailable
-from agent_core import ArgumentError
+from agent_core import ArgumentError, lazy
 from agent_core.steps import Batch, Work
 
 if TYPE_CHECKING:
@@ -119,24 +119,22 @@ class EventHub:
                 yield Batch(events)
 
     async def _follow_async(self, session_id: str | None, after: int) -> AsyncIterator[Any]:
-        import asyncio
-
-        woken = asyncio.Event()
-        await asyncio.to_thread(self._check_cursor, session_id, after)
-        with self.listening(session_id, partial(_tell, asyncio.get_running_loop(), woken)):
+        woken = lazy.asyncio.Event()
+        await lazy.asyncio.to_thread(self._check_cursor, session_id, after)
+        with self.listening(session_id, partial(_tell, lazy.asyncio.get_running_loop(), woken)):
             while True:
                 woken.clear()
-                events = await asyncio.to_thread(self._news, session_id, after)
+                events = await lazy.asyncio.to_thread(self._news, session_id, after)
                 if events is None:
                     return
                 if not events:
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(woken.wait(), self._poll_seconds)
+                        await lazy.asyncio.wait_for(woken.wait(), self._poll_seconds)
                     continue
                 after = _place(session_id, events[-1])
                 yield Batch(events)
                 if session_id is None:  # of all sessions there may be news all the time
-                    await asyncio.sleep(_PAUSE_SECONDS)
+                    await lazy.asyncio.sleep(_PAUSE_SECONDS)
 
     def _news(self, session_id: str | None, after: int) -> list[dict[str, Any]] | None:
         """Return the events behind a number; None if there will be no more.

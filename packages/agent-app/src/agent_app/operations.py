@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 from uuid import uuid4
 
-from agent_app import grants as permissions, journal
+from agent_app import grants as permissions, journal, transfer
 from agent_app.agents import build_agent_config, choose_agent
 from agent_app.errors import (
     DecisionNotAccepted,
@@ -653,9 +653,7 @@ def export(
     services: Services, session_id: str, path: str | PathLike[str], *, redact: bool, events: bool
 ) -> Flow[None]:
     """Write a session with its attachments to a file."""
-    from agent_app.transfer import export_session_file
-
-    work = partial(export_session_file, assets=services.assets, redact=redact, events=events)
+    work = partial(transfer.export_session_file, assets=services.assets, redact=redact, events=events)
     yield from run_blocking(partial(work, services.store, session_id, path))
 
 
@@ -674,10 +672,8 @@ def import_file(
     allow_system: bool | Sequence[str],  # noqa: FBT001 - passed on
 ) -> Flow[ImportedSession]:
     """Store a session from a file, under ids of its own, after its plugins have set it up like a new one."""
-    from agent_app.transfer import import_session
-
     chosen = choose_agent(services.config, agent_id)
-    work = partial(import_session, services.store, source, assets=services.assets, agent_id=chosen)
+    work = partial(transfer.import_session, services.store, source, assets=services.assets, agent_id=chosen)
 
     def prepare(session: Session) -> Session:
         return call(_prepared(services, session))

@@ -146,3 +146,13 @@ def _joins(found: re.Match[str]) -> bool:
         return False
     before = found.string[found.start() - 1]
     return not before.isascii() or before in _KEYCAPS
+
+
+def size(text: str) -> int:
+    """Return how many bytes *text* takes as UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def cut(text: str, limit: int) -> str:
+    """Return the longest beginning of *text* that takes at most *limit* bytes."""
+    return text[:limit].encode()[:limit].decode(errors="ignore")

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_core import lazy
 from agent_core.frozen import NotData as _NotData, freeze_data
 
 if TYPE_CHECKING:
@@ -332,9 +333,7 @@ class RequestCancelled(BaseException):
 
 def closest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Return the known name that looks most like *name*; None if none looks like it."""
-    from difflib import get_close_matches  # only mistakes need it
-
-    return next(iter(get_close_matches(str(name), [*known], n=1, cutoff=cutoff)), None)
+    return next(iter(lazy.difflib.get_close_matches(str(name), [*known], n=1, cutoff=cutoff)), None)
 
 
 def nearest(name: object, known: Iterable[str]) -> str:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from agent_core import lazy
+
 if TYPE_CHECKING:
     import logging
 
@@ -72,8 +74,8 @@ class Logger:
 
     def _standard_logger(self) -> logging.Logger:
         if self._standard is None:
-            import logging  # and not what `sys.modules` has: another thread may still be importing it
-
+            # Not what `sys.modules` has: another thread may still be importing it.
+            logging = lazy.logging
             library = logging.getLogger(_LIBRARY)
             if not any(isinstance(one, logging.NullHandler) for one in library.handlers):
                 library.addHandler(logging.NullHandler())  # else the last resort would print to stderr

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from agent_core import RequestCancelled
+from agent_core import RequestCancelled, lazy
 
 if TYPE_CHECKING:
     import asyncio
@@ -79,9 +79,7 @@ class RunningRequest:
 
     def __enter__(self) -> RunningRequest:  # noqa: PYI034 - nobody inherits it
         if self._request_id is not None:
-            from asyncio import get_running_loop
-
-            self._loop = get_running_loop()
+            self._loop = lazy.asyncio.get_running_loop()
             self._all.enter(self._request_id, self)
         return self
 
@@ -103,10 +101,8 @@ class RunningRequest:
         if self._request_id is None:
             self._response = await sending
         else:
-            from asyncio import timeout
-
             # A cancellation ends the wait as a timeout that has come: the task is the caller's own.
-            self._scope = timeout(0 if self._cancelled else None)
+            self._scope = lazy.asyncio.timeout(0 if self._cancelled else None)
             try:
                 async with self._scope:
                     self._response = await sending

@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 
 import orjson
 
-from agent_core import Batch, ConfigError, ProviderError
+from agent_core import Batch, ConfigError, ProviderError, lazy
 from agent_core.io import run_awaitable
 from agent_plugin_kit.credentials import is_reference
 from agent_provider_kit.cancellation import RunningRequests
@@ -394,9 +394,7 @@ class HttpProvider:
 
         async def ask(path: str, delay: float) -> JsonObject:
             async def wait_and_ask() -> HttpResponse:
-                from asyncio import sleep
-
-                await sleep(delay)
+                await lazy.asyncio.sleep(delay)
                 return await self._ask("GET", path, state["config"], exchange)
 
             return await self._read_json(await running.reach(wait_and_ask()), exchange)

@@ -28,6 +28,7 @@ from agent_runtime.habits import missing
 from agent_runtime.loop import run_request
 from agent_runtime.options import AgentOptions, RunOptions, check_options, check_session, check_values
 from agent_runtime.outputs import read_output_type
+from agent_runtime.repl import talk
 from agent_runtime.results import LIMITS, MISSING, LimitReached, Reason
 from agent_runtime.run_stream import AsyncRunSteps, AsyncRunStream, RunSteps, RunStream
 from agent_runtime.runs import RunRequest
@@ -509,8 +510,6 @@ class Agent(Generic[DepsT, OutputT]):
     def repl(self, *, deps: DepsT, **options: Unpack[RunOptions]) -> None: ...
     def repl(self, *, deps: Any = None, **options: Any) -> None:
         """Talk with the agent in a terminal; an empty line or Ctrl-D ends it, Ctrl-C stops an answer."""
-        from agent_runtime.repl import talk
-
         talk(lambda text=(), **more: self.stream(text, deps=deps, **{**options, **more}))
 
     def as_tool(self, name: str | None = None, description: str | None = None) -> AgentTool:

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, Any
 
-from agent_core import PluginError
+from agent_core import PluginError, lazy
 from agent_core.drivers import call, call_async
 from agent_core.models import ToolDescriptor
 from agent_core.steps import Run, Work, ask
@@ -335,7 +335,6 @@ class OutputTool:
 
 async def _begin_looking(guardrails: Sequence[Guardrail], view: PhaseView, said: str, run: AgentRun) -> None:
     """Start guardrails that look while the model answers; one that trips cancels the answer."""
-    import asyncio
 
     async def look(guardrail: Guardrail) -> GuardrailTripped | None:
         tripped = await call_async(guardrail.look(view.context, said))
@@ -344,7 +343,7 @@ async def _begin_looking(guardrails: Sequence[Guardrail], view: PhaseView, said:
             view.run.cancellation.cancel()
         return tripped
 
-    run.looking = [asyncio.create_task(look(guardrail)) for guardrail in guardrails]
+    run.looking = [lazy.asyncio.create_task(look(guardrail)) for guardrail in guardrails]
 
 
 def _trip(run: AgentRun, tripped: GuardrailTripped) -> Command:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent_core import AgentError
+from agent_core import AgentError, lazy
 from agent_core.io import run_awaitable
 from agent_runtime.clock import SYSTEM_CLOCK, Clock
 from agent_runtime.errors import AgentNotFound, BuildError, BuildProblem, ResolveError
@@ -185,10 +185,8 @@ class AgentRuntimeBuilder:
 
     async def build_and_discover_async(self) -> AgentRuntime:
         """Do what `build_and_discover` does, on the running event loop."""
-        from asyncio import gather
-
         registries = self._fresh_registries()
-        problems = await gather(*(_discover(source, registries) for source in self._sources))
+        problems = await lazy.asyncio.gather(*(_discover(source, registries) for source in self._sources))
         found = tuple(problem for problem in problems if problem is not None)
         return self._checked(self._runtime(registries, found))
 

@@ -22,10 +22,20 @@ from agent_core.log import get_logger
 from agent_core.pipeline.tool_calls import CallRefused, ToolHost, display_ready, preview_ready, ready_call
 from agent_core.pipeline.tools import INTERRUPTED, SUSPENDED, run_ready_call
 from agent_core.steps import Flow, run_blocking, with_events
-from agent_runtime.answers import NOT_RUN, part_event, refusal, result_event, start_event
 from agent_runtime.parallel import run_together
 from agent_runtime.phases import CallView, Phase
-from agent_runtime.verdicts import Outcome, Pending, gated, suspension, waiting_id
+from agent_runtime.verdicts import (
+    NOT_RUN,
+    Outcome,
+    Pending,
+    gated,
+    part_event,
+    refusal,
+    result_event,
+    start_event,
+    suspension,
+    waiting_id,
+)
 from agent_runtime.watch import watched_call
 
 if TYPE_CHECKING:

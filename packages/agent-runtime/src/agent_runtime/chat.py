@@ -6,6 +6,8 @@ import threading
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from agent_core import lazy
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import AsyncGenerator, Callable, Generator
@@ -115,9 +117,7 @@ class Chat(Generic[OutputT]):
     async def stream_async(self, message: object) -> AsyncGenerator[RunEvent, None]:
         """Do what `stream` does, on the running event loop."""
         if self._async_turn is None:
-            from asyncio import Lock  # programs that only wait do without asyncio
-
-            self._async_turn = Lock()
+            self._async_turn = lazy.asyncio.Lock()  # programs that only wait do without asyncio
         async with self._async_turn:
             run = self._stream_async(message, session=self.session)
             try:

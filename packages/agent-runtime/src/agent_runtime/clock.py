@@ -14,6 +14,7 @@ from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
+from agent_core import lazy
 from agent_core.errors import RequestCancelled
 from agent_core.log import Logger
 from agent_core.steps import Flow, Run, Work, ask
@@ -74,12 +75,10 @@ class SystemClock:
         self, seconds: float, wake: Callable[[Callable[[], None]], Callable[[], None]]
     ) -> None:
         """Wait on the event loop until the time is over or somebody wakes us."""
-        import asyncio
-
-        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+        loop, woken = lazy.asyncio.get_running_loop(), lazy.asyncio.Event()
         forget = wake(lambda: tell(loop, woken.set))
         try:
-            async with asyncio.timeout(seconds):
+            async with lazy.asyncio.timeout(seconds):
                 await woken.wait()
         except TimeoutError:
             pass

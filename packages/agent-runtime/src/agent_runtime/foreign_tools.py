@@ -10,7 +10,7 @@ from base64 import b64decode
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from agent_core import File, FunctionTool, ToolError
+from agent_core import ArgumentTypeError, File, FunctionTool, ToolError
 from agent_core.frozen import freeze, thaw
 
 if TYPE_CHECKING:
@@ -76,8 +76,6 @@ def _of_pydantic_ai(given: Any) -> FunctionTool[..., Any] | None:
     if schema is None:
         return None
     if given.takes_ctx:
-        from agent_core import ArgumentTypeError
-
         raise ArgumentTypeError(
             f"the tool {given.name!r} takes pydantic-ai's RunContext, which exists only in its own runs: "
             "give its function the RunContext of agent_runtime"

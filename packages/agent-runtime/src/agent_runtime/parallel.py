@@ -11,12 +11,14 @@ from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from agent_core import lazy
 from agent_core.drivers import AsyncEventStream, EventStream
 from agent_core.errors import RequestCancelled
 from agent_core.io.workers import run_in_worker
 from agent_core.steps import CloseStream, Emit, Flow, OpenStream, Read, Work, ask
 
 if TYPE_CHECKING:
+    from asyncio import Queue
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 T = TypeVar("T")
@@ -195,12 +197,10 @@ def _watch(index: int, flow: Flow[Any], queue: SimpleQueue[Any], outcomes: _Outc
 
 
 async def _in_tasks(flows: Sequence[Flow[Any]], limit: int, outcomes: _Outcomes) -> AsyncIterator[Any]:
-    import asyncio
-
-    queue: asyncio.Queue[Any] = asyncio.Queue()
-    slots = asyncio.Semaphore(limit)
+    queue: Queue[Any] = lazy.asyncio.Queue()
+    slots = lazy.asyncio.Semaphore(limit)
     watching = [_watch_async(index, flow, queue, outcomes, slots) for index, flow in enumerate(flows)]
-    tasks = [asyncio.create_task(watch) for watch in watching]
+    tasks = [lazy.asyncio.create_task(watch) for watch in watching]
     running = len(tasks)
     try:
         while running:
@@ -210,7 +210,7 @@ async def _in_tasks(flows: Sequence[Flow[Any]], limit: int, outcomes: _Outcomes)
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await lazy.asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _watch_async(index: int, flow: Flow[Any], queue: Any, outcomes: _Outcomes, slots: Any) -> None:

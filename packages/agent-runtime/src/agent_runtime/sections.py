@@ -17,6 +17,7 @@ from agent_core.config import read_config
 from agent_core.encoding import canonical, parse
 from agent_core.errors import nearest
 from agent_core.frozen import freeze, thaw
+from agent_core.json_schema import compile_schema
 from agent_runtime import fields
 from agent_runtime.errors import EnvBuildError, InvalidPluginConfig, SpecError
 from agent_runtime.specs import AgentSpec, RetryPolicy, ToolSettings
@@ -147,9 +148,7 @@ def _check(spec: AgentSpec, claim: Claim) -> None:
 
 @lru_cache(maxsize=512)
 def _validator(schema: bytes) -> Any:
-    import jsonschema_rs
-
-    return jsonschema_rs.validator_for(parse(schema))
+    return compile_schema(parse(schema))
 
 
 def _read(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import nearest
 from agent_core.frozen import EMPTY, freeze, thaw
+from agent_core.json_schema import first_misfit
 from agent_runtime.errors import DecisionError
 
 if TYPE_CHECKING:
@@ -253,11 +254,9 @@ def match_decisions(waiting: Sequence[Suspension], decisions: Sequence[Decision]
 def _check_value(suspension: Suspension, decision: Decision) -> None:
     if not decision.approved or suspension.response_schema is None:
         return
-    import jsonschema_rs
-
     schema = thaw(freeze(suspension.response_schema))
     try:
-        problem = next(iter(jsonschema_rs.validator_for(schema).iter_errors(decision.value)), None)
+        problem = first_misfit(schema, decision.value)
     except ValueError as error:
         raise DecisionError(
             f"the schema for a decision about {suspension.id!r} is not valid: {error}"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from agent_core import ArgumentTypeError, FunctionTool, ToolError, tool
+from agent_core import ArgumentTypeError, FunctionTool, ToolError, lazy, tool
 from agent_core.io import run_awaitable
 from agent_runtime.agent_run import agent_run
 from agent_runtime.foreign_tools import from_other_library
@@ -130,11 +130,9 @@ class DynamicToolbox:
         context: Mapping[str, Any] | None = None,
         cancellation: object = None,
     ) -> object:
-        import asyncio
-
         chosen = self._tool(tool_name, context)
         if not chosen.is_async:
-            return await asyncio.to_thread(
+            return await lazy.asyncio.to_thread(
                 self.execute_tool, tool_name, arguments, state, context=context, cancellation=cancellation
             )
         answer: Any = chosen.execute_tool(tool_name, arguments, context=context, cancellation=cancellation)

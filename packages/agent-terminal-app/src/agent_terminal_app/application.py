@@ -15,6 +15,7 @@ import agent_app
 import agent_runtime
 from agent_app.defaults import DEFAULT_AGENT, complete_config
 from agent_plugin_kit.trust import TRUSTED_FOLDERS
+from agent_terminal_app import lazy
 from agent_terminal_app.errors import CommandError, Exit, SettingsError
 from agent_terminal_app.keys import KeyLookup, KeyStore, with_keys
 from agent_terminal_app.output import COMPLETION_VARIABLE, say
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agent_app import AgentApplication
-    from agent_app.catalogue import Catalogue, Windows
+    from agent_app.catalogue import Catalogue, Key, Windows
     from agent_app.model_list import ModelList
     from agent_terminal_app.remote import NoWindows
 
@@ -197,14 +198,12 @@ def open_sessions(settings: Settings, paths: Paths) -> AgentApplication:
     Raises:
         StoreError: If the sessions cannot be opened.
     """
-    from agent_core.plugin.discovery import find_installed
-
     plugins = {name: dict(plugin) for name, plugin in settings.values.get("plugins", {}).items()}
     return agent_app.AgentApplication(
         {"plugins": with_stored_keys({"plugins": plugins, "models": {}}, paths)["plugins"]},
         store=f"sqlite:///{paths.database}",
         assets=paths.assets,
-        plugins=[one.plugin for one in find_installed(kinds=["applications"]) if one.problem is None],
+        plugins=[one.plugin for one in lazy.find_installed(kinds=["applications"]) if one.problem is None],
         installed=False,
     )
 
@@ -223,34 +222,28 @@ def open_demo() -> AgentApplication:
 
 def catalogue_of(app: AgentApplication) -> Catalogue:
     """Return the models and agents of an application; providers are lent this user's stored keys."""
-    from agent_app.catalogue import Catalogue, Key
-
     keys = KeyStore(Paths.of_this_user())
 
     def key_of(provider: str) -> Key | None:
         value = keys.get(provider)
-        return None if value is None else Key(value, keys.origin(provider) or "")
+        return None if value is None else lazy.Key(value, keys.origin(provider) or "")
 
-    return Catalogue(app, key_of)
+    return lazy.Catalogue(app, key_of)
 
 
 def model_list_of(app: AgentApplication) -> ModelList:
     """Return every model that an application can use, with what is known of each."""
-    from agent_app.catalogue import WindowCache
-    from agent_app.model_list import ModelList
-
-    return ModelList(app, catalogue_of(app), WindowCache(Paths.of_this_user().windows))
+    return lazy.ModelList(app, catalogue_of(app), lazy.WindowCache(Paths.of_this_user().windows))
 
 
 def windows_of(app: AgentApplication) -> Windows | NoWindows:
     """Return the context windows of an application's models, with those that this user's providers named."""
-    from agent_app.catalogue import WindowCache, Windows
     from agent_terminal_app.remote import server_of
 
     if (server := server_of(app)) is not None:
         return server.windows
 
-    return Windows(app, WindowCache(Paths.of_this_user().windows))
+    return lazy.Windows(app, lazy.WindowCache(Paths.of_this_user().windows))
 
 
 def with_stored_keys(config: Mapping[str, Any], paths: Paths) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from agent_core import ConfigError
 from agent_core.plugin.discovery import find_installed
 from agent_plugin_kit.credentials import is_reference
 from agent_plugin_kit.sandbox import SandboxSettings, describe, find_way
-from agent_terminal_app import __version__
+from agent_terminal_app import __version__, lazy
 from agent_terminal_app.application import Opened, application_config, open_quietly
 from agent_terminal_app.chat.keymap import load_keys
 from agent_terminal_app.errors import SettingsError
@@ -149,11 +149,9 @@ def check_weights() -> Iterator[Finding]:
     if not is_installed():
         yield Finding("", "OK", "not installed: `pip install 'keelwork[local]'` brings it")
         return
-    from local_llama_provider.weights import find_weights
-
     settings = open_quietly().settings.values.get("plugins", {}).get("local_llama", {})
     try:
-        yield Finding("", "OK", str(find_weights(settings)))
+        yield Finding("", "OK", str(lazy.find_weights(settings)))
     except ConfigError as error:
         yield Finding("", "WARN", str(error), "run `agent models pull`, or use another model")
 

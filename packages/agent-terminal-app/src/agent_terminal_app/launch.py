@@ -12,11 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_terminal_app import chat, views
 from agent_terminal_app.application import open_demo, open_quietly, show_warnings
 from agent_terminal_app.chat.rendering.screen import TextScreen, is_dumb, wants_color
 from agent_terminal_app.chat.rendering.text import NO_COLOURS, use_theme
 from agent_terminal_app.chat.rendering.wrap import wrapped
 from agent_terminal_app.errors import CommandError
+from agent_terminal_app.first_run.ask import hold, open_ask
 from agent_terminal_app.first_run.welcome import greeting, later, missing_key, missing_weights
 from agent_terminal_app.logs import keep_off_the_screen, stop_log
 from agent_terminal_app.output import is_terminal
@@ -100,8 +102,6 @@ def _open(model: str | None, default_agent: str | None, *, plain: bool) -> Opene
     opened = open_quietly(model=model, default_agent=default_agent)
     says = undecided_instructions(opened.paths, Path.cwd())
     if (opened.settings.untrusted is not None or says) and has_user():
-        from agent_terminal_app.first_run.ask import hold, open_ask  # most projects have no settings
-
         opened = hold(partial(ask_about_project, open_ask(plain=plain), opened))
         if says:
             hold(partial(ask_about_instructions, open_ask(plain=plain), opened, says))
@@ -201,12 +201,13 @@ def _resumed(
     open_app: Callable[[], AgentApplication], session: str | None, screen: Screen
 ) -> tuple[Callable[[], AgentApplication], str]:
     """Return the application, open already, and the session to continue: the one given, or the last here."""
-    # A new chat needs no list of sessions.
-    from agent_terminal_app.views.sessions import find_session, last_session_here
-
     application = open_app()
     try:
-        found, line = (find_session(application, session), "") if session else last_session_here(application)
+        found, line = (
+            (views.find_session(application, session), "")
+            if session
+            else views.last_session_here(application)
+        )
     except BaseException:
         application.close()
         raise
@@ -224,28 +225,23 @@ def _in_terminal(
     color: bool,
 ) -> int:
     gc.disable()  # while modules are loaded there is nothing to collect, and the prompt would wait for it
-    from agent_terminal_app.chat.appearance import Appearance
-    from agent_terminal_app.chat.keymap import load_keys
-    from agent_terminal_app.chat.loop import Chat
-    from agent_terminal_app.chat.prompt.prompt import PromptScreen, run_prompt
-
     paths = Paths.of_this_user() if opened is None else opened.paths
-    keys = load_keys(paths.keyboard)
+    keys = chat.load_keys(paths.keyboard)
 
-    async def chat() -> int:
+    async def talk_there() -> int:
         asyncio.get_running_loop().call_soon(gc.enable)  # our turn comes when the prompt waits for a key
-        screen = PromptScreen(color=color)
-        appearance = None if opened is None else Appearance.of(opened.settings.values["ui"])
-        chat = Chat(open_app, screen, session, keys, appearance)
+        screen = chat.PromptScreen(color=color)
+        appearance = None if opened is None else chat.Appearance.of(opened.settings.values["ui"])
+        talk = chat.Chat(open_app, screen, session, keys, appearance)
         if opened is None:
-            return await run_prompt(chat, None, prompt)
+            return await chat.run_prompt(talk, None, prompt)
         findings = asyncio.create_task(_show_findings(screen, opened.settings))
         try:
-            return await run_prompt(chat, paths.typed, prompt)
+            return await chat.run_prompt(talk, paths.typed, prompt)
         finally:
             findings.cancel()
 
-    return asyncio.run(chat())
+    return asyncio.run(talk_there())
 
 
 async def _show_findings(screen: Screen, settings: Settings) -> None:
@@ -262,10 +258,7 @@ def _in_lines(
     prompt: str,
     settings: Settings | None,
 ) -> int:
-    from agent_terminal_app.chat.loop import Chat
-    from agent_terminal_app.chat.plain import run_in_lines
-
     if settings is not None:
         for line in filter(None, (missing_weights(settings), missing_key(settings))):
             screen.line(line)
-    return asyncio.run(run_in_lines(Chat(open_app, screen, session), first=prompt))
+    return asyncio.run(chat.run_in_lines(chat.Chat(open_app, screen, session), first=prompt))

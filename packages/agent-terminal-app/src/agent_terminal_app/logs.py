@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from agent_plugin_kit.safe_files import make_private_folder
+from agent_terminal_app import lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -84,9 +85,7 @@ def note_failure(event: str, error: BaseException, **fields: Any) -> None:
     """Write that something failed, with everything that an error knows about itself."""
     if not _open:
         return
-    from agent_runtime.errors import describe  # only a failure needs the runtime here
-
-    note(event, level="error", **fields, error=describe(error))
+    note(event, level="error", **fields, error=lazy.describe(error))
 
 
 def note_traceback(event: str, error: BaseException) -> None:
@@ -165,11 +164,7 @@ class LogHandler(logging.Handler):
     def _current_redactor(self) -> Redactor:
         known = len(self._secrets)
         if self._redactor is None or self._redactor[0] != known:
-            from agent_app.redaction import (
-                Redactor,  # its patterns are slow to compile, and most logs stay empty
-            )
-
-            self._redactor = (known, Redactor.from_environment(secrets=tuple(self._secrets)))
+            self._redactor = (known, lazy.Redactor.from_environment(secrets=tuple(self._secrets)))
         return self._redactor[1]
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from wcwidth import wcswidth, wcwidth
 
-from agent_core.display.text import clean, reveal
+from agent_core.clean_text import clean, reveal
 from agent_terminal_app.errors import CommandError
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ import os
 import sys
 
 from agent_core import AgentError
-from agent_core.display.text import clean
+from agent_core.clean_text import clean
+from agent_terminal_app import lazy
 from agent_terminal_app.errors import Exit, code_of, error_text
 from agent_terminal_app.logs import (
     LEVEL_VARIABLE,
@@ -62,20 +63,9 @@ def _chat_at_once(arguments: list[str]) -> int:
 
 
 def _run_click(arguments: list[str]) -> int:
-    import click  # a plain chat does without it
+    from agent_terminal_app.commands import group  # a plain chat does without click
 
-    from agent_terminal_app.commands.group import agent
-
-    try:
-        outcome = agent.main(arguments, prog_name="agent", standalone_mode=False)
-    except click.exceptions.Exit as left:
-        return left.exit_code
-    except click.Abort:
-        return Exit.INTERRUPTED
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    return outcome if isinstance(outcome, int) else Exit.OK
+    return group.run(arguments)
 
 
 def _report(error: AgentError) -> int:
@@ -101,10 +91,8 @@ def _report_bug(error: Exception) -> Exit:
 
     The message of a library's error may hold anything, so secrets are taken out of the sentence.
     """
-    from agent_app.redaction import Redactor  # only a bug needs it
-
     note_traceback("unexpected_error", error)
-    problem = Redactor.from_environment(secrets=hidden()).text(f"{type(error).__name__}: {error}")
+    problem = lazy.Redactor.from_environment(secrets=hidden()).text(f"{type(error).__name__}: {error}")
     where = f"the traceback is in {log_folder()}" if is_logging() else "nothing is logged"
     say(f"agent: a bug in this program, {one_line(problem)}; {where}")
     return Exit.FAILURE

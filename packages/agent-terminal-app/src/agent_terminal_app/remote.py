@@ -21,6 +21,7 @@ from agent_app.errors import SessionHeld, SessionNotFound
 from agent_app.services import AGENT
 from agent_app.store.base import Approval, Grant, Lease, Page, SessionInfo, Waiting
 from agent_core import AgentError, Message, Session
+from agent_terminal_app import lazy
 from agent_terminal_app.errors import CommandError, Exit
 
 if TYPE_CHECKING:
@@ -79,14 +80,12 @@ class RemoteApplication:
     is_ephemeral = False
 
     def __init__(self, url: str, token: str | None) -> None:
-        from agent_client import AsyncClient, Client, ClientError
-
         self.url = url
         self.windows = NoWindows()
         self._token = token
-        self._client: Client = Client(url, token)
-        self._new_client: Callable[[], AsyncClient] = partial(AsyncClient, url, token)
-        self._error: type[ClientError] = ClientError
+        self._client: Client = lazy.Client(url, token)
+        self._new_client: Callable[[], AsyncClient] = partial(lazy.AsyncClient, url, token)
+        self._error: type[ClientError] = lazy.ClientError
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -490,13 +489,11 @@ def command_errors(url: str) -> Iterator[None]:
     Raises:
         CommandError: With what to do about it.
     """
-    from agent_client import ClientError, NotAllowed
-
     try:
         yield
-    except (ClientError, ServerError) as error:
+    except (lazy.ClientError, ServerError) as error:
         cause = error.__cause__ if isinstance(error, ServerError) else error
-        if isinstance(cause, NotAllowed):
+        if isinstance(cause, lazy.NotAllowed):
             hint = f"put the token of the server into {TOKEN_VARIABLE}"
             raise CommandError(f"{url}: {cause}", code=Exit.NOT_CONFIGURED, hint=hint) from error
         raise CommandError(f"{url}: {cause}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -214,8 +215,6 @@ def _varied(value: Any, number: int, schema: Mapping[str, Any]) -> Any:
 
 
 def _text(schema: Mapping[str, Any], _root: Mapping[str, Any]) -> str:
-    import re
-
     least = max(1, int(schema.get("minLength", 1)))
     tried = [_FORMATS.get(str(schema.get("format")), ""), "a" * least, "A" * least, "1" * least, "A1", "a-1"]
     pattern = schema.get("pattern")

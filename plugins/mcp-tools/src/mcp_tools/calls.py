@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
-
-from mcp_tools.settings import Lost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
 _WAITING_PARTS: Final = 256
-_LONGEST_ERROR: Final = 4_000
+_LONGEST_MESSAGE: Final = 4_000
 MAYBE: Final = "it may have run in part"
 
-Ask = Callable[[Any, Callable[..., Awaitable[None]]], Awaitable[Any]]
-"""Asks a session of the SDK, with a function to tell progress to, and returns the answer."""
+
+class Tell(Protocol):
+    """Is given the progress of a call, as the SDK reports it."""
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        """Take a report."""
+
+
+Ask = Callable[["Session", Tell], Awaitable[Any]]
+"""Asks a session, with a function to tell progress to, and returns the answer."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,22 @@ class Failed:
 
 
 Outcome = Answered | Failed
+
+
+class Session(Protocol):
+    """A connected server, which calls are put to; `mcp_tools.session` has the one on the SDK."""
+
+    async def outcome(self, ask: Ask, tell: Tell) -> Outcome:
+        """Ask, and return what came of it."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], trace: dict[str, str], tell: Tell) -> Any:
+        """Call a tool."""
+
+    async def read_resource(self, uri: str) -> Any:
+        """Read a resource."""
+
+    async def get_prompt(self, name: str, arguments: dict[str, str]) -> Any:
+        """Get a prompt."""
 
 
 class Call:
@@ -80,7 +100,7 @@ class Call:
             self._scope.cancel()
         self.finish(Failed(f"it was cancelled; {MAYBE}"))
 
-    async def run(self, session: Any) -> None:
+    async def run(self, session: Session) -> None:
         """Ask, and give the outcome.
 
         Raises:
@@ -90,63 +110,30 @@ class Call:
             return
         with anyio.CancelScope() as self._scope:
             with anyio.move_on_after(self._timeout) as limit:
-                self.finish(await self._outcome(session))
+                self.finish(await session.outcome(self._ask, self._tell))
             if limit.cancelled_caught:
                 self.finish(Failed(f"there was no answer within {self._timeout:g} seconds; {MAYBE}"))
-
-    async def _outcome(self, session: Any) -> Outcome:
-        from mcp import MCPError
-
-        try:
-            return Answered(await self._ask(session, self._tell))
-        except MCPError as error:
-            if _is_lost(error):
-                raise Lost(error.message) from error
-            return Failed(f"the server answered with an error: {_brief(error.message)} (code {error.code})")
-        except Exception as error:  # an answer may break whatever reads it
-            return Failed(f"the server's answer cannot be read: {_brief(str(error))}")
 
     async def _tell(self, progress: float, total: float | None, message: str | None) -> None:
         """Pass progress on; where nobody listens, it is dropped before it piles up."""
         if self._items.qsize() < _WAITING_PARTS and not self.finished:
-            text = None if message is None else message[:_LONGEST_ERROR]
+            text = None if message is None else message[:_LONGEST_MESSAGE]
             self._items.put(Progress(progress, total, text))
 
 
-def _is_lost(error: Any) -> bool:
-    from mcp_types import CONNECTION_CLOSED
-
-    # The second is how the SDK words that a server elsewhere has forgotten us.
-    return bool(error.code == CONNECTION_CLOSED or error.message == "Session terminated")
-
-
-def _brief(text: str) -> str:
-    return text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…"
-
-
 def tool_call(name: str, arguments: Mapping[str, Any], trace: Mapping[str, str] | None = None) -> Ask:
-    """Call a tool, as a part of a trace if there is one.
+    """Call a tool, as a part of a trace if there is one."""
 
-    Not by the SDK's `call_tool`: that checks the answer against a schema of the server's own, and a hostile
-    one keeps the loop busy for ever.
-    """
-    return partial(_call_tool, name, dict(arguments), dict(trace or {}))
+    async def ask(session: Session, tell: Tell) -> Any:
+        return await session.call_tool(name, dict(arguments), dict(trace or {}), tell)
 
-
-async def _call_tool(
-    name: str, arguments: dict[str, Any], trace: dict[str, str], session: Any, progress: Any
-) -> Any:
-    from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
-
-    about: dict[str, Any] = {"_meta": trace} if trace else {}
-    request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=arguments, **about))
-    return await session.send_request(request, CallToolResult, progress_callback=progress)
+    return ask
 
 
 def resource(uri: str) -> Ask:
     """Read a resource."""
 
-    async def ask(session: Any, _progress: Any) -> Any:
+    async def ask(session: Session, _tell: Tell) -> Any:
         return await session.read_resource(uri)
 
     return ask
@@ -155,7 +142,7 @@ def resource(uri: str) -> Ask:
 def prompt(name: str, arguments: Mapping[str, str]) -> Ask:
     """Get a prompt."""
 
-    async def ask(session: Any, _progress: Any) -> Any:
+    async def ask(session: Session, _tell: Tell) -> Any:
         return await session.get_prompt(name, dict(arguments))
 
     return ask

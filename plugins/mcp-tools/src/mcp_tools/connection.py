@@ -7,12 +7,9 @@ inbox to that task. Other threads see a `Snapshot`, which is replaced as a whole
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
-import os
 import random
 import threading
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -21,19 +18,16 @@ import anyio
 
 from agent_plugin_kit.sandbox import NoSandbox, Sandbox
 from mcp_tools.calls import MAYBE, Call, Failed
-from mcp_tools.settings import Lost, filled_in, server_environment
-from mcp_tools.sieve import Sieve, sieved
-from mcp_tools.tool_list import read_listing
-from mcp_tools.transports import Diary, stdio_transport
+from mcp_tools.settings import Lost
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-
-    from mcp import Client, ClientSession
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from agent_plugin_kit.sandbox import Confined
+    from mcp_tools.session import ServerSession
     from mcp_tools.settings import Server
     from mcp_tools.tool_list import Listing
+    from mcp_tools.transports import Diary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,8 +169,7 @@ class Connection:
         self._background = background
         self._pace = pace
         self._settled = threading.Event()
-        self._diary = Diary()
-        self._sieve = Sieve()
+        self._diary: Diary | None = None
         self._calls: set[Call] = set()
         self._reason = ""
         self._relisting = False
@@ -254,55 +247,33 @@ class Connection:
 
     async def _connect(self) -> str:
         """Hold a connection as long as it lasts, and return why it does not any more."""
-        self._inbox = asyncio.Queue()
-        self._reason, self._diary, self._relisting = "", Diary(), False
-        self.snapshot = replace(self.snapshot, state="connecting", listing=None)
-        import mcp  # noqa: F401 - it takes a second, which is not the server's
+        # It takes a second, which is neither the caller's nor the server's.
+        from mcp_tools import session as sdk, transports
 
+        self._inbox = asyncio.Queue()
+        self._reason, self._diary, self._relisting = "", transports.Diary(), False
+        self.snapshot = replace(self.snapshot, state="connecting", listing=None)
         problem = ""
         self._attempt = anyio.CancelScope(deadline=anyio.current_time() + self.server.start_timeout)
         with self._attempt as limit:
             try:
-                async with self._client() as client:
-                    listing = await self._read(client.session)
+                async with sdk.open_session(
+                    self.server,
+                    self._diary,
+                    confine=self._confine,
+                    lost=self._lost,
+                    changed=self._look_again,
+                ) as session:
+                    listing = await session.listing()
                     limit.deadline = math.inf
                     self._show("ready", "", listing)
                     self._settled.set()
-                    await self._serve(client)
+                    await self._serve(session)
             except Exception as error:  # the SDK, its transports and the server's answers
                 problem = _said(error)
         if limit.cancelled_caught and not self._wake.is_set():
             return f"it did not get ready within {self.server.start_timeout:g} seconds"
         return self._reason or problem or "the connection ended"
-
-    @asynccontextmanager
-    async def _client(self) -> AsyncIterator[Client]:
-
-        import mcp
-        from mcp_types import Implementation
-
-        for name in ("mcp", "client"):  # what the SDK logs is for whoever listens, not for the terminal
-            logging.getLogger(name).addHandler(logging.NullHandler())
-        us = Implementation(name="agent", version="0.1.0")
-        self._sieve = Sieve()
-        transport: Any = sieved(self._transport(), self._sieve)
-        client = mcp.Client(transport, client_info=us, cache=None, message_handler=self._hear)
-        async with client:
-            yield client
-
-    async def _read(self, session: ClientSession) -> Listing:
-        self._sieve.version = session.protocol_version
-        return await read_listing(session, self.server, self._sieve)
-
-    def _transport(self) -> AbstractAsyncContextManager[Any]:
-        declared = self.server.declared
-        if "url" in declared:
-            from mcp_tools.http import http_transport
-
-            headers = filled_in(os.environ, declared.get("headers", {}))
-            return http_transport(declared["url"], headers, self.server.timeout)
-        env = server_environment(os.environ, declared.get("env", {}))
-        return stdio_transport(self.server.launch, env, self._diary, self._lost, confine=self._confine)
 
     def _confine(self, line: Sequence[str], env: Mapping[str, str]) -> Confined | None:
         """Put a server into the sandbox, if the machine has one.
@@ -329,31 +300,15 @@ class Connection:
         self._reason = self._reason or reason
         self._inbox.put_nowait(_END)
 
-    async def _hear(self, message: object) -> None:
-        if getattr(message, "method", "").endswith("/list_changed"):
-            self._look_again()
-
-    async def _follow(self, client: Client) -> None:
-        """Ask a server of the newer protocol to tell of changes; many have none to tell of."""
-        from mcp import MCPError
-
-        with suppress(MCPError, RuntimeError):
-            async with client.listen(
-                tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
-            ) as changes:
-                async for _change in changes:
-                    self._look_again()
-
     def _look_again(self) -> None:
         """Have the listing read anew; not more than once at a time."""
         if not self._relisting:
             self._relisting = True
             self._inbox.put_nowait(_RELIST)
 
-    async def _serve(self, client: Client) -> None:
-        session = client.session
+    async def _serve(self, session: ServerSession) -> None:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._follow, client)
+            tasks.start_soon(session.follow)
             while (item := await self._inbox.get()) != _END:
                 if isinstance(item, Call):
                     tasks.start_soon(self._answer, session, item)
@@ -361,7 +316,7 @@ class Connection:
                     tasks.start_soon(self._relist, session)
             tasks.cancel_scope.cancel()
 
-    async def _answer(self, session: ClientSession, call: Call) -> None:
+    async def _answer(self, session: ServerSession, call: Call) -> None:
         try:
             await call.run(session)
         except Lost as error:
@@ -369,11 +324,11 @@ class Connection:
             return
         self._calls.discard(call)
 
-    async def _relist(self, session: ClientSession) -> None:
+    async def _relist(self, session: ServerSession) -> None:
         await anyio.sleep(_BETWEEN_LISTINGS)
         self._relisting = False
         with anyio.move_on_after(self.server.start_timeout):
-            self._show("ready", "", await self._read(session))
+            self._show("ready", "", await session.listing())
 
     def _drop_calls(self, reason: str) -> None:
         for call in self._calls:
@@ -382,7 +337,8 @@ class Connection:
         self._calls.clear()
 
     def _show(self, state: State, problem: str, listing: Listing | None = None) -> None:
-        self.snapshot = Snapshot(state, problem[:_LONGEST_REASON], listing, tuple(self._diary.notes()))
+        notes = () if self._diary is None else tuple(self._diary.notes())
+        self.snapshot = Snapshot(state, problem[:_LONGEST_REASON], listing, notes)
 
 
 def _said(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from typing import Any, Final
 from agent_core import ConfigError
 from agent_core.encoding import canonical
 from agent_core.frozen import thaw
+from agent_core.json_schema import first_misfit
 from agent_plugin_kit.credentials import is_reference
 from agent_plugin_kit.sandbox import SANDBOX_SCHEMA, SandboxSettings
 from agent_plugin_kit.secrets import begins_like_key
@@ -313,9 +314,7 @@ def state_folder() -> Path:
 
 
 def _check(given: dict[str, Any]) -> None:
-    import jsonschema_rs
-
-    problem = next(iter(jsonschema_rs.validator_for(SECTION_SCHEMA).iter_errors(given)), None)
+    problem = first_misfit(SECTION_SCHEMA, given)
     if problem is not None:
         path = ".".join(str(part) for part in problem.instance_path)
         raise ConfigError(f"{path or SECTION}: {problem.message:.300}", field=path.partition(".")[0] or None)

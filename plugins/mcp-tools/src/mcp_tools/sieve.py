@@ -10,6 +10,9 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_types.methods import parse_server_result
+from pydantic import ValidationError
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
@@ -75,9 +78,6 @@ async def sieved(transport: AbstractAsyncContextManager[Any], sieve: Sieve) -> A
 
 def _problems(method: str, version: str, field: str, result: dict[str, Any]) -> dict[int, str]:
     """Return what is wrong with entries of a list, by place; nothing if it is the list that is wrong."""
-    from mcp_types.methods import parse_server_result
-    from pydantic import ValidationError
-
     try:
         parse_server_result(method, version, result)
     except ValidationError as error:

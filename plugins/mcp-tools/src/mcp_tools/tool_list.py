@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 
+from agent_core import json_schema
 from agent_core.encoding import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from mcp import ClientSession
-    from mcp_types import Tool as OfferedTool
-    from pydantic import BaseModel
-
-    from mcp_tools.settings import Server
-    from mcp_tools.sieve import Sieve
-
 
 LONGEST: Final = 64
 _BETWEEN: Final = "__"
@@ -97,17 +89,11 @@ def _elsewhere(node: Mapping[str, Any], key: str) -> str | None:
 
 
 def _invalid(schema: Mapping[str, Any]) -> str | None:
-    import jsonschema_rs
-
     try:
-        jsonschema_rs.validator_for(dict(schema), retriever=_fetch_nothing)
+        json_schema.compile_schema(dict(schema))
     except (ValueError, RecursionError) as error:  # its ValidationError is a ValueError, too
-        return f"its schema is not valid: {getattr(error, 'message', None) or error!s:.200}"
+        return f"its schema is not valid: {json_schema.schema_problem(error):.200}"
     return None
-
-
-def _fetch_nothing(_uri: str) -> NoReturn:
-    raise ValueError("schemas elsewhere are not fetched")
 
 
 LONGEST_DESCRIPTION: Final = 16_000
@@ -257,71 +243,3 @@ def _problem(tool: Tool, same_name: int, same_alias: int) -> str | None:
     if len(tool.description) > LONGEST_DESCRIPTION:
         return f"its description has {len(tool.description)} characters, more than {LONGEST_DESCRIPTION}"
     return schema_problem(tool.schema)
-
-
-MOST: Final = 1_000
-_PAGES: Final = 50
-_BRIEF: Final = 500
-
-ListPage = Callable[..., Awaitable[Any]]
-
-
-async def read_listing(session: ClientSession, server: Server, sieve: Sieve) -> Listing:
-    """Return what a server offers now."""
-    sieve.take_dropped()
-    able = session.server_capabilities
-    tools = await _all(session.list_tools, "tools") if able and able.tools else []
-    resources, templates = [], []
-    if able and able.resources:
-        resources = await _all(session.list_resources, "resources")
-        templates = await _templates(session)
-    prompts = await _all(session.list_prompts, "prompts") if able and able.prompts else []
-    return Listing.of(
-        server.name,
-        [_tool(one) for one in tools if any(fnmatchcase(one.name, glob) for glob in server.tools)],
-        [
-            *(Described("resource", _fields(one, "uri")) for one in resources),
-            *(Described("resource", _fields(one, "uri_template")) for one in templates),
-            *(Described("prompt", _fields(one, "arguments")) for one in prompts),
-        ],
-        sieve.take_dropped(),
-    )
-
-
-async def _all(list_page: ListPage, field: str) -> list[Any]:
-    from mcp_types import PaginatedRequestParams
-
-    found: list[Any] = []
-    cursor = None
-    for _ in range(_PAGES):
-        page = await list_page(params=PaginatedRequestParams(cursor=cursor))
-        found += getattr(page, field)
-        cursor = page.next_cursor
-        if cursor is None or len(found) >= MOST:
-            break
-    return found[:MOST]
-
-
-async def _templates(session: ClientSession) -> list[Any]:
-    """Return the templates of resources; many servers that have resources do not know the question."""
-    from mcp import MCPError
-
-    try:
-        return await _all(session.list_resource_templates, "resource_templates")
-    except MCPError:
-        return []
-
-
-def _tool(offer: OfferedTool) -> Tool:
-    return Tool(offer.name, offer.description or "", offer.input_schema)
-
-
-def _fields(offer: BaseModel, *names: str) -> dict[str, Any]:
-    """Return what is worth telling of a resource or a prompt, in brief."""
-    data = offer.model_dump(by_alias=True, mode="json", exclude_none=True)
-    aliases = [type(offer).model_fields[field].alias or field for field in ("name", "description", *names)]
-    return {key: _cut(data[key]) for key in aliases if key in data}
-
-
-def _cut(value: Any) -> Any:
-    return value[:_BRIEF] if isinstance(value, (str, list)) else value

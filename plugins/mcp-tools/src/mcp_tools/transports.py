@@ -1,11 +1,9 @@
 """How we talk to servers: lines of a process here, or the SDK's streamable HTTP elsewhere.
 
-A local server: a process that we talk to in lines.
-
-The SDK's own transport keeps a line of any length, so one answer could fill the memory. This one is the same
-but for that: long lines are dropped as they come, and the call that waits for one fails with the reason.
-What the server writes outside the protocol is counted and remembered in brief, for the person who asks what
-is wrong.
+A local server is a process that we talk to in lines. The SDK's own transport keeps a line of any length, so
+one answer could fill the memory. This one is the same but for that: long lines are dropped as they come, and
+the call that waits for one fails with the reason. What the server writes outside the protocol is counted and
+remembered in brief, for the person who asks what is wrong.
 """
 
 from __future__ import annotations
@@ -19,8 +17,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp_types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from agent_core.interop.wire import MAX_DEPTH
+from agent_plugin_kit.credentials import is_reference, look_up
 from agent_plugin_kit.sandbox import explain
 from mcp_tools.settings import Lost
 
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
     from anyio.abc import ByteReceiveStream, Process
 
     from agent_plugin_kit.sandbox import Confined
-
 
 _KEPT: Final = 512
 _ID_FIRST: Final = re.compile(rb'\A\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,')
@@ -221,9 +223,6 @@ async def _pass_on(process: Process, messages: Any, diary: Diary) -> str:
 
 def _message(line: bytes | TooLong, diary: Diary) -> Any:
     """Return the message in a line, None if there is none, or the reason to stop listening."""
-    from mcp.shared.message import SessionMessage
-    from mcp_types import ErrorData, JSONRPCError, jsonrpc_message_adapter
-
     if isinstance(line, TooLong):
         text = f"it sent a message of {line.size} bytes, more than {LARGEST_MESSAGE}"
         if line.request_id is None:
@@ -298,3 +297,55 @@ def _signal(process: Process, number: signal.Signals) -> None:
             os.killpg(process.pid, number)
         else:
             process.send_signal(number)
+
+
+# A server elsewhere
+
+_CONNECT: Final = 30.0
+_SILENCE: Final = 300.0
+
+
+@asynccontextmanager
+async def http_transport(url: str, headers: Mapping[str, str], patience: float) -> AsyncIterator[Any]:
+    """Yield the streams on which the SDK talks to a server."""
+    limits = httpx2.Timeout(_CONNECT, read=max(_SILENCE, patience))
+    # Unpacked, a small answer can be a large one; so none is packed.
+    asked = {**headers, "Accept-Encoding": "identity"}
+    hooks: dict[str, list[Callable[..., Any]]] = {"request": [_with_tokens], "response": [_bound]}
+    async with (
+        httpx2.AsyncClient(headers=asked, timeout=limits, event_hooks=hooks) as client,
+        streamable_http_client(url, http_client=client, max_sse_event_size=LARGEST_MESSAGE) as streams,
+    ):
+        yield streams
+
+
+async def _with_tokens(request: httpx2.Request) -> None:
+    """Put the token of a login where a header refers to one; it changes, so it is asked for each time."""
+    for name, value in list(request.headers.items()):
+        if is_reference(value):
+            request.headers[name] = f"Bearer {await asyncio.to_thread(look_up, value)}"
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """Have a response that is too long end with an error; events have a limit of their own."""
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise httpx2.RemoteProtocolError("the server packs its answers, although it was asked not to")
+    if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        response.stream = _bounded(response.stream)
+
+
+def _bounded(stream: Any) -> Any:
+    class Bounded(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for piece in stream:
+                size += len(piece)
+                if size > LARGEST_MESSAGE:
+                    text = f"it sent more than {LARGEST_MESSAGE} bytes: ask for less at a time"
+                    raise httpx2.StreamError(text)
+                yield piece
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Bounded()

@@ -202,12 +202,11 @@ def _check_literal(url: str, *, private: bool) -> None:
 
 def _resolver(*, private: bool) -> Any:
     """Return what looks up hosts; of an engine on the internet, only public addresses count."""
-    from aiohttp.abc import AbstractResolver
-    from aiohttp.resolver import ThreadedResolver
+    import aiohttp
 
-    class Public(AbstractResolver):
+    class Public(aiohttp.abc.AbstractResolver):
         def __init__(self) -> None:
-            self._inner = ThreadedResolver()
+            self._inner = aiohttp.ThreadedResolver()
 
         async def resolve(
             self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET

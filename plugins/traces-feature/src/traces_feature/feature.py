@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import metrics, trace
 
 from agent_runtime import watch_runs
-from traces_feature.metrics import Instruments
-from traces_feature.spans import RunSpans
+from traces_feature.spans import Instruments, RunSpans
 
 if TYPE_CHECKING:
     from collections.abc import Callable

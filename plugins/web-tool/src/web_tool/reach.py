@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent_core import lazy
 from agent_plugin_kit.addresses import meant_address, read_address, why_not_public
 from web_tool.settings import Settings, fits
 from web_tool.urls import FetchError, PlaceRefusedError
@@ -32,9 +33,7 @@ async def look_up(host: str, port: int) -> list[str]:
     Raises:
         OSError: If the name is not known.
     """
-    import asyncio
-
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    found = await lazy.asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(address[0]) for *_, address in found]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent_core import lazy
 from web_tool import reach
 from web_tool.settings import SCHEMA, VERSION, Settings
 from web_tool.urls import FetchError, read_url
@@ -81,8 +82,6 @@ class WebTool:
         self, tool_name: str, arguments: Mapping[str, Any], state: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Read a page; the model reads why a page cannot be read."""
-        import asyncio
-
         from web_tool import answers, fetch
 
         settings: Settings = state["settings"]
@@ -93,7 +92,7 @@ class WebTool:
             return answers.failed(str(error))
         if isinstance(answer, fetch.Moved):
             return answers.moved(answer)
-        return await asyncio.to_thread(answers.of_page, answer, settings, start)
+        return await lazy.asyncio.to_thread(answers.of_page, answer, settings, start)
 
     def permission_subjects(self, tool_name: str, arguments: Mapping[str, Any]) -> list[str]:
         """Return the URL in the one spelling in which it is also requested."""

@@ -9,9 +9,16 @@
     importer    import_session: a file as a stored session, with new ids
 """
 
-from agent_app.transfer.export import export_session, export_session_file
-from agent_app.transfer.format import ImportedSession, ImportLimits, ImportRefused, SystemMessagesRefused
-from agent_app.transfer.importer import import_session
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from agent_app.transfer.export import export_session, export_session_file
+    from agent_app.transfer.format import ImportedSession, ImportLimits, ImportRefused, SystemMessagesRefused
+    from agent_app.transfer.importer import import_session
 
 __all__ = [
     "ImportLimits",
@@ -22,3 +29,16 @@ __all__ = [
     "export_session_file",
     "import_session",
 ]
+
+# A name is loaded when it is first used: most programs move no sessions.
+HOMES = {
+    "agent_app.transfer.export": ("export_session", "export_session_file"),
+    "agent_app.transfer.format": (
+        "ImportedSession",
+        "ImportLimits",
+        "ImportRefused",
+        "SystemMessagesRefused",
+    ),
+    "agent_app.transfer.importer": ("import_session",),
+}
+__getattr__ = lazy_names(__name__, HOMES)

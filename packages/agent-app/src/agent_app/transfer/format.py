@@ -21,7 +21,7 @@ from typing import Any
 
 from agent_app.store.base import SessionInfo
 from agent_core import AgentError
-from agent_core.display.text import reveal
+from agent_core.clean_text import reveal
 from agent_core.frozen import EMPTY
 
 FORMAT = "agent-session"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_app.redaction import Redactor
 from agent_app.transfer.export import redacted
-from agent_core.display.text import clean
+from agent_core.clean_text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -12,6 +12,7 @@ from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from agent_core import functions
 from agent_core.config import ConfigKey, config_key, read_config
 from agent_core.context import LIFECYCLE_FACTS, RESERVED_KEYS, Context, build_context, without_reserved
 from agent_core.errors import (
@@ -354,9 +355,7 @@ class CoreBase:
 def _tool_wrapper(plugin: Any) -> ToolWrapper:
     if isinstance(plugin, type) or hasattr(plugin, "get_tool_schemas"):
         return ToolWrapper(plugin)
-    from agent_core.functions import tool
-
-    return ToolWrapper(tool(plugin))
+    return ToolWrapper(functions.tool(plugin))
 
 
 def _wrap_found(found: FoundPlugins) -> list[PluginWrapper]:

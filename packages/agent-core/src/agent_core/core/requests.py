@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from agent_core import pipeline
 from agent_core.cancellation import following
 from agent_core.core.plugins import CoreBase, check_context, check_list, check_session
 from agent_core.drivers import AsyncEventStream, EventStream, call, call_async
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from agent_core.messages import Message
     from agent_core.models import ToolDescriptor
     from agent_core.pipeline.finish import TurnResult
-    from agent_core.pipeline.tool_calls import ToolHost
     from agent_core.resolve import Resolution
     from agent_core.session import Session
     from agent_core.steps import Flow
@@ -249,13 +249,11 @@ class ToolCalls(CoreBase):
         check_list("tool_calls", tool_calls)
         _log.debug("iter_tool_messages_start", count=len(tool_calls))
         resolution = yield from self._resolving(config, provider_optional=True)
-        from agent_core.pipeline.tools import run_tool_calls
-
         with following(cancellation) as followed:
             host = self._tool_host(resolution, context, followed)
-            return (yield from run_tool_calls(host, tool_calls))
+            return (yield from pipeline.run_tool_calls(host, tool_calls))
 
-    def tool_host(self, config: JsonObject, context: JsonObject | None = None) -> Flow[ToolHost]:
+    def tool_host(self, config: JsonObject, context: JsonObject | None = None) -> Flow[pipeline.ToolHost]:
         """Return, as a flow, what a batch of calls runs with, for layers that run calls one by one.
 
         See `agent_core.pipeline.tools.run_tool_call`. Tools get their state once for all calls of it.
@@ -266,16 +264,14 @@ class ToolCalls(CoreBase):
     def format_tool_call_preview(self, tool_call: JsonObject, config: JsonObject) -> JsonObject:
         """Return the call's id and one line that tells a person what it will do."""
         host = self._tool_host(self._resolve(config, provider_optional=True), None, None)
-        from agent_core.pipeline.tool_calls import preview_call
-
-        return preview_call(host, tool_call)
+        return pipeline.preview_call(host, tool_call)
 
     def format_tool_call_previews(self, tool_calls: Dicts, config: JsonObject) -> Dicts:
         """Return a preview of each call."""
         host = self._tool_host(self._resolve(config, provider_optional=True), None, None)
-        from agent_core.pipeline.tool_calls import preview_call
-
-        return [preview_call(host, tool_call) for tool_call in tool_calls if isinstance(tool_call, dict)]
+        return [
+            pipeline.preview_call(host, tool_call) for tool_call in tool_calls if isinstance(tool_call, dict)
+        ]
 
     def extract_tool_calls_from_messages(self, messages: Dicts) -> Dicts:
         """Return the tool calls that assistant messages carry in their metadata."""
@@ -289,10 +285,8 @@ class ToolCalls(CoreBase):
 
     def _tool_host(
         self, resolution: Resolution, context: JsonObject | None, cancellation: Cancellation | None
-    ) -> ToolHost:
-        from agent_core.pipeline.tool_calls import ToolHost
-
-        return ToolHost(
+    ) -> pipeline.ToolHost:
+        return pipeline.ToolHost(
             resolution=resolution,
             table=gather_tools(resolution, context),
             core=self,
@@ -312,9 +306,7 @@ class ToolCalls(CoreBase):
         self, tool_call: JsonObject, config: JsonObject, context: JsonObject | None
     ) -> Flow[None]:
         resolution = yield from self._resolving(config, provider_optional=True)
-        from agent_core.pipeline.tools import stream_tool_items
-
-        yield from stream_tool_items(self._tool_host(resolution, context, None), tool_call)
+        yield from pipeline.stream_tool_items(self._tool_host(resolution, context, None), tool_call)
 
 
 def _log_plugins(resolution: Resolution) -> None:

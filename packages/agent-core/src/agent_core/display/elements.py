@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from agent_core.clean_text import size
 from agent_core.display.payload import (
     MAX_LABEL,
     MAX_TITLE,
@@ -27,7 +28,6 @@ from agent_core.display.payload import (
     read_url,
     string,
 )
-from agent_core.display.text import size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

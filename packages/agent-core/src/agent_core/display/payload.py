@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
+from agent_core.clean_text import clean, cut, size
 from agent_core.display.markdown import UrlRefusedError, neutral, plain_url
-from agent_core.display.text import clean, cut, size
 from agent_core.encoding import canonical
 from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject
 

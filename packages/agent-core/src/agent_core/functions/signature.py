@@ -15,6 +15,7 @@ from agent_core.errors import RegistrationError, ToolError
 from agent_core.frozen import Dicts, JsonObject, freeze
 from agent_core.functions.annotations import UNIONS, Shapes, described, object_schema
 from agent_core.functions.docstrings import Docstring, read_docstring
+from agent_core.functions.function_tool import bound_names, doc_of, underlying
 from agent_core.functions.shapes import (
     ANYTHING,
     MismatchError,
@@ -23,7 +24,6 @@ from agent_core.functions.shapes import (
     load_at,
     resolving_hint,
 )
-from agent_core.functions.tool import bound_names, doc_of, underlying
 
 _LENT = frozenset({"context", "cancellation", "tool_call"})
 _CONTEXT_TYPES = (dict, Mapping, MutableMapping, Any)

@@ -11,6 +11,7 @@ from enum import Enum
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from agent_core import lazy
 from agent_core.encoding import canonical
 
 if TYPE_CHECKING:
@@ -61,11 +62,10 @@ class File:
     @classmethod
     def from_path(cls, path: str | PathLike[str]) -> File:
         """Read a file."""
-        import mimetypes
         from pathlib import Path
 
         found = Path(path)
-        kind = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
+        kind = lazy.mimetypes.guess_type(found.name)[0] or "application/octet-stream"
         return cls(found.read_bytes(), kind, found.name)
 
     def to_dict(self) -> JsonObject:

@@ -15,7 +15,7 @@ from agent_core.io.items import (
     unwrap,
     watch,
 )
-from agent_core.io.pumps import make_pump
+from agent_core.io.workers import make_pump
 from agent_core.steps import Batch, CloseStream, OpenStream, Reader, Run, Whole, Work
 
 if TYPE_CHECKING:

@@ -1,14 +1,29 @@
-"""Threads that are kept for the next piece of work: starting one costs more than most tools do."""
+"""Work in other threads, so that whoever waits for it can stop waiting.
+
+Threads are kept for the next piece of work: starting one costs more than most tools do. A pump advances an
+iterator in one of them, or on the event loop in the background.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
+from contextvars import copy_context
+from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
+
+from agent_core.io.items import (
+    ENDED,
+    close_iterator,
+    not_closed,
+)
+from agent_core.steps import Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from agent_core.steps import Work
 
 _KEPT = 64  # threads that may wait for work; more are started when needed and end afterwards
 
@@ -42,3 +57,61 @@ def run_in_worker(work: Callable[[], object]) -> None:
 
 # A child process has none of its parent's threads.
 os.register_at_fork(after_in_child=_idle.clear)
+
+
+class Pump(Protocol):
+    """Advances an iterator elsewhere, one item each time one is wanted."""
+
+    def want(self) -> None:
+        """Ask for one item more."""
+
+    def stop(self) -> None:
+        """Ask for no more, and let go."""
+
+
+def make_pump(work: Work[Any], deliver: Callable[[Any], None]) -> Pump:
+    """Return the pump that suits the work; it calls *deliver* with each item or exception."""
+    if work.blocking is not None:
+        return ThreadPump(work.blocking, deliver)
+    from agent_core.io.background import LoopPump  # an event loop takes a while to load
+
+    return LoopPump(work, deliver)
+
+
+class ThreadPump:
+    """Advances a blocking iterator in a thread of its own; one that hangs is left behind when stopped."""
+
+    def __init__(self, start: Callable[[], Any], deliver: Callable[[Any], None]) -> None:
+        self._start = start
+        self._deliver = deliver
+        self._wanted = threading.Semaphore(0)
+        self._stopped = False
+        run = copy_context().run  # the thread sees the caller's context variables
+        run_in_worker(partial(run, self._work))
+
+    def want(self) -> None:
+        """Ask for one item more."""
+        self._wanted.release()
+
+    def stop(self) -> None:
+        """Ask for no more; the thread closes the iterator."""
+        self._stopped = True
+        self._wanted.release()
+
+    def _work(self) -> None:
+        iterator: Iterator[Any] | None = None
+        while self._wanted.acquire() and not self._stopped:
+            try:
+                if iterator is None:
+                    started = self._start()
+                    if started.__class__ is Whole:
+                        self._deliver((started,))
+                        return
+                    iterator = iter(started)
+                self._deliver((next(iterator, ENDED),))
+            except BaseException as error:  # raised again where it is read
+                self._deliver(error)
+        try:
+            close_iterator(iterator)
+        except Exception as error:  # nobody reads it any more
+            not_closed(error)

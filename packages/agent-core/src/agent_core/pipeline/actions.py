@@ -9,6 +9,7 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+from agent_core import display
 from agent_core.actions import RESPONSE_FINALIZE, Action, check_confirmed, check_inputs, match_triggers
 from agent_core.context import Context, build_context
 from agent_core.errors import AgentError, PluginError, SessionFormatError, UnknownActionError
@@ -426,9 +427,7 @@ def _public(action: Action, result: Mapping[str, object], actions: Sequence[Acti
                 public[key] = thaw(result[key])
     if "display" not in public:
         return public
-    from agent_core.display import validate_display
-
-    report = validate_display(public.pop("display"), runnable=partial(_is_runnable, actions))
+    report = display.validate_display(public.pop("display"), runnable=partial(_is_runnable, actions))
     for warning in report.warnings:
         _log.warning("display_changed", plugin=action.plugin, action=action.id, what=warning)
     if report.display is not None:

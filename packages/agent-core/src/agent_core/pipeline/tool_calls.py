@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent_core.clean_text import clean
 from agent_core.context import complete_context
 from agent_core.display import clean_tool_display
-from agent_core.display.text import clean
 from agent_core.encoding import as_data
 from agent_core.errors import AgentError, ToolError, closest
 from agent_core.frozen import JsonObject, NotData, freeze

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_core.display import clean_tool_display
 from agent_core.encoding import as_data, canonical, parse
 from agent_core.errors import AgentError
 from agent_core.frozen import NotData
 from agent_core.interop import CORE_TEXT_TOOL_RESULT_FORMAT_ID, TOOL_RESULT_FIELD
+from agent_core.json_schema import compile_schema, schema_problem
 from agent_core.log import get_logger
 
 if TYPE_CHECKING:
@@ -85,17 +86,11 @@ _MISMATCHES = {
 @lru_cache(maxsize=1024)
 def _validator(schema: bytes) -> Any:
     """Return a validator, or a problem if the schema itself is broken; made once per schema."""
-    import jsonschema_rs
-
     try:
-        return jsonschema_rs.validator_for(parse(schema), retriever=_fetch_nothing)
+        return compile_schema(parse(schema))
     except (ValueError, RecursionError) as error:  # its ValidationError is a ValueError, too
-        reason = _cut(getattr(error, "message", None) or str(error))
+        reason = _cut(schema_problem(error))
         return Problem("invalid_schema", f"the tool's own schema is not valid: {reason}")
-
-
-def _fetch_nothing(_uri: str) -> NoReturn:
-    raise ValueError("schemas elsewhere are not fetched")
 
 
 def _unfit(text: str) -> Problem:

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING
 
+from agent_core import interop
 from agent_core.config import names
 from agent_core.errors import AgentError, ArgumentError, PluginError, ToolIdConflictError
 from agent_core.frozen import EMPTY, Dicts, FrozenDict, FrozenList, JsonObject, State, freeze
@@ -131,9 +132,7 @@ def _provider_schemas(resolution: Resolution, table: ToolTable) -> FrozenList:
     formats = resolution.provider.provider.tool_schema_formats
     if not formats or not table.effective:
         return FrozenList(table.schemas())
-    from agent_core.interop import ToolInteropTarget
-
-    target = ToolInteropTarget(resolution.provider.name)
+    target = interop.ToolInteropTarget(resolution.provider.name)
     try:
         return FrozenList(_convert(table, schema, target, formats) for schema in table.schemas())
     except ArgumentError as error:
@@ -158,9 +157,7 @@ def _added_interop(resolution: Resolution) -> ToolInteropRegistry | None:
 @cache
 def _standard_interop() -> ToolInteropRegistry:
     """Return the formats that everyone knows; loaded when the first tool is looked at."""
-    from agent_core.interop import ToolInteropRegistry
-
-    return ToolInteropRegistry.default()
+    return interop.ToolInteropRegistry.default()
 
 
 def _describe(plugin: ToolWrapper, schema: JsonObject, interop: ToolInteropRegistry) -> ToolDescriptor:

@@ -10,6 +10,7 @@ from itertools import chain, repeat
 from math import isinf
 from typing import TYPE_CHECKING, Any
 
+from agent_core import lazy
 from agent_core.cancellation import Cancellation
 from agent_core.encoding import canonical
 from agent_core.errors import ArgumentError, ArgumentTypeError, RequestCancelled
@@ -304,9 +305,7 @@ class ScriptedProvider(ChatFormat):
 
 
 async def _sleep_until(token: Cancellation, delay: float) -> None:
-    import asyncio
-
-    loop, woken = asyncio.get_running_loop(), asyncio.Event()
+    loop, woken = lazy.asyncio.get_running_loop(), lazy.asyncio.Event()
 
     def wake() -> None:
         # The token may be cancelled in any thread, and the event belongs to this loop.
@@ -315,7 +314,7 @@ async def _sleep_until(token: Cancellation, delay: float) -> None:
     key = token.add_callback(wake)
     try:
         with suppress(TimeoutError):
-            async with asyncio.timeout(_timeout(delay)):
+            async with lazy.asyncio.timeout(_timeout(delay)):
                 await woken.wait()
     finally:
         token.remove_callback(key)

@@ -4,9 +4,8 @@ A provider names its clouds in `HttpProvider.clouds`; the setting `cloud` choose
 come from the clouds' own libraries, which are imported at the first request that needs one.
 """
 
-from agent_provider_kit.clouds.azure import AZURE_SETTINGS, Azure
 from agent_provider_kit.clouds.bedrock import BEDROCK_SETTINGS, Bedrock
-from agent_provider_kit.clouds.cloud import Cloud, EventDecoder
+from agent_provider_kit.clouds.cloud import AZURE_SETTINGS, Azure, Cloud, EventDecoder
 from agent_provider_kit.clouds.vertex import VERTEX_SETTINGS, Vertex
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from agent_core import ConfigError
+from agent_core import ConfigError, lazy
 from agent_provider_kit.clouds.cloud import Cloud
 from agent_provider_kit.failures import KeyRefused
 from agent_provider_kit.keys import ApiKey
@@ -61,9 +61,7 @@ class Bedrock(Cloud):
         """Sign a request; in a thread, since credentials may have to be fetched."""
         if exchange.key.value:
             return request, exchange
-        from asyncio import to_thread
-
-        return await to_thread(_sign, request, config, exchange)
+        return await lazy.asyncio.to_thread(_sign, request, config, exchange)
 
 
 def region(config: Config) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from agent_core import ConfigError
+from agent_core import ConfigError, lazy
 from agent_provider_kit.clouds.cloud import Cloud
 from agent_provider_kit.failures import KeyRefused, Unreachable
 from agent_provider_kit.keys import ApiKey
@@ -58,10 +58,10 @@ class Vertex(Cloud):
         """Add an access token; an old one is renewed in a thread, since the library waits for the network."""
         if exchange.key.value:
             return request, exchange
-        from asyncio import to_thread
-
         file = config.get("credentials_file")
-        token = await to_thread(_CREDENTIALS.token, None if file is None else str(file), exchange)
+        token = await lazy.asyncio.to_thread(
+            _CREDENTIALS.token, None if file is None else str(file), exchange
+        )
         origin = f"the credentials in {file}" if file else "the application default credentials"
         headers = {**request.headers, "Authorization": f"Bearer {token}"}
         return request._replace(headers=headers), exchange._replace(key=ApiKey(token, origin))

@@ -10,24 +10,31 @@ The rules come from the agent's declaration, and from the caller of the run, who
 granted since. Nothing that a model writes or a tool answers changes them.
 """
 
-from agent_runtime.permissions.patterns import ArgumentPattern, CallPattern
-from agent_runtime.permissions.plugin import (
-    AskedCall,
-    PermissionsPlugin,
-    asked_call,
-    is_contained,
-    permissions_of,
-    suggestions,
-)
-from agent_runtime.permissions.rules import (
-    FLOOR,
-    LISTS,
-    SANDBOXED,
-    Effect,
-    Permissions,
-    Rule,
-    Ruling,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from agent_runtime.permissions.patterns import ArgumentPattern, CallPattern
+    from agent_runtime.permissions.plugin import (
+        AskedCall,
+        PermissionsPlugin,
+        asked_call,
+        is_contained,
+        permissions_of,
+        suggestions,
+    )
+    from agent_runtime.permissions.rules import (
+        FLOOR,
+        LISTS,
+        SANDBOXED,
+        Effect,
+        Permissions,
+        Rule,
+        Ruling,
+    )
 
 __all__ = [
     "FLOOR",
@@ -46,3 +53,26 @@ __all__ = [
     "permissions_of",
     "suggestions",
 ]
+
+# A name is loaded when it is first used: many agents have no rules.
+HOMES = {
+    "agent_runtime.permissions.patterns": ("ArgumentPattern", "CallPattern"),
+    "agent_runtime.permissions.plugin": (
+        "AskedCall",
+        "PermissionsPlugin",
+        "asked_call",
+        "is_contained",
+        "permissions_of",
+        "suggestions",
+    ),
+    "agent_runtime.permissions.rules": (
+        "FLOOR",
+        "LISTS",
+        "SANDBOXED",
+        "Effect",
+        "Permissions",
+        "Rule",
+        "Ruling",
+    ),
+}
+__getattr__ = lazy_names(__name__, HOMES)

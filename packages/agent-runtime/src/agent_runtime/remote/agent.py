@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from agent_core import AgentError, ToolSuspended
-from agent_core.display.text import clean
+from agent_core.clean_text import clean
 from agent_core.errors import ArgumentTypeError
 from agent_core.frozen import EMPTY
 from agent_runtime.clock import SYSTEM_CLOCK, Clock

@@ -28,7 +28,7 @@ from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, TransportProtocol
 from a2a.utils.errors import A2AError
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]  # ships no types
 
-from agent_core.display.text import clean
+from agent_core.clean_text import clean
 from agent_core.errors import RequestCancelled
 from agent_core.frozen import EMPTY
 from agent_runtime.remote.agent import RemoteAgentError, RemoteReply, RemoteTask

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core import AgentCore, AgentError, ModelNotFoundError, PluginError
 from agent_core.errors import DuplicatePluginError, PluginNotFoundError
 from agent_core.plugin.feature import ExtensionWrapper
+from agent_runtime import context, permissions
 from agent_runtime.defaults import LoopActionHandlersPlugin, MaxRoundsPlugin
 from agent_runtime.env import PluginRegistrar
 from agent_runtime.errors import (
@@ -18,6 +19,7 @@ from agent_runtime.errors import (
     ResolveError,
 )
 from agent_runtime.handoffs import HandoffPlugin, declared_name
+from agent_runtime.large_results import LargeResultsPlugin
 from agent_runtime.registries import PluginEntry
 from agent_runtime.resolve.lookup import find_target
 from agent_runtime.sections import check_sections, core_settings, read_claims, tool_settings
@@ -105,25 +107,19 @@ def _defaults(spec: AgentSpec) -> list[PluginEntry]:
 
 
 def _conditional(found: Found, declared: Sequence[PluginEntry]) -> list[PluginEntry]:
-    # Imported here, so that an agent loads only the plugins that its settings ask for.
     spec, model = found.spec, found.target.model
     implied: list[RuntimePlugin] = []
-    if "permissions" in spec.sections:
-        from agent_runtime.permissions import PermissionsPlugin
-
-        if not any(isinstance(entry.plugin, PermissionsPlugin) for entry in declared):
-            implied.append(PermissionsPlugin())
+    if "permissions" in spec.sections and not any(
+        isinstance(entry.plugin, permissions.PermissionsPlugin) for entry in declared
+    ):
+        implied.append(permissions.PermissionsPlugin())
     if spec.handoffs:
         implied.append(HandoffPlugin({declared_name(handoff): handoff.agent for handoff in spec.handoffs}))
     if "results" in spec.sections:
-        from agent_runtime.large_results import LargeResultsPlugin
-
         implied.append(LargeResultsPlugin())
     if spec.context_policy is not None:
-        from agent_runtime.context import CompactionPlugin, ContextTransformPlugin
-
-        implied.append(CompactionPlugin(spec.context_policy, model))
-        implied.append(ContextTransformPlugin(spec.context_policy, model))
+        implied.append(context.CompactionPlugin(spec.context_policy, model))
+        implied.append(context.ContextTransformPlugin(spec.context_policy, model))
     return [_required(plugin) for plugin in implied]
 
 

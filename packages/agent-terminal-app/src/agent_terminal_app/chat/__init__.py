@@ -21,5 +21,30 @@
 Models, their keys and context windows are in `agent_app.catalogue`, which other front ends need as well.
 
 `prompt/` is the only room that needs prompt_toolkit, and the modules of `commands/` are
-loaded by `commands.registry.load_commands` once the prompt is there. So `agent` starts quickly.
+loaded by `commands.registry.load_commands` once the prompt is there. The names below are loaded when they are
+first used. So `agent` starts quickly.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from agent_terminal_app.chat.appearance import Appearance
+    from agent_terminal_app.chat.keymap import load_keys
+    from agent_terminal_app.chat.loop import Chat
+    from agent_terminal_app.chat.plain import run_in_lines
+    from agent_terminal_app.chat.prompt.prompt import PromptScreen, run_prompt
+
+__all__ = ["Appearance", "Chat", "PromptScreen", "load_keys", "run_in_lines", "run_prompt"]
+
+HOMES = {
+    "agent_terminal_app.chat.appearance": ("Appearance",),
+    "agent_terminal_app.chat.keymap": ("load_keys",),
+    "agent_terminal_app.chat.loop": ("Chat",),
+    "agent_terminal_app.chat.plain": ("run_in_lines",),
+    "agent_terminal_app.chat.prompt.prompt": ("PromptScreen", "run_prompt"),
+}
+__getattr__ = lazy_names(__name__, HOMES)

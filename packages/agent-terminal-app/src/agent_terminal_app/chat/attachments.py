@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_app.defaults import is_embedded
 from agent_core import AgentError
+from agent_terminal_app import lazy
 from agent_terminal_app.chat.rendering.text import clean, one_line
 
 if TYPE_CHECKING:
@@ -126,11 +127,7 @@ def _read(path: Path, name: str) -> bytes:
 
 
 def _kind(data: bytes) -> str:
-    from agent_app.assets.asset import (
-        Sniffer,  # it brings the whole asset store, which the prompt need not wait for
-    )
-
-    sniffer = Sniffer()
+    sniffer = lazy.Sniffer()
     sniffer.feed(data)
     return sniffer.media_type()
 

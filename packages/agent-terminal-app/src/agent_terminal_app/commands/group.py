@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from agent_terminal_app import __version__
+from agent_terminal_app.errors import Exit
 from agent_terminal_app.logs import DEFAULT_LEVEL, LEVEL_VARIABLE, LEVELS, start_log
 from agent_terminal_app.paths import log_folder
 
@@ -70,6 +71,20 @@ class Commands(click.Group):
             CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)
         ]
         return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command line, and return its exit code; click's own errors are shown."""
+    try:
+        outcome = agent.main(arguments, prog_name="agent", standalone_mode=False)
+    except click.exceptions.Exit as left:
+        return left.exit_code
+    except click.Abort:
+        return Exit.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    return outcome if isinstance(outcome, int) else Exit.OK
 
 
 @click.group(cls=Commands, invoke_without_command=True)

@@ -23,6 +23,7 @@ import click
 
 from agent_app.assets.asset import Sniffer, display_name, is_textual
 from agent_app.catalogue import WindowCache, Windows
+from agent_core.json_schema import compile_schema, first_misfit
 from agent_runtime import SpecError
 from agent_runtime.permissions import CallPattern
 from agent_terminal_app.application import catalogue_of, open_settings
@@ -275,12 +276,10 @@ def read_schema(path: Path | None) -> Any:
     """
     if path is None:
         return None
-    import jsonschema_rs
-
     try:
         schema = json.loads(path.read_bytes())
-        jsonschema_rs.validator_for(schema)
-    except (ValueError, jsonschema_rs.ValidationError) as error:
+        compile_schema(schema, fetches=True)
+    except ValueError as error:
         hint = "see https://json-schema.org for how to write one"
         problem = one_line(error).split(" Failed validating")[0]
         raise CommandError(f"{path} is not a JSON Schema: {problem}", code=Exit.USAGE, hint=hint) from error
@@ -296,13 +295,11 @@ def _with_schema(text: str, path: Path | None) -> str:
 
 def misfit(text: str, schema: Any) -> str | None:
     """Say why an answer does not fit a schema; None if it does."""
-    import jsonschema_rs
-
     try:
         value = read_answer(text)
     except ValueError as error:
         return f"it is not JSON ({error})"
-    problem = next(iter(jsonschema_rs.validator_for(schema).iter_errors(value)), None)
+    problem = first_misfit(schema, value, fetches=True)
     if problem is None:
         return None
     place = "/".join(str(step) for step in problem.instance_path)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_core import AgentError
+from agent_terminal_app import lazy
 from agent_terminal_app.commands.run import choose_session
 from agent_terminal_app.commands.workers import database_option, shared_database
 from agent_terminal_app.errors import CommandError, Exit, reason_code
@@ -63,13 +64,11 @@ def send_command(
     Tools of a new session work in the folder from which it is sent: every worker must find it there.
     """
     with shared_database(database, model=model) as shared:
-        from agent_durable import QueueFull  # there, if the database could be opened
-
         session_id = choose_session(shared.app, session, agent)
         after = shared.app.last_event(session_id)
         try:
             run_id = shared.runs.say(session_id, text, tenant=tenant, priority=priority)
-        except QueueFull:
+        except lazy.QueueFull:
             if session is None:  # it is empty, and nobody knows its id
                 shared.app.delete_session(session_id)
             raise

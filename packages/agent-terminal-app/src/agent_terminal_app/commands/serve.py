@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from agent_terminal_app import __version__
+from agent_terminal_app import __version__, lazy
 from agent_terminal_app.application import open_settings
 from agent_terminal_app.commands.team import open_team, team_access, team_options
 from agent_terminal_app.commands.workers import DATABASE_VARIABLE, shared_database
@@ -90,23 +90,16 @@ def command(
     With --store, runs are executed by workers, which share the database: those that it starts itself, and
     every `agent worker` elsewhere. Any number of servers can share it; each streams what any worker does.
     """
-    try:
-        from agent_server import LocalAccess, create_server, serve
-        from agent_server.listener import is_loopback, open_socket
-    except ImportError as error:
-        raise CommandError(
-            "the server is not installed", code=Exit.NOT_CONFIGURED, hint="pip install 'keelwork[server]'"
-        ) from error
     if workers is not None and store is None:
         raise click.UsageError("--workers needs --store postgresql://…, which workers share with the server.")
-    if token is None and not is_loopback(host):
+    if token is None and not lazy.is_loopback(host):
         raise click.UsageError(
             f"{host} can be reached by others: choose a token for them, with --token or {TOKEN_VARIABLE}."
         )
     opened = open_settings(model=model).with_model(model)
     try:
-        access = LocalAccess(token or kept_token(opened.paths))
-        listening = open_socket(host, port)
+        access = lazy.LocalAccess(token or kept_token(opened.paths))
+        listening = lazy.open_socket(host, port)
     except ValueError as error:
         raise click.UsageError(f"{error}.") from error
     except OSError as error:
@@ -122,7 +115,7 @@ def command(
         team = open_team(stack, opened.paths, app.store.url, **about_team)
         who: Any = access if team is None else team_access(access, team)
         own = UserHost(opened.paths, model=model, database=store)
-        server = create_server(app, who, host=own, hosts=names, workers=sent_to, team=team)
+        server = lazy.create_server(app, who, host=own, hosts=names, workers=sent_to, team=team)
         link = f"{url}/login?code={access.new_link()}"
 
         def ready() -> None:
@@ -133,7 +126,7 @@ def command(
             if open_browser:
                 webbrowser.open(link)
 
-        serve(server, listening, ready=ready)
+        lazy.serve(server, listening, ready=ready)
 
 
 def _application(
@@ -174,8 +167,6 @@ def kept_token(paths: Paths) -> str:
     Raises:
         CommandError: If others can read the file, or it cannot be written.
     """
-    from agent_server import new_token
-
     file = token_file(paths)
     try:
         if file.stat().st_mode & 0o077:
@@ -186,7 +177,7 @@ def kept_token(paths: Paths) -> str:
             )
         return file.read_text(encoding="ascii").strip()
     except FileNotFoundError:
-        token = new_token()
+        token = lazy.new_token()
         replace_file(file, f"{token}\n", mode=0o600, folder_mode=0o700)
         return token
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agent_terminal_app import lazy
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.output import say
 from agent_terminal_app.settings.files import replace_file
@@ -94,29 +95,12 @@ def open_team(
         return None
     if oidc_issuer is not None and (oidc_client_id is None or public_url is None):
         raise click.UsageError("--oidc-issuer needs --oidc-client-id and --public-url.")
+    lazy.require_team()
     try:
-        import cryptography  # noqa: F401 - of the extra, as the other two
-        import httpx2  # noqa: F401
-        import joserfc  # noqa: F401
-    except ImportError as error:
-        raise CommandError(
-            f"{error.name} is not installed",
-            code=Exit.NOT_CONFIGURED,
-            hint="pip install 'keelwork-server[team]'",
-        ) from error
-    from agent_server.people.accounts import Accounts
-    from agent_server.people.counts import counts_of
-    from agent_server.people.oidc import OidcProvider, OidcSettings
-    from agent_server.people.quota import Allowance, Quota
-    from agent_server.people.tables import open_tables
-    from agent_server.people.team import Team
-    from agent_server.people.vault import Vault
-
-    try:
-        vault = Vault(os.environ.get(SECRET_VARIABLE, "").strip() or kept_secret(paths))
+        vault = lazy.Vault(os.environ.get(SECRET_VARIABLE, "").strip() or kept_secret(paths))
         provider = None
         if oidc_issuer is not None:
-            settings = OidcSettings(
+            settings = lazy.OidcSettings(
                 issuer=oidc_issuer,
                 client_id=oidc_client_id or "",
                 public_url=public_url or "",
@@ -124,16 +108,19 @@ def open_team(
                 audience=oidc_audience or "",
                 tenant_claim=oidc_tenant_claim or "",
             )
-            provider = OidcProvider(settings)
+            provider = lazy.OidcProvider(settings)
     except ValueError as error:
         raise CommandError(str(error), code=Exit.USAGE) from error
-    tables = open_tables(store_url)
+    tables = lazy.open_tables(store_url)
     stack.callback(tables.close)
-    allowance = Allowance(
+    allowance = lazy.Allowance(
         requests=limit_requests or None, runs=limit_runs or None, tokens=limit_tokens, cost=limit_cost
     )
-    return Team(
-        accounts=Accounts(tables), quota=Quota(allowance, counts_of(tables)), vault=vault, provider=provider
+    return lazy.Team(
+        accounts=lazy.Accounts(tables),
+        quota=lazy.Quota(allowance, lazy.counts_of(tables)),
+        vault=vault,
+        provider=provider,
     )
 
 
@@ -146,16 +133,12 @@ def own_keys(stack: ExitStack, paths: Paths, database: str) -> Callable[[Job], M
 
     @cache
     def opened() -> tuple[Accounts, Vault] | None:
-        from agent_server.people.accounts import Accounts
-        from agent_server.people.tables import open_tables
-        from agent_server.people.vault import Vault
-
         secret = os.environ.get(SECRET_VARIABLE, "").strip()
         if not secret and not (paths.data / SECRET_FILE).exists():
             return None
-        tables = open_tables(database)
+        tables = lazy.open_tables(database)
         stack.callback(tables.close)
-        return Accounts(tables), Vault(secret or kept_secret(paths))
+        return lazy.Accounts(tables), lazy.Vault(secret or kept_secret(paths))
 
     def settings(job: Job) -> Mapping[str, Any]:
         if not job.person:
@@ -176,9 +159,7 @@ def own_keys(stack: ExitStack, paths: Paths, database: str) -> Callable[[Job], M
 
 def team_access(local: LocalAccess, team: Team) -> TeamAccess:
     """Return who may use a server of several people; the token of the server is its operator's."""
-    from agent_server.people.access import TeamAccess
-
-    return TeamAccess(local, team.accounts, team.vault, team.quota, team.provider)
+    return lazy.TeamAccess(local, team.accounts, team.vault, team.quota, team.provider)
 
 
 def kept_secret(paths: Paths) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from agent_terminal_app import lazy
 from agent_terminal_app.application import open_settings
 from agent_terminal_app.commands.team import own_keys
 from agent_terminal_app.errors import CommandError, Exit
@@ -66,9 +67,7 @@ class Shared(NamedTuple):
     @property
     def runs(self) -> DurableRuns:
         """Submits runs and watches them."""
-        from agent_durable import DurableRuns
-
-        return DurableRuns(self.app, self.engine, self.workers)
+        return lazy.DurableRuns(self.app, self.engine, self.workers)
 
 
 @contextmanager
@@ -85,19 +84,11 @@ def shared_database(
         CommandError: If this installation cannot: what is missing is named.
         StoreUnavailable: If the database stays down.
     """
-    try:
-        from agent_durable import open_engine
-        from agent_durable.database import wait_for
-    except ImportError as error:
-        raise CommandError(
-            "workers are not installed",
-            code=Exit.NOT_CONFIGURED,
-            hint="pip install 'keelwork-terminal[workers]'",
-        ) from error
+    open_engine = lazy.open_engine  # says what is missing before anything is opened
     opened = open_settings(model=model)
     context = click.get_current_context(silent=True)
     seconds = WAIT_SECONDS if context is None else context.meta.get(_WAIT, WAIT_SECONDS)
-    wait_for(url, seconds=seconds, tell=lambda text: say(f"agent: {text}"))
+    lazy.wait_for(url, seconds=seconds, tell=lambda text: say(f"agent: {text}"))
     with opened.application(database=url) as app:
         engine, workers = open_engine(url, limits=limits, bounds=bounds)
         try:
@@ -184,12 +175,10 @@ def worker_command(
         ExitStack() as stack,
         shared_database(database, limits=read_limits(limits), bounds=bounds, model=model) as shared,
     ):
-        from agent_durable import Worker  # there, if the database could be opened
-
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_given: stop.set())
-        worker = Worker(
+        worker = lazy.Worker(
             shared.app,
             shared.engine,
             shared.workers,

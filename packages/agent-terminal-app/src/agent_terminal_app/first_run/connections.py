@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agent_app.defaults import SHORT_NAMES
+from agent_terminal_app import lazy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -148,9 +149,7 @@ def own_server(base_url: str, label: str = "") -> Connection:
 
 def installed_connections() -> tuple[Connection, ...]:
     """Return what can be connected with the installed plugins, also providers that are not in the tables."""
-    from agent_core.plugin.discovery import find_installed  # slow to load, and the greeting does without
-
-    there = {one.name: one.plugin for one in find_installed(kinds=["providers"]) if not one.problem}
+    there = {one.name: one.plugin for one in lazy.find_installed(kinds=["providers"]) if not one.problem}
     known = tuple(one for one in (*PROVIDERS, *SERVICES) if one.provider in there)
     named = {one.name for one in known} | {COMPATIBLE, EMBEDDED}
     others = (_of_plugin(name, plugin) for name, plugin in there.items() if name not in named)

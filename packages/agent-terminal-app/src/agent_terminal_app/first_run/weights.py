@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from agent_core import ConfigError
+from agent_terminal_app import lazy
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.output import say
 
@@ -56,10 +57,8 @@ def have_weights(settings: Mapping[str, object] | None = None) -> bool:
     """Say whether the embedded model can answer; slow the first time, for the provider is loaded."""
     if not is_installed():
         return False
-    from local_llama_provider.weights import find_weights
-
     try:
-        find_weights(settings or {})
+        lazy.find_weights(settings or {})
     except ConfigError:
         return False
     return True

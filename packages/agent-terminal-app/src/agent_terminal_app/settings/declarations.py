@@ -1,7 +1,7 @@
 """The sections of a configuration file that `agent_runtime` reads: agents, models, permission rules.
 
-This is the only module of the settings that loads the runtime, so the others import it inside the functions
-that need it: most starts have no such section and no mistake. The runtime's readers report a problem by its
+This is the only module of the settings that needs the runtime, and it is loaded with the first such section
+or mistake: most starts have none. The runtime's readers report a problem by its
 offset in a text; here every value gets its number as the offset, so the key comes back and no text is
 needed.
 """
@@ -10,10 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_runtime import SpecError
-from agent_runtime.documents import Document, Wrong, follow, line_of, parse_toml, unusable
-from agent_runtime.files import entries
-from agent_runtime.permissions import Permissions
+from agent_terminal_app import lazy as runtime
 from agent_terminal_app.settings.keypaths import Way, every_way, spell
 
 if TYPE_CHECKING:
@@ -26,13 +23,13 @@ Problem = tuple[Way, str]
 def find_problem(values: Mapping[str, Any]) -> Problem | None:
     """Return the first thing that is wrong with agents and models, or that no section can hold."""
     sections = {key: values[key] for key in ("agents", "models", "plugins", "permissions") if values.get(key)}
-    for way, problem in unusable(sections):
+    for way, problem in runtime.unusable(sections):
         return way, f"{spell(way)} {problem}"
     data = {"agents": _filled(values, "agents"), "models": _filled(values, "models")}
     ways = list(every_way(data))
     try:
-        entries(Document(data, {way: number for number, way in enumerate(ways)}))
-    except Wrong as wrong:
+        runtime.entries(runtime.Document(data, {way: number for number, way in enumerate(ways)}))
+    except runtime.Wrong as wrong:
         return ways[wrong.at or 0], wrong.problem
     return None
 
@@ -55,9 +52,9 @@ def _filled(values: Mapping[str, Any], section: str) -> dict[str, dict[str, Any]
 def find_wrong_rule(way: Way, section: Mapping[str, Any]) -> Problem | None:
     """Return the first thing that is wrong with a section of permissions, which stands at a key."""
     try:
-        Permissions.from_section(section)
-    except SpecError as error:
-        place = follow({"permissions": section}, error.field or "")
+        runtime.Permissions.from_section(section)
+    except runtime.SpecError as error:
+        place = runtime.follow({"permissions": section}, error.field or "")
         return (*way, *place[1:]), str(error)
     return None
 
@@ -65,15 +62,15 @@ def find_wrong_rule(way: Way, section: Mapping[str, Any]) -> Problem | None:
 def find_line(text: str, way: Way) -> int | None:
     """Return the line of a value in a TOML text, or of the nearest thing around it."""
     try:
-        return line_of(text, parse_toml(text).locate(way))
-    except Wrong as wrong:
-        return line_of(text, wrong.at)
+        return runtime.line_of(text, runtime.parse_toml(text).locate(way))
+    except runtime.Wrong as wrong:
+        return runtime.line_of(text, wrong.at)
 
 
 def find_syntax_error(text: str) -> tuple[int | None, str] | None:
     """Return the line and the problem of a text that is not TOML; None if nothing is found."""
     try:
-        parse_toml(text)
-    except Wrong as wrong:
-        return line_of(text, wrong.at), wrong.problem
+        runtime.parse_toml(text)
+    except runtime.Wrong as wrong:
+        return runtime.line_of(text, wrong.at), wrong.problem
     return None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_plugin_kit.safe_files import make_private_folder
 from agent_terminal_app.errors import SettingsError
+from agent_terminal_app.settings.declarations import find_line, find_syntax_error
 
 if TYPE_CHECKING:
     from agent_terminal_app.settings.keypaths import Way
@@ -49,8 +50,6 @@ class ConfigFile:
 
     def line(self, way: Way) -> int | None:
         """Return the line of a value, or of the nearest thing around it."""
-        from agent_terminal_app.settings.declarations import find_line
-
         return find_line(self.text, way)
 
     def place(self, way: Way) -> str:
@@ -116,8 +115,6 @@ def _is_too_deep(values: dict[str, Any]) -> bool:
 
 
 def _not_toml(path: Path, text: str, error: Exception) -> SettingsError:
-    from agent_terminal_app.settings.declarations import find_syntax_error
-
     found = find_syntax_error(text)
     if found is not None:
         line, problem = found

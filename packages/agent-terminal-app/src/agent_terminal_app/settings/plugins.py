@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.config import CORE_KEYS
 from agent_core.errors import nearest
+from agent_core.json_schema import compile_schema
 from agent_core.plugin.discovery import ENTRY_POINT_GROUPS, find_installed
 from agent_runtime.errors import InvalidPluginConfig
 from agent_terminal_app.errors import CommandError, Exit
@@ -106,11 +107,9 @@ def _faults(name: str, section: Mapping[str, Any], way: Way) -> Iterator[Fault]:
 
 
 def _misfits(section: Mapping[str, Any], schema: Mapping[str, Any], way: Way) -> Iterator[Fault]:
-    import jsonschema_rs
-
     try:
-        validator = jsonschema_rs.validator_for(dict(schema))
-    except (ValueError, jsonschema_rs.ValidationError):
+        validator = compile_schema(dict(schema))
+    except ValueError:
         return  # the author of the plugin has to fix that
     for problem in validator.iter_errors(section):
         place = (*way, *problem.instance_path)

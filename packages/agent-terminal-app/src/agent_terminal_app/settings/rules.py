@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import nearest
+from agent_terminal_app import lazy
 from agent_terminal_app.errors import SettingsError
+from agent_terminal_app.settings.declarations import find_problem, find_wrong_rule
 from agent_terminal_app.settings.keypaths import Way, spell, value_at
 from agent_terminal_app.settings.secrets import find_secret, owner
 
@@ -230,8 +232,6 @@ def _wrong_sandbox(way: Way, given: Any) -> Fault | None:
 def _declarations(values: Mapping[str, Any]) -> Fault | None:
     if not any(values.get(key) for key in ("agents", "models", "plugins", "permissions")):
         return None
-    from agent_terminal_app.settings.declarations import find_problem
-
     problem = find_problem(values)
     return None if problem is None else Fault(*problem)
 
@@ -256,8 +256,6 @@ def _rules(values: Mapping[str, Any]) -> Iterator[tuple[Way, Any]]:
 def _wrong_rules(way: Way, section: Any) -> Fault | None:
     if not isinstance(section, Mapping):
         return Fault(way, f"{spell(way)} must be a table, not {_kind(section)}")
-    from agent_terminal_app.settings.declarations import find_wrong_rule
-
     problem = find_wrong_rule(way, section)
     if problem is not None:
         return Fault(*problem)
@@ -284,17 +282,14 @@ def _kind(value: object) -> str:
 
 def settings_schema() -> dict[str, Any]:
     """Return the schema of a configuration file."""
-    from agent_runtime.permissions import PermissionsPlugin
-    from agent_runtime.schema import DIALECT, spec_schema
-
-    parts = spec_schema()["$defs"]
+    parts = lazy.spec_schema()["$defs"]
     parts = {name: part for name, part in parts.items() if name not in {"agent", "model"}}
     parts["named_agent"].pop("anyOf", None)  # an agent that names no model has the usual one
     parts["named_agent"]["properties"]["sandbox"] = _sandbox_schema(of_agent=True)
     parts["named_agent"]["properties"]["more_plugins"] = {**_NAMES, "description": SECTIONS["more_plugins"]}
-    [(_, permissions)] = PermissionsPlugin.config_schemas()
+    [(_, permissions)] = lazy.PermissionsPlugin.config_schemas()
     return {
-        "$schema": DIALECT,
+        "$schema": lazy.DIALECT,
         "title": "Settings of the agent command",
         "type": "object",
         "properties": {name: {"description": said} | _section_schema(name) for name, said in SECTIONS.items()}

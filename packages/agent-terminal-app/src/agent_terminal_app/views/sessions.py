@@ -17,7 +17,7 @@ from agent_app.grants import project_of
 from agent_app.notices import SESSION_OPEN, Notice, read_notices
 from agent_app.services import AGENT
 from agent_core import AgentError, Session
-from agent_core.display.text import reveal
+from agent_core.clean_text import reveal
 from agent_core.frozen import thaw
 from agent_plugin_kit.orphans import find_orphans
 from agent_plugin_kit.sandbox import SandboxSettings, describe, find_way

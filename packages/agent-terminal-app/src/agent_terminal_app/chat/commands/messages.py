@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from agent_core import AgentError
-from agent_core.display.text import clean
+from agent_core.clean_text import clean
 from agent_terminal_app.chat import clipboard
 from agent_terminal_app.chat.attachments import Attachment, check_together, read_file
 from agent_terminal_app.chat.commands.registry import Talk, command

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.application import in_terminal
 
 from agent_core import AgentError
+from agent_terminal_app import lazy
 from agent_terminal_app.chat.rendering.markdown import LineMarkdown
 from agent_terminal_app.chat.rendering.renderer import Remarks
 from agent_terminal_app.chat.rendering.text import styled
@@ -71,10 +72,8 @@ def transcript_lines(app: AgentApplication, session_id: str, *, color: bool, wid
 
 def _lines(message: Message, *, color: bool, width: int | None) -> Iterator[str]:
     """Yield a message; what it leaves open, such as a code block, ends with it."""
-    from agent_app.transfer.forms import markdown_parts, who  # not needed before the first prompt
-
-    yield styled(f"── {who(message)} ──", "bold", color=color)
-    for part in markdown_parts(message):
+    yield styled(f"── {lazy.who(message)} ──", "bold", color=color)
+    for part in lazy.markdown_parts(message):
         words = LineMarkdown(color=color, width=width)
         yield from (*words.feed(part), *words.end())
     yield ""

@@ -105,9 +105,7 @@ class Reader:
         """Return the parts of a line, and keep in which state it ends."""
         if not self._carries:
             return _pieces(self._lexer.get_tokens_unprocessed(f"{text}\n"))
-        from pygments.lexer import LexerContext  # type: ignore[import-untyped]  # it tells no types
-
-        context = LexerContext(f"{text}\n", 0, list(self.state))
+        context = self._lexer.new_context(f"{text}\n", 0, list(self.state))
         pieces = _pieces(self._lexer.get_tokens_unprocessed(context=context))
         self.state = tuple(context.stack)
         return pieces
@@ -173,20 +171,21 @@ def _reader(name: str) -> Reader:
 @cache
 def _lexer(name: str) -> tuple[Any, bool]:
     """Return the lexer of a language, if possible as one that can stop at the end of a line."""
-    from pygments.lexer import ExtendedRegexLexer, RegexLexer
-    from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]  # it tells no types
+    from pygments import lexer as kinds, lexers  # type: ignore[import-untyped]  # it tells no types
 
-    lexer = get_lexer_by_name(name)
+    lexer = lexers.get_lexer_by_name(name)
     kind = type(lexer)
-    if not isinstance(lexer, RegexLexer) or isinstance(lexer, ExtendedRegexLexer):
+    if not isinstance(lexer, kinds.RegexLexer) or isinstance(lexer, kinds.ExtendedRegexLexer):
         return lexer, False
 
-    class Stopping(ExtendedRegexLexer, kind):  # type: ignore[valid-type,misc]  # a lexer of any kind
+    class Stopping(kinds.ExtendedRegexLexer, kind):  # type: ignore[valid-type,misc]  # a lexer of any kind
+        new_context = kinds.LexerContext
+
         def get_tokens_unprocessed(
             self, text: Any = None, context: Any = None, stack: Any = ("root",)
         ) -> Any:
             if context is None:  # what is nested in a line is read as ever
-                return RegexLexer.get_tokens_unprocessed(self, text, stack)
+                return kinds.RegexLexer.get_tokens_unprocessed(self, text, stack)
             return super().get_tokens_unprocessed(context=context)
 
     return Stopping(), True
