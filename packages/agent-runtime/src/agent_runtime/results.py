@@ -266,10 +266,7 @@ class RunResult(Generic[OutputT_co]):
         """Return what a notebook shows: the answer, and below it how the run went."""
         answer = self.output if self.has_output else self.reason.detail or self.reason.code
         shown = answer if isinstance(answer, str) else repr(answer)
-        about = {name: value for name, value in self.__rich_repr__() if name != "output"}
-        cells = "".join(f"<td><b>{escape(str(k))}</b> {escape(str(v))}</td>" for k, v in about.items())
-        answer = f"<pre style='white-space: pre-wrap'>{escape(shown)}</pre>"
-        return f"<div>{answer}<table><tr>{cells}</tr></table></div>"
+        return f"<div><pre style='white-space: pre-wrap'>{escape(shown)}</pre>{table(self)}</div>"
 
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
         """Yield what a person wants to see of it, for `repr` and for rich."""
@@ -287,6 +284,13 @@ class RunResult(Generic[OutputT_co]):
         yield "tokens", self.usage.total_tokens
         if self.usage.cost:
             yield "estimated_cost" if self.usage.cost_is_estimate else "cost", round(self.usage.cost, 6)
+
+
+def table(result: RunResult[Any]) -> str:
+    """Return how a run went, without its output, as a table of one row."""
+    about = {name: value for name, value in result.__rich_repr__() if name != "output"}
+    cells = "".join(f"<td><b>{escape(str(k))}</b> {escape(str(v))}</td>" for k, v in about.items())
+    return f"<table><tr>{cells}</tr></table>"
 
 
 class OutputNotProduced(AgentError):
