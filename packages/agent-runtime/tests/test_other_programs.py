@@ -1,4 +1,4 @@
-"""Results and events in other people's programs: web routes, notebooks, files."""
+"""Results and events in other people's programs: files and notebooks; `test_web_routes.py` has the routes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from fastapi import FastAPI
-from fastapi.testclient import TestClient
 from IPython.core.interactiveshell import InteractiveShell
 from pydantic import BaseModel
 
-from agent_core import Session
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
-from agent_runtime import Agent, RunResult, to_json
+from agent_runtime import Agent, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,46 +25,6 @@ def add(a: int, b: int) -> int:
 def adder(**more: Any) -> Agent[Any, Any]:
     model = ScriptedProvider([Reply(tool_calls=[ToolCall("add", {"a": 1, "b": 2})]), "It is 3."])
     return Agent(model, tools=[add], **more)
-
-
-app = FastAPI()
-
-
-@app.get("/result")
-def result() -> RunResult:
-    return adder().run("How much is 1 and 2?")
-
-
-@app.get("/events")
-def events() -> list[dict[str, Any]]:
-    return [dict(event) for event in adder().stream("How much is 1 and 2?")]
-
-
-def test_a_route_returns_a_result() -> None:
-    body = TestClient(app).get("/result").json()
-
-    assert (body["output"], body["reason"]["code"], body["usage"]["tool_calls"]) == (
-        "It is 3.",
-        "natural_end",
-        1,
-    )
-    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "tool", "assistant"]
-    assert Session.from_dict(body["session"]).messages[-1].content == "It is 3."
-
-
-def test_a_route_returns_every_event() -> None:
-    received = TestClient(app).get("/events").json()
-
-    types = [event["type"] for event in received]
-    assert (types[0], types[-1]) == ("run_start", "run_end")
-    assert {"tool_call_start", "tool_call_result", "text", "usage", "step_end"} <= set(types)
-    assert Session.from_dict(received[-1]["session"]).messages[-1].content == "It is 3."
-
-
-def test_the_description_of_such_an_api_can_be_made() -> None:
-    schema = app.openapi()
-
-    assert schema["paths"]["/result"]["get"]["responses"]["200"]
 
 
 def test_every_event_is_json_text_that_reads_back() -> None:

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
 from agent_core import AgentError
-from agent_core.pydantic_form import ByDictForm, json_schema, pydantic_schema
+from agent_core.dict_form import DictForm, whole
 from agent_runtime.errors import describe
 from agent_runtime.habits import missing
 from agent_runtime.json_form import to_data
@@ -163,8 +163,9 @@ class _Missing:
 AS_TEXT, MISSING = _AsText(), _Missing()
 
 
+@whole
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RunResult(Generic[OutputT_co]):
+class RunResult(DictForm, Generic[OutputT_co]):
     """What a run came to.
 
     Attributes:
@@ -242,10 +243,6 @@ class RunResult(Generic[OutputT_co]):
             "messages": self.messages,
             "session": self.session.to_dict(),
         }
-
-    __pydantic_serializer__ = ByDictForm()
-    __get_pydantic_core_schema__ = classmethod(pydantic_schema)
-    __get_pydantic_json_schema__ = classmethod(json_schema)
 
     if not TYPE_CHECKING:  # a type checker finds out by itself
 
