@@ -92,6 +92,7 @@ OTHERS = {
     "starlette": "what FastAPI is made of: requests and responses",
     "structlog": "the log, where an application wants it",
     "tomlkit": "changes settings and keeps their comments",
+    "typing-extensions": "typed dicts that pydantic reads before Python 3.12",
     "uv": "writes the lock",
     "uvicorn": "runs the server",
     "uvloop": "a faster event loop for the server",

@@ -6,7 +6,6 @@ is the model of what the transcript must be after each step.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -22,6 +21,7 @@ from hypothesis.stateful import (
 )
 
 from agent_core import AgentCore, Session
+from agent_core.dict_form import replace
 from agent_core.native import Seal, read_native
 
 Dicts = list[dict[str, Any]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError
 from datetime import date
 from itertools import pairwise
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agent_core import AgentCore, ArgumentError, ArgumentTypeError, Message, Session, SessionFormatError
+from agent_core.dict_form import replace
 from agent_core.frozen import FrozenDict, FrozenValueError
 from agent_core.testing import EchoProvider
 

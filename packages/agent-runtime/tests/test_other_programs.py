@@ -1,20 +1,20 @@
-"""Results and events in other people's programs: web routes, notebooks, files."""
+"""Results and events in other people's programs: files and notebooks; `test_web_routes.py` has the routes."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from fastapi import FastAPI
-from fastapi.testclient import TestClient
 from IPython.core.interactiveshell import InteractiveShell
 from pydantic import BaseModel
 
-from agent_core import Session
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
-from agent_runtime import Agent, RunResult, to_json
+from agent_runtime import Agent, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def add(a: int, b: int) -> int:
@@ -25,46 +25,6 @@ def add(a: int, b: int) -> int:
 def adder(**more: Any) -> Agent[Any, Any]:
     model = ScriptedProvider([Reply(tool_calls=[ToolCall("add", {"a": 1, "b": 2})]), "It is 3."])
     return Agent(model, tools=[add], **more)
-
-
-app = FastAPI()
-
-
-@app.get("/result")
-def result() -> RunResult:
-    return adder().run("How much is 1 and 2?")
-
-
-@app.get("/events")
-def events() -> list[dict[str, Any]]:
-    return [dict(event) for event in adder().stream("How much is 1 and 2?")]
-
-
-def test_a_route_returns_a_result() -> None:
-    body = TestClient(app).get("/result").json()
-
-    assert (body["output"], body["reason"]["code"], body["usage"]["tool_calls"]) == (
-        "It is 3.",
-        "natural_end",
-        1,
-    )
-    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "tool", "assistant"]
-    assert Session.from_dict(body["session"]).messages[-1].content == "It is 3."
-
-
-def test_a_route_returns_every_event() -> None:
-    received = TestClient(app).get("/events").json()
-
-    types = [event["type"] for event in received]
-    assert (types[0], types[-1]) == ("run_start", "run_end")
-    assert {"tool_call_start", "tool_call_result", "text", "usage", "step_end"} <= set(types)
-    assert Session.from_dict(received[-1]["session"]).messages[-1].content == "It is 3."
-
-
-def test_the_description_of_such_an_api_can_be_made() -> None:
-    schema = app.openapi()
-
-    assert schema["paths"]["/result"]["get"]["responses"]["200"]
 
 
 def test_every_event_is_json_text_that_reads_back() -> None:
@@ -123,10 +83,11 @@ def test_a_notebook_shows_a_result_and_nothing_of_it_is_html() -> None:
 
 
 @pytest.fixture
-def shell() -> Any:
-    shell: Any = InteractiveShell()  # type: ignore[no-untyped-call]
+def shell() -> Iterator[Any]:
+    shell: Any = InteractiveShell.instance()
     shell.extension_manager.load_extension("agent_runtime.notebook")
-    return shell
+    yield shell
+    InteractiveShell.clear_instance()
 
 
 def test_a_cell_is_said_to_an_agent_and_cells_are_one_conversation(
@@ -150,3 +111,40 @@ def test_a_cell_shows_the_calls_of_tools(shell: Any, capsys: pytest.CaptureFixtu
     shell.run_cell_magic("agent", "helper", "How much is 1 and 2?\n")
 
     assert capsys.readouterr().out == "[add(a=1, b=2)]\nIt is 3.\n"
+
+
+def shown_by(shell: Any, cell: str) -> tuple[str, list[dict[str, str]]]:
+    """Run a cell as a notebook does; return what it prints and what is displayed below."""
+    done = shell.run_cell(f"%%capture shown\n{cell}", store_history=True)
+    done.raise_error()
+    return shell.user_ns["shown"].stdout, [one.data for one in shell.user_ns["shown"].outputs]
+
+
+def test_a_cell_shows_the_answer_once(shell: Any) -> None:
+    shell.user_ns["helper"] = Agent(ScriptedProvider(["Hello, Ada."]))
+
+    printed, [below] = shown_by(shell, "%%agent helper\nI am Ada.")
+
+    assert printed == "Hello, Ada.\n"
+    assert "Ada" not in below["text/html"] + below["text/plain"]
+    assert "tokens" in below["text/html"] and "tokens=" in below["text/plain"]
+
+
+def test_a_later_cell_shows_the_result_whole(shell: Any) -> None:
+    shell.user_ns["helper"] = Agent(ScriptedProvider(["Hello, Ada."]))
+    shell.run_cell("%%agent helper\nI am Ada.", store_history=True)
+
+    printed, [below] = shown_by(shell, "_")
+
+    assert printed == ""
+    assert "Hello, Ada." in below["text/html"]
+    assert below["text/plain"] == repr(shell.user_ns["_"])
+
+
+def test_a_cell_shows_an_output_that_was_not_printed(shell: Any) -> None:
+    point = Reply(tool_calls=[ToolCall("final_result", {"x": 1})])
+    shell.user_ns["helper"] = Agent(ScriptedProvider([point]), output_type=Point)
+
+    _, [below] = shown_by(shell, "%%agent helper\nWhere?")
+
+    assert "Point(x=1)" in below["text/html"] and "Point(x=1)" in below["text/plain"]

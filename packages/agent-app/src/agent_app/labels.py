@@ -6,10 +6,10 @@ sessions, an export has them, and no table knows of them.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent_core import ArgumentError
+from agent_core.dict_form import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 from uuid import uuid4
@@ -50,6 +49,7 @@ from agent_core import (
     UnknownActionError,
 )
 from agent_core.actions import check_confirmed, is_confirmed
+from agent_core.dict_form import replace
 from agent_core.drivers import call
 from agent_core.log import get_logger
 from agent_core.steps import Flow, run_blocking

@@ -11,10 +11,15 @@ The dict is the JSON form, except that `final` and `run_end` carry the session i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+import sys
+from typing import Any, Literal, NotRequired
 
-if TYPE_CHECKING:
-    from agent_core.session import Session
+from agent_core.session import Session  # noqa: TC001 - pydantic reads the annotations, for FastAPI
+
+if sys.version_info >= (3, 12):
+    from typing import TypedDict
+else:
+    from typing_extensions import TypedDict  # before 3.12, pydantic takes no other one
 
 
 class _Numbered(TypedDict):

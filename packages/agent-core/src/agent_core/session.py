@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from agent_core.dict_form import DictForm, replace, whole
 from agent_core.encoding import plain
 from agent_core.errors import ArgumentTypeError, SessionFormatError
 from agent_core.frozen import EMPTY, FrozenDict, FrozenList, JsonObject, State
 from agent_core.history import History
 from agent_core.messages import Message, check_data
-from agent_core.pydantic_form import ByDictForm, json_schema, pydantic_schema
 
 _FIELDS: dict[str, type] = {"session_id": str, "messages": Sequence, "metadata": Mapping}
 _SEALED = frozenset({"native_messages", "native_messages_integrity"})
 
 
+@whole
 @dataclass(frozen=True, slots=True)
-class Session:
+class Session(DictForm):
     """A conversation: its messages, and metadata that includes provider-native history.
 
     Nothing about a session ever changes; every operation returns another one, which shares what
@@ -48,10 +49,6 @@ class Session:
         object.__setattr__(self, "messages", _history(self.messages))
         object.__setattr__(self, "metadata", _frozen_metadata(self.metadata))
         object.__setattr__(self, "extra", check_data("extra", self.extra))
-
-    __pydantic_serializer__ = ByDictForm()
-    __get_pydantic_core_schema__ = classmethod(pydantic_schema)
-    __get_pydantic_json_schema__ = classmethod(json_schema)
 
     @property
     def seal(self) -> object | None:

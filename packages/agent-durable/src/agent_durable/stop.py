@@ -7,11 +7,11 @@ calls get a result that says so, and the reason is in the session's log and in t
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent_app.store.base import Changes
 from agent_core import AgentError, Message
+from agent_core.dict_form import replace
 from agent_core.log import get_logger
 from agent_durable.jobs import Outcome, run_id_for
 from agent_runtime.errors import describe

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Unpack, cast, overload
 
 from agent_core import ArgumentError, ArgumentTypeError, FunctionTool, tool as make_tool
+from agent_core.dict_form import replace
 from agent_core.drivers import call, call_async
 from agent_core.steps import with_events
 from agent_runtime.agent_run import KEY, AgentRun

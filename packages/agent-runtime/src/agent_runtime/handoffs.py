@@ -8,10 +8,10 @@ usage, one id.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from time import time
 from typing import TYPE_CHECKING, Any, cast
 
+from agent_core.dict_form import replace
 from agent_core.steps import Emit, with_events
 from agent_runtime.commands import Command
 from agent_runtime.env import TaggedTransform

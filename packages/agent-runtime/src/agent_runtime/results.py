@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
 
 from agent_core import AgentError
-from agent_core.pydantic_form import ByDictForm, json_schema, pydantic_schema
+from agent_core.dict_form import DictForm, whole
 from agent_runtime.errors import describe
 from agent_runtime.habits import missing
 from agent_runtime.json_form import to_data
@@ -163,8 +163,9 @@ class _Missing:
 AS_TEXT, MISSING = _AsText(), _Missing()
 
 
+@whole
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class RunResult(Generic[OutputT_co]):
+class RunResult(DictForm, Generic[OutputT_co]):
     """What a run came to.
 
     Attributes:
@@ -243,10 +244,6 @@ class RunResult(Generic[OutputT_co]):
             "session": self.session.to_dict(),
         }
 
-    __pydantic_serializer__ = ByDictForm()
-    __get_pydantic_core_schema__ = classmethod(pydantic_schema)
-    __get_pydantic_json_schema__ = classmethod(json_schema)
-
     if not TYPE_CHECKING:  # a type checker finds out by itself
 
         def __getattr__(self, name: str) -> object:
@@ -266,10 +263,7 @@ class RunResult(Generic[OutputT_co]):
         """Return what a notebook shows: the answer, and below it how the run went."""
         answer = self.output if self.has_output else self.reason.detail or self.reason.code
         shown = answer if isinstance(answer, str) else repr(answer)
-        about = {name: value for name, value in self.__rich_repr__() if name != "output"}
-        cells = "".join(f"<td><b>{escape(str(k))}</b> {escape(str(v))}</td>" for k, v in about.items())
-        answer = f"<pre style='white-space: pre-wrap'>{escape(shown)}</pre>"
-        return f"<div>{answer}<table><tr>{cells}</tr></table></div>"
+        return f"<div><pre style='white-space: pre-wrap'>{escape(shown)}</pre>{table(self)}</div>"
 
     def __rich_repr__(self) -> Iterator[tuple[str, object]]:
         """Yield what a person wants to see of it, for `repr` and for rich."""
@@ -287,6 +281,13 @@ class RunResult(Generic[OutputT_co]):
         yield "tokens", self.usage.total_tokens
         if self.usage.cost:
             yield "estimated_cost" if self.usage.cost_is_estimate else "cost", round(self.usage.cost, 6)
+
+
+def table(result: RunResult[Any]) -> str:
+    """Return how a run went, without its output, as a table of one row."""
+    about = {name: value for name, value in result.__rich_repr__() if name != "output"}
+    cells = "".join(f"<td><b>{escape(str(k))}</b> {escape(str(v))}</td>" for k, v in about.items())
+    return f"<table><tr>{cells}</tr></table>"
 
 
 class OutputNotProduced(AgentError):

@@ -6,7 +6,6 @@ A `Run` belongs to one flow; nobody else ever sees it. What hooks see of it are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from uuid import uuid4
 from agent_core import ArgumentTypeError, Cancellation, Message, Session
 from agent_core.cancellation import check_token, on_cancel
 from agent_core.context import RESERVED_KEYS, Context, build_context, without_reserved
+from agent_core.dict_form import replace
 from agent_core.errors import RequestCancelled
 from agent_core.steps import Emit, Flow, nothing
 from agent_runtime.defaults import FOR_NEXT_REQUEST, STOP

@@ -8,9 +8,10 @@ so, and the next request rebuilds it from the messages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent_core.dict_form import replace
 from agent_core.errors import ArgumentError, NativeHistoryError
 from agent_core.frozen import FrozenDict, FrozenList, State
 from agent_core.history import History

@@ -6,9 +6,10 @@ the session cannot be trusted, or speaks another provider's language, it is made
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent_core.dict_form import replace
 from agent_core.errors import PluginError, SessionFormatError
 from agent_core.frozen import FrozenDict, State
 from agent_core.history import History
