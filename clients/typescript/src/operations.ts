@@ -313,6 +313,26 @@ export interface NextRequest {
   tools: { [name: string]: Json }[];
 }
 
+/** A run of a session, as the log has it. */
+export interface PastRun {
+  agent_id: string;
+  /** When it began, in seconds since 1970. */
+  at: number | null;
+  model: string;
+  /** Why it ended; null while it goes on, or if nobody knows. */
+  reason: string | null;
+  run_id: string;
+  /** The number of the event with which it began. */
+  seq: number;
+}
+
+/** Runs of a session, the latest first. */
+export interface PastRuns {
+  /** Asks for those before them; null if these are all. */
+  before: number | null;
+  items: PastRun[];
+}
+
 /** Somebody who may use the server. */
 export interface Person {
   created: number;
@@ -486,6 +506,29 @@ export interface Share {
 /** Whether there was something to stop. */
 export interface Stopped {
   stopped: boolean;
+}
+
+/** What a run did when. */
+export interface Trace {
+  agent: string;
+  model: string;
+  parts: TracePart[];
+  run_id: string;
+}
+
+/** Something in a run that took a while. */
+export interface TracePart {
+  begin: number;
+  /** How far it is indented: 0 is the run. */
+  depth: number;
+  end: number | null;
+  /** When the first token of an answer came. */
+  first: number | null;
+  kind: "run" | "step" | "model" | "tool" | "retry" | "fallback" | "handoff" | "wait";
+  /** The agent, the number of the step, the model or the tool. */
+  name: string;
+  /** Tokens, costs, failures. */
+  note: string;
 }
 
 /** What models used in a session. */
@@ -888,9 +931,19 @@ export class Operations extends Transport {
     return this.json("GET", `/v1/sessions/${this.step(sessionId)}/next-request`);
   }
 
+  /** List the runs of a session that its log has, the latest first. */
+  async listRuns(sessionId: string, options: { before?: number | null; limit?: number } = {}): Promise<PastRuns> {
+    return this.json("GET", `/v1/sessions/${this.step(sessionId)}/runs`, { query: { "before": options.before, "limit": options.limit } });
+  }
+
   /** Say something in a session and have its agent answer. With `Accept: text/event-stream` the answer is the run's events. Otherwise it comes at once, or with `wait` when the run is over. The run goes on if the connection breaks, unless it is `attached` to it. */
   async startRun(sessionId: string, body: RunRequest, options: { wait?: boolean; idempotencyKey?: string | null } = {}): Promise<RunResult | RunStarted> {
     return this.json("POST", `/v1/sessions/${this.step(sessionId)}/runs`, { body, query: { "wait": options.wait }, headers: { "idempotency-key": options.idempotencyKey } });
+  }
+
+  /** Return what a run did when: its steps, its answers and its calls. */
+  async readTrace(sessionId: string, runId: string): Promise<Trace> {
+    return this.json("GET", `/v1/sessions/${this.step(sessionId)}/runs/${this.step(runId)}/trace`);
   }
 
   /** List how a session is shared. */

@@ -23,7 +23,7 @@ from agent_client import (
 )
 from agent_client.stream import Decoder
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
-from agent_server.testing import TOKEN, Paced, Serving
+from agent_server.testing import ASKS, TOKEN, Notes, Paced, Serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -185,22 +185,6 @@ def test_events_are_followed_across_a_restart_of_the_server(serve_it: Serving) -
     assert all("seq" in event.data for event in seen if event.type != "text")
 
 
-class Notes:
-    name = "notes"
-    version = "1"
-
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        function = {
-            "name": "note",
-            "description": "Write.",
-            "parameters": {"type": "object", "properties": {}},
-        }
-        return [{"type": "function", "function": function}]
-
-    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        return {"success": True, "result": "written"}
-
-
 class Tidy:
     name = "tidy"
     version = "1"
@@ -230,8 +214,8 @@ def test_an_action_that_asks_first_runs_once_it_is_confirmed(serve_it: Serving) 
 
 
 def test_a_run_that_asks_is_answered_and_goes_on(serve_it: Serving) -> None:
-    script = [Reply(tool_calls=[ToolCall("note", {})]), "done"]
-    served = serve_it(script, plugins=[Notes], config={"permissions": {"default": "ask"}})
+    script = [Reply(tool_calls=[ToolCall("note", {"text": "milk"})]), "done"]
+    served = serve_it(script, plugins=[Notes], config=ASKS)
 
     with Client(served.url, TOKEN) as client:
         session = client.create_session()

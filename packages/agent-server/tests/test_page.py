@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from notes_tool import ASKS, Notes
 
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
-from agent_server.testing import Paced
+from agent_server.testing import ASKS, Notes, Paced
 from agent_server.testing.page import IN_A_BROWSER, is_over, no_findings, say, wait
 
 if TYPE_CHECKING:

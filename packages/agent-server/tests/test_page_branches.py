@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from notes_tool import Notes
-
 from agent_core.testing import Reply, ToolCall
+from agent_server.testing import Notes
 from agent_server.testing.page import IN_A_BROWSER, is_over, no_findings, say
 
 if TYPE_CHECKING:

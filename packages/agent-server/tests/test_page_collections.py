@@ -144,3 +144,42 @@ def test_skills_are_seen_switched_off_and_on_again_and_a_broken_one_says_why(
     page.click(".card >> text=Undo")
 
     page.wait_for_selector(".things li:has-text('Brews tea.') .badge >> text=/^on$/")
+
+
+def test_what_an_agent_remembers_is_searched_added_changed_and_forgotten_with_undo(
+    serve_it: Serving, open_page: Callable[..., Page], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = pytest.importorskip("memory_feature")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    folder = memory.MemoryFolder(tmp_path / "agent" / "memory")
+    folder.add("The tea is in the left cupboard.")
+    config = {"agents": {"main": {"model": "m", "plugin_ids": ["memory"]}}}
+    page = open_page(serve_it(["an answer"], plugins=[memory.MemoryFeature], config=config))
+    say(page, "hello")
+    is_over(page)
+
+    open_section(page, "Memory")
+    page.wait_for_selector(".things li:has-text('left cupboard') >> text=agent/memory")
+    no_findings(page)
+    page.click(".section >> text=Remember something")
+    page.fill("dialog [name=text]", "Ann likes coffee.")
+    page.click("dialog [type=submit]")
+    page.wait_for_selector(".things >> text=Ann likes coffee.")
+    page.fill("[type=search] >> visible=true >> nth=-1", "coffee")
+    page.wait_for_selector(".things >> text=left cupboard", state="detached")
+
+    page.click("[aria-label='Change: ann likes coffee']")
+    assert page.input_value("dialog [name=text]") == "Ann likes coffee."
+    page.fill("dialog [name=text]", "The key is sk-proj-abcdefghij0123456789abcd.")
+    page.click("dialog [type=submit]")
+    page.wait_for_selector("text=say where the secret is kept instead")
+    page.click("[aria-label='Change: ann likes coffee']")
+    page.fill("dialog [name=text]", "Ann likes coffee, no milk.")
+    page.click("dialog [type=submit]")
+    page.wait_for_selector(".things >> text=Ann likes coffee, no milk.")
+
+    page.click("[aria-label='Forget: ann likes coffee']")
+    page.wait_for_selector("text=There is nothing here.")
+    assert [one.text for one in folder.read().memories] == ["The tea is in the left cupboard."]
+    page.click(".card >> text=Undo")
+    page.wait_for_selector(".things >> text=Ann likes coffee, no milk.")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from notes_tool import Notes
-
 from agent_core.testing import Reply, ToolCall
+from agent_server.testing import Notes
 from agent_server.testing.page import IN_A_BROWSER, is_over, no_findings, say
 
 if TYPE_CHECKING:
@@ -48,6 +47,31 @@ def test_events_times_tokens_plugins_and_the_next_request_are_shown(
     page.keyboard.press("Escape")
 
     page.wait_for_selector(".inspect", state="detached")
+
+
+def test_the_times_of_any_run_of_the_session_are_shown(
+    serve_it: Serving, open_page: Callable[..., Page]
+) -> None:
+    script = [Reply(tool_calls=[ToolCall("note", {"text": "milk"})]), "noted", "you are welcome"]
+    page = open_page(serve_it(script, plugins=[Notes()]))
+    for text, answer in (("note milk", "noted"), ("thanks", "you are welcome")):
+        say(page, text)
+        page.wait_for_selector(f".answer >> text={answer}")
+        is_over(page)
+
+    page.click("text=Inspect")
+    page.click("[role=tab] >> text=Trace")
+    page.wait_for_selector(".waterfall text >> text=/^run of/")
+    runs = page.locator(".inspected select option")
+    assert runs.count() == 2
+    assert "natural end" in runs.nth(0).inner_text()
+    assert page.locator(".waterfall text >> text=tool note").count() == 0
+    page.select_option(".inspected select", index=1)
+    page.wait_for_selector(".waterfall text >> text=tool note")
+    assert page.locator(".waterfall text >> text=/^step/").count() == 2
+    no_findings(page)
+    page.select_option(".inspected select", index=0)
+    page.wait_for_selector(".waterfall text >> text=tool note", state="detached")
 
 
 def test_the_request_of_an_answer_is_shown_with_what_it_used_and_an_edit_says_what_it_keeps(

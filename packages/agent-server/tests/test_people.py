@@ -140,7 +140,7 @@ PATHS = [
     ("GET", "/config-schema"), ("POST", "/completions"), ("GET", "/assets"), ("POST", "/assets?name=x"),
     ("GET", "/assets/x"), ("DELETE", "/assets/x"), ("GET", "/shares"), ("POST", "/shares"),
     ("POST", "/links"), ("DELETE", "/shares/x"), ("GET", "/messages/0/edit-plan"),
-    ("GET", "/messages/0/request"),
+    ("GET", "/messages/0/request"), ("GET", "/runs"), ("GET", "/runs/x/trace"),
 ]  # fmt: skip
 BODIES = {
     "/inputs": {"text": "x"}, "/inputs/1": {"text": "x"}, "/runs": {"text": "x"}, "/fork": {"upto_index": 0},

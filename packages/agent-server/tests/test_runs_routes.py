@@ -4,10 +4,8 @@ import math
 import threading
 from typing import TYPE_CHECKING, Any
 
-from notes_tool import ASKS, Notes
-
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
-from agent_server.testing import Paced, text_of, until
+from agent_server.testing import ASKS, Notes, Paced, text_of, until
 
 if TYPE_CHECKING:
     from agent_server.testing import Serving

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
-from agent_server.testing import TOKEN, Paced, Serving
+from agent_server.testing import ASKS, TOKEN, Notes, Paced, Serving
 from agent_terminal_app.testing.command import run_agent
 from agent_terminal_app.testing.terminal import Terminal
 
@@ -21,24 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_server.testing import Served
-
-ASKS = {"permissions": {"default": "ask"}}
-
-
-class Notes:
-    name = "notes"
-    version = "1"
-
-    def __init__(self) -> None:
-        self.written: list[str] = []
-
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        parameters = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-        return [{"type": "function", "function": {"name": "note", "parameters": parameters}}]
-
-    def execute_tool(self, _name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        self.written.append(arguments["text"])
-        return {"success": True, "result": "written"}
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 from agent_terminal_app.testing.command import run_agent
 from agent_terminal_app.testing.terminal import Terminal
 from agent_testing import ScriptedServer, ToolCall, chat_reply
+from agent_testing.kitchen import KITCHEN
 
 if TYPE_CHECKING:
     import subprocess
@@ -20,20 +21,6 @@ if TYPE_CHECKING:
 
 pytest.importorskip("mcp_tools")
 AGENT = [sys.executable, "-m", "agent_terminal_app"]
-KITCHEN = '''
-from mcp.server.mcpserver import MCPServer
-
-server = MCPServer("kitchen")
-
-
-@server.tool()
-def brew(leaves: str) -> str:
-    """Brew tea."""
-    return f"a cup of {leaves}"
-
-
-server.run()
-'''
 
 
 class Home:

@@ -13,6 +13,7 @@ import pytest
 from agent_server.testing.page import IN_A_BROWSER, browser, no_findings, open_page, wait
 from agent_terminal_app.testing.home import serving
 from agent_testing.chat import chat_reply
+from agent_testing.kitchen import KITCHEN
 from agent_testing.replies import json_reply
 from agent_testing.server import ScriptedServer
 
@@ -152,22 +153,6 @@ def test_models_settings_permissions_and_usage_are_arranged(
         page.wait_for_selector(".chart >> nth=0")
         assert "38 tokens" in page.inner_text(".total")  # of the answer, and of the title
         no_findings(page)
-
-
-KITCHEN = """
-from mcp.server.mcpserver import MCPServer
-
-server = MCPServer("kitchen")
-
-
-@server.tool()
-def brew(leaves: str) -> str:
-    'Brew tea.'
-    return f"a cup of {leaves}"
-
-
-server.run()
-"""
 
 
 def test_an_mcp_server_is_added_approved_restarted_and_removed(

@@ -12,6 +12,7 @@ from agent_app.testing.postgres import create_database, shared_server
 from agent_server.testing.page import IN_A_BROWSER, PHONE, browser, is_over, open_page, say, wait
 from agent_terminal_app.testing.home import Home
 from agent_testing import ScriptedServer, ToolCall, chat_reply
+from agent_testing.kitchen import KITCHEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,20 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["browser", "open_page"]
 pytestmark = IN_A_BROWSER
-KITCHEN = """
-from mcp.server.mcpserver import MCPServer
-
-server = MCPServer("kitchen")
-
-
-@server.tool()
-def brew(leaves: str) -> str:
-    'Brew tea.'
-    return f"a cup of {leaves}"
-
-
-server.run()
-"""
 PLUGINS = """
 [agent_platform.features]
 showcase = agent_testing.showcase:Showcase

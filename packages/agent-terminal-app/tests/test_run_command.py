@@ -590,7 +590,7 @@ def test_a_trace_is_drawn_from_the_stored_events(shell: Shell) -> None:
     parts = json.loads(out)[0]["parts"]
     assert all(part["end"] >= part["begin"] for part in parts)
     [streamed] = [part for part in parts if part["first"] is not None]
-    assert streamed["name"] == "model test"
+    assert (streamed["kind"], streamed["name"]) == ("model", "test")
     assert streamed["begin"] <= streamed["first"] <= streamed["end"]
     assert shell.run("trace", "nothing-like-it")[0] == 1
 

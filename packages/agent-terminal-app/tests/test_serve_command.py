@@ -183,6 +183,18 @@ def test_a_server_for_several_people(home: Path) -> None:
     assert (home / "data" / "agent" / "app.db.people").stat().st_mode & 0o777 == 0o600
 
 
+def test_several_people_cannot_share_one_memory(home: Path) -> None:
+    pytest.importorskip("memory_feature")
+    config = home / "config" / "agent" / "config.toml"
+    config.write_text(f'more_plugins = ["memory"]\n{config.read_text()}')
+
+    refused = run_agent("serve", "--team", "--port", "0", environment=environment_of(home), folder=home)
+
+    assert refused.returncode == 3
+    assert "all people would share one memory: assistant" in refused.stderr
+    assert "take memory out of plugin_ids and more_plugins" in refused.stderr
+
+
 def test_a_provider_needs_to_know_where_the_server_is(home: Path) -> None:
     done = run_agent(
         "serve", "--oidc-issuer", "https://login.example", environment=environment_of(home), folder=home

@@ -27,6 +27,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "src").mkdir()
     (folder / "AGENTS.md").write_text("Obey.")
     (folder / "src" / ".agent" / "skills" / "dance").mkdir(parents=True)
+    (folder / ".agent" / "memory").mkdir(parents=True)
+    (folder / ".agent" / "memory" / "likes-tea.md").write_text("Likes tea.")
     monkeypatch.chdir(folder / "src")
     return folder
 
@@ -37,6 +39,7 @@ def test_what_a_project_says_is_listed_with_its_size_until_somebody_decides(proj
     assert undecided_instructions(paths, project / "src") == [
         f"{project}/AGENTS.md (5 bytes)",
         f"{project}/src/.agent/skills (1 skills: dance)",
+        f"{project}/.agent/memory (1 memories: likes-tea)",
     ]
     assert trusted_folders(paths) == []
     with pytest.raises(SystemExit):
@@ -61,6 +64,19 @@ def test_the_person_is_asked_once(project: Path, answer: str, trusted: bool, ask
 
     assert (trusted_folders(opened.paths) == [str(project)]) is trusted
     assert bool(undecided_instructions(opened.paths, project)) is asked_again
+
+
+def test_a_project_that_says_nothing_yet_can_be_trusted_with_what_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "new" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "new")
+
+    with pytest.raises(SystemExit) as ended:
+        main(["config", "trust"])
+
+    assert ended.value.code in (None, 0)
+    assert trusted_folders(Paths.of_this_user()) == [str(tmp_path / "new")]
 
 
 def test_every_agent_learns_which_projects_are_trusted() -> None:

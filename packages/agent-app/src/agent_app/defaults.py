@@ -28,13 +28,15 @@ MCP_TOOLS = "mcp_tools"
 """The plugin whose setting `servers` names MCP servers; an agent has it as soon as one is named."""
 HOOKS = "hooks"
 """The plugin that runs commands on events; an agent has it as soon as one is declared."""
+MEMORY = "memory"
+"""The plugin that keeps facts for one person, across sessions; agents have it if a setting names it."""
 SURROUNDINGS = "system_message"
 """The plugin that tells the model where it works, and what the project wants of it."""
 TITLES = "session_title"
 """The plugin that gives sessions titles; where no model is asked for one, the first words are the title."""
 READING = (
     "read_file", "list_files", "find_files", "search_files", "read_result", "read_todos", "write_todos",
-    "load_skill", "read_skill_file", "shell_jobs", "shell_output",
+    "load_skill", "read_skill_file", "recall", "shell_jobs", "shell_output",
 )  # fmt: skip
 """Calls that change nothing and send nothing, so they need no approval."""
 _PROMPT = "You are a helpful assistant. Answer briefly and plainly. Use Markdown where it helps."

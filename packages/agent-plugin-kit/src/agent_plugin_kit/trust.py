@@ -1,4 +1,4 @@
-"""Which projects may speak to the model: their instructions and skills come from whoever wrote them.
+"""Which projects may speak to the model: their instructions, skills and memories are the work of others.
 
 A front end that knows which folders a person trusts says so in the setting `trusted_folders` of each agent's
 `config`. Where it is missing, nobody keeps such a list, and every folder counts.

@@ -179,6 +179,45 @@ class EditPlan(BaseModel):
 # Runs
 
 
+class PastRun(BaseModel):
+    """A run of a session, as the log has it."""
+
+    run_id: str
+    agent_id: str
+    model: str
+    at: float | None = Field(description="When it began, in seconds since 1970.")
+    seq: int = Field(description="The number of the event with which it began.")
+    reason: str | None = Field(description="Why it ended; null while it goes on, or if nobody knows.")
+
+
+class PastRuns(BaseModel):
+    """Runs of a session, the latest first."""
+
+    items: list[PastRun]
+    before: int | None = Field(description="Asks for those before them; null if these are all.")
+
+
+class TracePart(BaseModel):
+    """Something in a run that took a while."""
+
+    kind: Literal["run", "step", "model", "tool", "retry", "fallback", "handoff", "wait"]
+    name: str = Field(description="The agent, the number of the step, the model or the tool.")
+    depth: int = Field(description="How far it is indented: 0 is the run.")
+    begin: float
+    end: float | None
+    note: str = Field(description="Tokens, costs, failures.")
+    first: float | None = Field(description="When the first token of an answer came.")
+
+
+class Trace(BaseModel):
+    """What a run did when."""
+
+    run_id: str
+    agent: str
+    model: str
+    parts: list[TracePart]
+
+
 class Limits(Input):
     """What a run may take."""
 

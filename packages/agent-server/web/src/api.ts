@@ -3,7 +3,7 @@
 import { Client } from "../../../../clients/typescript/src";
 import type { Json } from "./wire";
 
-export { Problem } from "../../../../clients/typescript/src";
+export { Problem, type PastRun, type PastRuns, type TracePart } from "../../../../clients/typescript/src";
 
 export const client = new Client();
 

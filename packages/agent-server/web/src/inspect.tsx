@@ -7,7 +7,7 @@ import { namesOf } from "./entries";
 import { Cross } from "./icons";
 import { useLoaded } from "./loaded";
 import { oneLine, visible } from "./text";
-import { type Span, traceOf } from "./trace";
+import { Trace } from "./trace";
 import { language, words } from "./words";
 import type { Event, Json, Message } from "./wire";
 
@@ -29,7 +29,7 @@ export function Inspect({ conversation, close }: { conversation: Conversation; c
         <button type="button" class="icon" aria-label={words.close} onClick={close}><Cross /></button>
       </div>
       <div id="inspected" class="inspected" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
-        {tab === "plugins" ? <Plugins agent={conversation.info?.agent_id ?? null} /> : tab === "request" ? <Request conversation={conversation} /> : <Logged conversation={conversation} tab={tab} />}
+        {tab === "plugins" ? <Plugins agent={conversation.info?.agent_id ?? null} /> : tab === "request" ? <Request conversation={conversation} /> : tab === "trace" ? <Trace conversation={conversation} /> : <Logged conversation={conversation} tab={tab} />}
       </div>
     </aside>
   );
@@ -48,7 +48,7 @@ function Logged({ conversation, tab }: { conversation: Conversation; tab: Tab })
   return (
     <>
       <p class="buttons"><button type="button" onClick={reload}>{words.readAgain}</button></p>
-      {tab === "events" ? <EventList events={data} /> : tab === "trace" ? <Waterfall events={data} /> : <Tokens events={data} />}
+      {tab === "events" ? <EventList events={data} /> : <Tokens events={data} />}
     </>
   );
 }
@@ -74,30 +74,6 @@ function EventRow({ event }: { event: Event }) {
         {open && <pre tabIndex={0}>{visible(JSON.stringify(rest, null, 2))}</pre>}
       </details>
     </li>
-  );
-}
-
-const WIDTH = 600;
-const ROW = 20;
-
-function Waterfall({ events }: { events: Event[] }) {
-  const run = traceOf(events).at(-1);
-  if (run === undefined) return <p class="quiet">{words.noTrace}</p>;
-  const begin = Math.min(...run.spans.map((one) => one.begin));
-  const end = Math.max(...run.spans.map((one) => one.end ?? one.begin), begin + 1e-6);
-  const at = (time: number): number => ((time - begin) / (end - begin)) * WIDTH;
-  const seconds = (span: Span): string => `${((span.end ?? span.begin) - span.begin).toFixed(2)} s`;
-  const said = run.spans.map((span) => `${span.name} ${seconds(span)}`).join(", ");
-  return (
-    <svg class="chart waterfall" viewBox={`0 0 ${WIDTH} ${run.spans.length * ROW * 2}`} role="img" aria-label={`${words.inspectTabs.trace}: ${said}`}>
-      {run.spans.map((span, row) => (
-        <g key={row} transform={`translate(0 ${row * ROW * 2})`} class={span.note}>
-          <text x={span.depth * 12} y="14">{oneLine(span.name, 60)}</text>
-          <text x={WIDTH} y="14" text-anchor="end">{seconds(span)}</text>
-          <rect x={at(span.begin)} y="20" width={Math.max(at(span.end ?? span.begin) - at(span.begin), 2)} height="10" rx="2" />
-        </g>
-      ))}
-    </svg>
   );
 }
 

@@ -154,7 +154,7 @@ PLAN_MODE: Final = "plan_mode"
 PLAN_TOOLS: Final = "plan_mode_tools"
 READING: Final = (
     "read_file", "list_files", "find_files", "search_files", "read_result", "read_todos", "write_todos",
-    "load_skill", "read_skill_file", "shell_jobs", "shell_output", "fetch_url", "web_search",
+    "load_skill", "read_skill_file", "recall", "shell_jobs", "shell_output", "fetch_url", "web_search",
 )  # fmt: skip
 """The tools that run in plan mode: they change nothing."""
 SCHEMA: Final[dict[str, Any]] = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_app import overview, previews
+from agent_app import overview, previews, trace
 from agent_app.application.base import ApplicationBase
 from agent_core.drivers import call, call_async
 
@@ -90,6 +90,36 @@ class FrontEnds(ApplicationBase):
     async def edit_plan_async(self, session_id: str, index: int) -> dict[str, Any]:
         """Do what `edit_plan` does, on the running event loop."""
         return await call_async(previews.edit_plan(self._services, session_id, index))
+
+    def list_runs(self, session_id: str, before: int | None = None, limit: int = 50) -> dict[str, Any]:
+        """Return the last runs of a session, the latest first.
+
+        Each of the `items` has its `run_id`, `agent_id`, `model`, `at` and `seq` of its beginning, and the
+        `reason` of its end; None while it goes on. With `before` of the answer, unless that is None, the
+        runs before them are asked for.
+
+        Raises:
+            SessionNotFound: If there is none of that id.
+        """
+        return call(trace.list_runs(self._services, session_id, before, limit))
+
+    async def list_runs_async(
+        self, session_id: str, before: int | None = None, limit: int = 50
+    ) -> dict[str, Any]:
+        """Do what `list_runs` does, on the running event loop."""
+        return await call_async(trace.list_runs(self._services, session_id, before, limit))
+
+    def trace(self, session_id: str, run_id: str) -> dict[str, Any] | None:
+        """Return what a run did when: its steps, answers and calls as `parts`; None if no log has its times.
+
+        Raises:
+            SessionNotFound: If there is no session of that id.
+        """
+        return call(trace.read_trace(self._services, session_id, run_id))
+
+    async def trace_async(self, session_id: str, run_id: str) -> dict[str, Any] | None:
+        """Do what `trace` does, on the running event loop."""
+        return await call_async(trace.read_trace(self._services, session_id, run_id))
 
     def list_agents(self) -> list[dict[str, Any]]:
         """Return the declared agents, without their settings."""

@@ -15,7 +15,17 @@ from agent_server.idempotency import IdempotencyKey, named_id
 from agent_server.principal import Level, Principal
 from agent_server.problem import Problem
 from agent_server.runs import Run
-from agent_server.schemas import Items, NewInput, RunRequest, RunResult, RunStarted, Stopped, Waiting
+from agent_server.schemas import (
+    Items,
+    NewInput,
+    PastRuns,
+    RunRequest,
+    RunResult,
+    RunStarted,
+    Stopped,
+    Trace,
+    Waiting,
+)
 from agent_server.services import Served, Services, Who
 
 if TYPE_CHECKING:
@@ -157,6 +167,26 @@ def _misfit(why: str) -> Problem:
 
 def _fetch_nothing(uri: str) -> Any:
     raise ValueError(f"a schema must be whole: {uri} is not fetched")
+
+
+@router.get("/runs", response_model=PastRuns)
+async def list_runs(
+    services: Served,
+    session_id: str,
+    before: Annotated[int | None, Query(ge=1, le=2**62, description="Runs that began before it.")] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> Response:
+    """List the runs of a session that its log has, the latest first."""
+    return json_answer(await services.app.list_runs_async(session_id, before, limit))
+
+
+@router.get("/runs/{run_id}/trace", response_model=Trace)
+async def read_trace(services: Served, session_id: str, run_id: str) -> Response:
+    """Return what a run did when: its steps, its answers and its calls."""
+    found = await services.app.trace_async(session_id, run_id)
+    if found is None:
+        raise Problem(404, "run-not-found", "There is no such run", "The log has no times of it.")
+    return json_answer(found)
 
 
 @router.post("/cancel", response_model=Stopped)

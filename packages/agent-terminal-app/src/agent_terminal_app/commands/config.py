@@ -14,11 +14,12 @@ from agent_terminal_app.application import open_settings
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.paths import Paths
 from agent_terminal_app.settings import settings_schema, trust_project, unset_value
+from agent_terminal_app.settings.files import is_there
 from agent_terminal_app.settings.keypaths import find_value, leaves, literal, read_way, readings, spell
 from agent_terminal_app.settings.layers import user_file
 from agent_terminal_app.settings.plugins import set_checked
 from agent_terminal_app.settings.secrets import for_showing
-from agent_terminal_app.settings.trust import changes, trust_folder, undecided_instructions
+from agent_terminal_app.settings.trust import changes, project_top, trust_folder, undecided_instructions
 
 
 @click.group()
@@ -88,19 +89,20 @@ def schema() -> None:
 def trust() -> None:
     """Let the settings of the project in this folder count, as they are now.
 
-    Its instructions (AGENTS.md) and skills may reach the model from then on.
+    Its instructions (AGENTS.md), skills and memories may reach the model from then on.
     """
     paths, folder = Paths.of_this_user(), Path.cwd()
-    says = undecided_instructions(paths, folder)
-    if says:
+    says, top = undecided_instructions(paths, folder), project_top(folder)
+    # Outside a repository a folder with nothing in it is hardly a project: a home would trust all below it.
+    if not is_there(paths.project_config(folder)) and (says or is_there(top / ".git")):
         trust_folder(paths, folder)
-        for line in says:
-            click.echo(f"  {line} may reach the model", err=True)
-    if says and not paths.project_config(folder).exists():
+        lines = [f"  {line} may reach the model" for line in says]
+        for line in lines or [f"{top} is trusted: its instructions, skills and memories may reach the model"]:
+            click.echo(line, err=True)
         return
     file = trust_project(paths, folder)
     trust_folder(paths, folder)
-    for line in changes(file):
+    for line in (*(f"  {line} may reach the model" for line in says), *changes(file)):
         click.echo(line, err=True)
     click.echo(f"{file.path} is trusted until it changes", err=True)
 

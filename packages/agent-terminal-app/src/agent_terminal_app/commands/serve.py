@@ -17,7 +17,7 @@ import click
 
 from agent_terminal_app import __version__, lazy
 from agent_terminal_app.application import open_settings
-from agent_terminal_app.commands.team import open_team, team_access, team_options
+from agent_terminal_app.commands.team import check_memory, open_team, team_access, team_options
 from agent_terminal_app.commands.workers import DATABASE_VARIABLE, shared_database
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.host import UserHost
@@ -113,7 +113,10 @@ def command(
         stack.enter_context(discoverable(opened.paths, url, token))
         names = (*server_names(host), *names)
         team = open_team(stack, opened.paths, app.store.url, **about_team)
-        who: Any = access if team is None else team_access(access, team)
+        who: Any = access
+        if team is not None:
+            check_memory(app.config)
+            who = team_access(access, team)
         own = UserHost(opened.paths, model=model, database=store)
         server = lazy.create_server(app, who, host=own, hosts=names, workers=sent_to, team=team)
         link = f"{url}/login?code={access.new_link()}"

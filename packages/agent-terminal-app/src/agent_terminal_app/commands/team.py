@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agent_app.defaults import MEMORY
 from agent_terminal_app import lazy
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.output import say
@@ -155,6 +156,25 @@ def own_keys(stack: ExitStack, paths: Paths, database: str) -> Callable[[Job], M
         return {} if key is None else {"api_key": key, "api_key_origin": f"key of {job.person}"}
 
     return settings
+
+
+def check_memory(config: Mapping[str, Any]) -> None:
+    """Refuse agents that remember: memories are files of one user, and everybody would get them.
+
+    Raises:
+        CommandError: With the agents.
+    """
+    named = {
+        name: (*agent.get("plugin_ids", ()), *agent.get("more_plugins", ()))
+        for name, agent in config["agents"].items()
+    }
+    if agents := [name for name, plugins in named.items() if MEMORY in plugins]:
+        raise CommandError(
+            f"a server for several people cannot have agents with the plugin {MEMORY}, since all people "
+            f"would share one memory: {', '.join(agents)}",
+            code=Exit.NOT_CONFIGURED,
+            hint=f"take {MEMORY} out of plugin_ids and more_plugins",
+        )
 
 
 def team_access(local: LocalAccess, team: Team) -> TeamAccess:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from agent_app.trace import traced_runs
 from agent_terminal_app.application import open_readable
 from agent_terminal_app.commands.sessions import complete_session
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.output import print_json, print_lines
 from agent_terminal_app.views.sessions import find_session
-from agent_terminal_app.views.waterfall import traced_runs, waterfall
+from agent_terminal_app.views.waterfall import waterfall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,17 +36,7 @@ def command(session: str, *, every: bool, as_json: bool) -> None:
         raise CommandError(f"Session {info.id} has no run whose times were stored.")
     shown = runs if every else runs[-1:]
     if as_json:
-        print_json(
-            [
-                {
-                    "run_id": run.run_id,
-                    "agent": run.agent,
-                    "model": run.model,
-                    "parts": [asdict(b) for b in run.bars],
-                }
-                for run in shown
-            ]
-        )
+        print_json([run.to_dict() for run in shown])
         return
     width = shutil.get_terminal_size().columns
     print_lines(line for run in shown for line in waterfall(run, width))

@@ -32,6 +32,7 @@ _NEVER = "never"  # in place of a hash
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")
 SKILLS = (".agent/skills", ".agents/skills", ".claude/skills")
 COMMANDS = (".agent/commands", ".claude/commands")
+MEMORIES = ".agent/memory"
 """What of a project reaches the model, if it is trusted."""
 
 
@@ -97,7 +98,7 @@ _FOLDER = "folder"  # in place of a hash: all that is in it may speak to the mod
 
 
 def trust_folder(paths: Paths, folder: Path) -> None:
-    """Let the instructions and skills of a project reach the model.
+    """Let the instructions, skills and memories of a project reach the model.
 
     Raises:
         CommandError: If that cannot be written down.
@@ -111,7 +112,7 @@ def leave_folder_alone(paths: Paths, folder: Path) -> None:
 
 
 def trusted_folders(paths: Paths) -> list[str]:
-    """Return the projects whose instructions and skills may reach the model."""
+    """Return the projects whose instructions, skills and memories may reach the model."""
     return sorted(folder for folder, word in _notes(paths).items() if word == _FOLDER)
 
 
@@ -130,6 +131,8 @@ def undecided_instructions(paths: Paths, folder: Path) -> list[str]:
     for place in (folder / name for name in SKILLS):
         skills = sorted(one.name for one in place.iterdir() if one.is_dir()) if place.is_dir() else []
         found += [f"{place} ({len(skills)} skills: {', '.join(skills)[:200]})"] if skills else []
+    memories = sorted(one.stem for one in (top / MEMORIES).glob("*.md"))
+    found += [f"{top / MEMORIES} ({len(memories)} memories: {', '.join(memories)[:200]})"] if memories else []
     return found
 
 

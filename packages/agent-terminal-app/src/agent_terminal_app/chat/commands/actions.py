@@ -57,6 +57,8 @@ _SHOWN_BY = {
 }
 """The commands for the places that an effect can lead to."""
 _YES = ("y", "yes")
+_QUERY = "query"
+"""The input by which the list of a collection is searched."""
 
 
 async def show_outcome(talk: Talk, label: str, result: Mapping[str, Any]) -> None:
@@ -227,7 +229,10 @@ async def need_offer(talk: Talk, name: str) -> Offer:
 
 async def run_offer(talk: Talk, offer: Offer, inline: str = "") -> None:
     """Ask for what an action needs, run it, and show what came of it."""
-    given = read_inline(offer.action, inline)
+    if offer.is_list and _QUERY in offer.action.inputs and "=" not in inline:
+        given = {_QUERY: inline.strip()}
+    else:
+        given = read_inline(offer.action, inline)
     wanted = missing(offer.action, given) if given else list(offer.action.inputs.values())
     values = await ask_for(talk, offer, wanted)
     if values is not None:

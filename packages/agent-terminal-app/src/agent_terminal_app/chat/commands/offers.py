@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core import ActionInputError, AgentError
 from agent_core.actions import Action
 from agent_core.display import validate_element
-from agent_core.display.elements import ELEMENT_TYPES
+from agent_core.display.elements import COLLECTION, ELEMENT_TYPES
 from agent_core.frozen import EMPTY
 from agent_terminal_app.chat.agent import who_answers
 from agent_terminal_app.chat.rendering.text import one_line
@@ -263,6 +263,7 @@ class Offer:
         order: Where it stands among others; the least comes first.
         icon: The picture that its plugin wants for it, which a terminal does not show.
         dialog: What its plugin wants asked before, as `validate_element` returned it.
+        is_list: Whether it lists what a plugin keeps; words after its name are what to search for.
     """
 
     action: Action
@@ -271,6 +272,7 @@ class Offer:
     order: float = _LAST
     icon: str = ""
     dialog: Mapping[str, Any] = field(default_factory=dict)
+    is_list: bool = False
 
     @property
     def name(self) -> str:
@@ -370,4 +372,5 @@ def _offer(definition: Mapping[str, Any], element: Mapping[str, Any]) -> Offer:
         order=float(element.get("order", _LAST)),
         icon=element.get("icon", ""),
         dialog=element.get("dialog", {}),
+        is_list=element.get("ui_type") == COLLECTION,
     )
