@@ -7,8 +7,10 @@ import re
 import shlex
 import shutil
 import socket
+import ssl
 import subprocess
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -204,30 +206,97 @@ def test_proxies_lead_to_the_usual_port_and_hold_nothing_back(name: str) -> None
     assert text.count("{") == text.count("}")
 
 
-@pytest.mark.skipif(shutil.which("nginx") is None, reason="there is no nginx")
-def test_a_page_at_another_port_of_nginx_may_use_the_server(tmp_path: Path, serving: Serving) -> None:
-    """The page says in its Origin at which port it was opened, so the server has to hear of that port."""
-    served, port = serving(["hello"]), free_port()
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 and its key."""
+    made = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+         "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-out", made[0],
+         "-keyout", made[1]],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    return made
+
+
+@contextmanager
+def nginx(folder: Path, listen: str, url: str) -> Iterator[None]:
+    """Run nginx with the `location` that we recommend."""
     location = re.search(
         r"^ +location / \{.*?^ +\}", (DEPLOY / "nginx.conf").read_text(), re.DOTALL | re.MULTILINE
     )
     assert location is not None
-    passed_on = location[0].replace("http://127.0.0.1:8421", served.url)
+    passed_on = location[0].replace("http://127.0.0.1:8421", url)
     folders = "".join(
-        f"{kind}_temp_path {tmp_path}/{kind};\n"
+        f"{kind}_temp_path {folder}/{kind};\n"
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    settings = tmp_path / "nginx.conf"
+    settings = folder / "nginx.conf"
     settings.write_text(
-        f"daemon off; error_log stderr; pid {tmp_path}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n{folders}"
-        f"server {{ listen 127.0.0.1:{port};\n{passed_on}\n}}\n}}\n"
+        f"daemon off; error_log stderr; pid {folder}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n{folders}"
+        f"server {{ {listen}\n{passed_on}\n}}\n}}\n"
     )
-    own = {"authorization": f"Bearer {TOKEN}", "origin": f"http://127.0.0.1:{port}"}
-    with subprocess.Popen(["nginx", "-c", str(settings), "-p", str(tmp_path)]) as proxy:
+    with subprocess.Popen(["nginx", "-c", str(settings), "-p", str(folder)]) as proxy:
         try:
-            wait_for_port(port)
-            made = httpx2.post(f"http://127.0.0.1:{port}/v1/sessions", headers=own, json={}, timeout=60)
+            yield
         finally:
             proxy.terminate()
+
+
+@contextmanager
+def caddy(folder: Path, port: int, url: str, tls: str) -> Iterator[None]:
+    """Run Caddy with the file that we recommend, at another port and with a certificate of ours."""
+    text = (DEPLOY / "Caddyfile").read_text().replace("127.0.0.1:8421", url.removeprefix("http://"))
+    site = f"https://127.0.0.1:{port} {{\n\tbind 127.0.0.1\n\t{tls}"
+    settings = folder / "Caddyfile"
+    options = "{\n\tadmin off\n\tauto_https disable_redirects\n}\n"
+    settings.write_text(options + text.replace("agents.example.com {", site))
+    environment = {
+        **os.environ,
+        "HOME": str(folder),
+        "XDG_DATA_HOME": str(folder),
+        "XDG_CONFIG_HOME": str(folder),
+    }
+    arguments = ["caddy", "run", "--adapter", "caddyfile", "--config", str(settings)]
+    with subprocess.Popen(arguments, env=environment, stderr=subprocess.DEVNULL) as proxy:
+        try:
+            yield
+        finally:
+            proxy.terminate()
+
+
+@pytest.mark.parametrize("name", ["nginx", "caddy"])
+def test_a_browser_behind_a_proxy_with_tls_gets_a_cookie_for_tls_alone(
+    name: str, tmp_path: Path, serving: Serving, certificate: tuple[Path, Path]
+) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"there is no {name}")
+    served, port, (public, key) = serving(), free_port(), certificate
+    if name == "nginx":
+        listen = f"listen 127.0.0.1:{port} ssl; ssl_certificate {public}; ssl_certificate_key {key};"
+        running = nginx(tmp_path, listen, served.url)
+    else:
+        running = caddy(tmp_path, port, served.url, f"tls {public} {key}")
+    link = f"https://127.0.0.1:{port}/login?code={served.access.new_link()}"
+    with running:
+        wait_for_port(port)
+        # A browser's own word does not count: the proxy replaces it.
+        answer = httpx2.get(
+            link, headers={"x-forwarded-proto": "http"}, verify=ssl.create_default_context(cafile=public)
+        )
+
+    assert answer.status_code == 303, answer.text
+    assert "secure" in answer.headers["set-cookie"].lower().split("; ")
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="there is no nginx")
+def test_a_page_at_another_port_of_nginx_may_use_the_server(tmp_path: Path, serving: Serving) -> None:
+    """The page says in its Origin at which port it was opened, so the server has to hear of that port."""
+    served, port = serving(["hello"]), free_port()
+    own = {"authorization": f"Bearer {TOKEN}", "origin": f"http://127.0.0.1:{port}"}
+    with nginx(tmp_path, f"listen 127.0.0.1:{port};", served.url):
+        wait_for_port(port)
+        made = httpx2.post(f"http://127.0.0.1:{port}/v1/sessions", headers=own, json={}, timeout=60)
 
     assert made.status_code == 201, made.text

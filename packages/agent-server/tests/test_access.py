@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import http.client
 import json
+import subprocess
+import threading
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+import uvicorn
 
-from agent_server.access import COOKIE, COOKIE_SECONDS, LINK_SECONDS, LocalAccess
+from agent_server.access import COOKIE, COOKIE_SECONDS, LINK_SECONDS, LocalAccess, Proxies
 from agent_server.application import describe_api
+from agent_server.listener import open_socket
 from agent_server.testing import TOKEN
 
 if TYPE_CHECKING:
-    from agent_server.testing import Served
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from agent_server.testing import Served, Serving
 
 OPEN = {"/livez", "/readyz", "/login"}
 ROUTES = sorted(
@@ -203,10 +211,10 @@ def test_a_websocket_of_any_page_is_refused(served: Served) -> None:
     assert ask(served, "GET", "/v1/events", headers).status in (400, 401, 403)
 
 
-def logged_in(served: Served) -> str:
+def logged_in(served: Served, headers: Mapping[str, str] = MappingProxyType({})) -> str:
     """Use a link, and return the cookie."""
     path = f"/login?code={served.access.new_link()}"
-    answer = ask(served, "GET", path, {"host": own_host(served)})
+    answer = ask(served, "GET", path, {"host": own_host(served), **headers})
     assert answer.status == 303
     cookie: str = answer.getheader("set-cookie")
     return cookie
@@ -225,6 +233,73 @@ def test_a_link_logs_one_browser_in_and_works_once(served: Served) -> None:
     assert first.getheader("cache-control") == "no-store"
     assert second.status == 401
     assert second.getheader("set-cookie") is None
+
+
+def is_secure(cookie: str) -> bool:
+    return "secure" in [attribute.strip().lower() for attribute in cookie.split(";")]
+
+
+@pytest.mark.parametrize(
+    ("said", "secure"),
+    [
+        ({}, False),
+        ({"x-forwarded-proto": "http"}, False),
+        ({"x-forwarded-proto": "https"}, True),
+        ({"x-forwarded-proto": "http, HTTPS"}, True),
+        ({"x-forwarded-proto": "https, http"}, False),  # the first word may be the browser's own
+        ({"forwarded": "proto=https"}, False),
+    ],
+)
+def test_a_proxy_of_this_machine_says_whether_a_cookie_is_for_tls_alone(
+    served: Served, said: dict[str, str], secure: bool
+) -> None:
+    assert is_secure(logged_in(served, said)) is secure
+
+
+@pytest.mark.parametrize(
+    ("proxies", "trusted"), [((), False), (("10.0.0.0/8", "::1"), False), (("127.0.0.0/8",), True)]
+)
+def test_only_the_proxies_that_were_named_are_believed(
+    serve_it: Serving, proxies: tuple[str, ...], trusted: bool
+) -> None:
+    served = serve_it(proxies=proxies)
+
+    assert is_secure(logged_in(served, {"x-forwarded-proto": "https"})) is trusted
+
+
+def test_a_proxy_is_known_on_a_socket_for_both_versions_of_addresses() -> None:
+    said = {"scheme": "http", "headers": [(b"x-forwarded-proto", b"https")]}
+
+    assert Proxies(["10.0.0.0/8"]).scheme({**said, "client": ("::ffff:10.1.2.3", 1)}) == "https"
+    assert Proxies(["10.0.0.0/8"]).scheme({**said, "client": ("::ffff:11.1.2.3", 1)}) == "http"
+    assert Proxies(["0.0.0.0/0"]).scheme({**said, "client": None}) == "http"
+
+
+def test_a_cookie_that_came_by_tls_goes_by_tls_alone(serve_it: Serving, tmp_path: Path) -> None:
+    served, key, certificate = serve_it(), tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+         "-subj", "/CN=localhost", "-keyout", key, "-out", certificate],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    listening = open_socket("127.0.0.1", 0)
+    begun = uvicorn.Server(
+        uvicorn.Config(
+            served.server, ssl_keyfile=key, ssl_certfile=certificate, lifespan="off", log_config=None
+        )
+    )
+    thread = threading.Thread(target=begun.run, args=([listening],))
+    thread.start()
+    try:
+        url = f"https://127.0.0.1:{listening.getsockname()[1]}/login?code={served.access.new_link()}"
+        answer = httpx2.get(url, verify=False, timeout=60)  # it signed itself
+    finally:
+        begun.should_exit = True
+        thread.join()
+
+    assert answer.status_code == 303
+    assert is_secure(answer.headers["set-cookie"])
 
 
 def test_a_cookie_reads_and_changes_with_the_header_that_forms_cannot_send(served: Served) -> None:

@@ -145,6 +145,13 @@ def test_others_are_let_in_only_with_a_chosen_token(home: Path) -> None:
     assert "16" in short.stderr
 
 
+def test_a_proxy_is_named_by_its_address(home: Path) -> None:
+    done = run_agent("serve", "--trust-proxy", "my-proxy", environment=environment_of(home), folder=home)
+
+    assert done.returncode == 2
+    assert "--trust-proxy: 'my-proxy'" in done.stderr
+
+
 def test_a_token_that_others_can_read_is_not_used(home: Path) -> None:
     file = home / "data" / "agent" / "server-token"
     file.parent.mkdir(parents=True)

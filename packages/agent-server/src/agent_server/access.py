@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import secrets
 import time
 from http.cookies import CookieError, SimpleCookie
@@ -24,7 +25,7 @@ from agent_server.principal import PRINCIPAL, SAFE, Principal, needed
 from agent_server.problem import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -125,6 +126,38 @@ class LocalAccess:
 
     def _sign(self, content: str) -> str:
         return hmac.new(self._key, content.encode("utf-8", "surrogatepass"), "sha256").hexdigest()
+
+
+class Proxies:
+    """The proxies in front of the server, whose word counts for whether a browser came by TLS.
+
+    Everybody can send `X-Forwarded-Proto`, so it is read from these addresses alone.
+
+    Args:
+        addresses: Their addresses, or networks such as 10.0.0.0/8.
+
+    Raises:
+        ValueError: If one of them is neither.
+    """
+
+    def __init__(self, addresses: Iterable[str]) -> None:
+        self._networks = [ipaddress.ip_network(address) for address in addresses]
+
+    def scheme(self, scope: Scope) -> str:
+        """Return `https` or `http`: how the browser's request came to us, or to the proxy before us."""
+        said = [value for name, value in scope["headers"] if name == b"x-forwarded-proto"]
+        if not said or not self._trust(scope.get("client")):
+            return str(scope["scheme"])
+        # A proxy that adds to what it was sent adds at the end: what comes before may be the client's.
+        return "https" if said[-1].rpartition(b",")[2].strip().lower() == b"https" else "http"
+
+    def _trust(self, client: tuple[str, int] | None) -> bool:
+        try:
+            address = ipaddress.ip_address(client[0] if client else "")
+        except ValueError:  # no socket of the network
+            return False
+        mapped = getattr(address, "ipv4_mapped", None)  # as a socket for both versions shows version 4
+        return any((mapped or address) in network for network in self._networks)
 
 
 class Gate:

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from agent_app.catalogue import Catalogue
 from agent_core import AgentError
-from agent_server.access import Gate
+from agent_server.access import Gate, Proxies
 from agent_server.event_stream import RAW_SEND, Streams
 from agent_server.feed import Feeds, Gone
 from agent_server.host import NoHost
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """The names under which a server of this machine is reached."""
+LOCAL_PROXIES = ("127.0.0.1", "::1")
+"""Where a proxy of this machine comes from."""
 
 
 class Server:
@@ -64,6 +66,7 @@ class Server:
         access: Knows who may.
         host: Knows settings and keys, if somebody does.
         hosts: The names under which the server is reached, without ports.
+        proxies: Addresses or networks of the proxies that may say whether a browser came by TLS.
         limits: How large and slow requests may be.
         heartbeat: After how many seconds of silence a reader of events hears that the server is there.
         patience: How many seconds such a reader may take nothing before it is cut off.
@@ -83,6 +86,7 @@ class Server:
         *,
         host: Host | None = None,
         hosts: Sequence[str] = LOOPBACK,
+        proxies: Sequence[str] = LOCAL_PROXIES,
         limits: Limits | None = None,
         heartbeat: float = 10.0,
         patience: float = 30.0,
@@ -106,6 +110,7 @@ class Server:
         )
         self.api.state.services = self.services
         self._grace = grace
+        self._proxies = Proxies(proxies)
         inner = Bounded(Compressed(counted), limits or Limits())
         entrance: ASGIApp = Gate(inner, access, hosts)
         if team is not None:
@@ -114,6 +119,8 @@ class Server:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[RAW_SEND] = send
+        if scope["type"] == "http":
+            scope["scheme"] = self._proxies.scheme(scope)
         await self._entrance(scope, receive, send)
 
     async def stop(self) -> None:

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
         new_token,
         serve,
     )
+    from agent_server.access import Proxies
+    from agent_server.application import LOCAL_PROXIES
     from agent_server.listener import is_loopback, open_socket
     from agent_server.people.access import TeamAccess
     from agent_server.people.accounts import Accounts
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DIALECT",
+    "LOCAL_PROXIES",
     "Accounts",
     "Allowance",
     "AsyncClient",
@@ -82,6 +85,7 @@ __all__ = [
     "OidcSettings",
     "Permissions",
     "PermissionsPlugin",
+    "Proxies",
     "QueueFull",
     "Quota",
     "Redactor",
@@ -135,6 +139,8 @@ HOMES = {
     "agent_runtime.permissions": ("Permissions", "PermissionsPlugin"),
     "agent_runtime.schema": ("DIALECT", "spec_schema"),
     "agent_server": ("LocalAccess", "create_server", "new_token", "serve"),
+    "agent_server.access": ("Proxies",),
+    "agent_server.application": ("LOCAL_PROXIES",),
     "agent_server.listener": ("is_loopback", "open_socket"),
     "agent_server.people.access": ("TeamAccess",),
     "agent_server.people.accounts": ("Accounts",),

@@ -95,7 +95,15 @@ async def log_in(
             "It works once, for ten minutes. Start `agent serve` again for another.",
         )
     answer = RedirectResponse("/", 303, PAGE_HEADERS)
-    answer.set_cookie(COOKIE, cookie, max_age=COOKIE_SECONDS, httponly=True, samesite="strict", path="/")
+    answer.set_cookie(
+        COOKIE,
+        cookie,
+        max_age=COOKIE_SECONDS,
+        httponly=True,
+        secure=request.url.scheme == "https",
+        samesite="strict",
+        path="/",
+    )
     return answer
 
 

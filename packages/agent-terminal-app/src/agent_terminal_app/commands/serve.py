@@ -69,6 +69,13 @@ TOKEN_VARIABLE = "AGENT_SERVER_TOKEN"  # noqa: S105 - the name of a variable
     multiple=True,
     help="Another name under which the server is reached; may be repeated.",
 )
+@click.option(
+    "--trust-proxy",
+    "proxies",
+    multiple=True,
+    help="The address or network of a proxy that says in X-Forwarded-Proto whether browsers come by TLS; "
+    "may be repeated. One on this machine is trusted anyway.",
+)
 @click.option("--open", "open_browser", is_flag=True, help="Open a browser.")
 @team_options
 def command(
@@ -79,6 +86,7 @@ def command(
     model: str | None,
     token: str | None,
     names: tuple[str, ...],
+    proxies: tuple[str, ...],
     *,
     open_browser: bool,
     **about_team: Any,
@@ -96,6 +104,10 @@ def command(
         raise click.UsageError(
             f"{host} can be reached by others: choose a token for them, with --token or {TOKEN_VARIABLE}."
         )
+    try:
+        lazy.Proxies(proxies)
+    except ValueError as error:
+        raise click.UsageError(f"--trust-proxy: {error}.") from error
     opened = open_settings(model=model).with_model(model)
     try:
         access = lazy.LocalAccess(token or kept_token(opened.paths))
@@ -118,7 +130,10 @@ def command(
             check_memory(app.config)
             who = team_access(access, team)
         own = UserHost(opened.paths, model=model, database=store)
-        server = lazy.create_server(app, who, host=own, hosts=names, workers=sent_to, team=team)
+        trusted = (*lazy.LOCAL_PROXIES, *proxies)
+        server = lazy.create_server(
+            app, who, host=own, hosts=names, proxies=trusted, workers=sent_to, team=team
+        )
         link = f"{url}/login?code={access.new_link()}"
 
         def ready() -> None:
