@@ -67,7 +67,7 @@ export class Transport {
     return encodeURIComponent(value);
   }
 
-  /** Make a request; an answer that is no success is thrown as a `Problem`. */
+  /** Make a request; an answer that is not a success is thrown as a `Problem`. */
   async request(method: string, path: string, parts: Parts = {}): Promise<Response> {
     const headers: Record<string, string> = { accept: "application/json" };
     if (this.token !== undefined) headers["authorization"] = `Bearer ${this.token}`;

@@ -706,7 +706,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
         "not text",
     ),
     "an event that is none": (lambda: packed(PLAIN, events_l=b"[]\n"), "not an event"),
-    "an event that is no JSON": (lambda: packed(PLAIN, events_l=b"{\n"), "not JSON"),
+    "an event that is not JSON": (lambda: packed(PLAIN, events_l=b"{\n"), "not JSON"),
     "a member twice": (
         lambda: zipped([("session.json", b"{}"), ("session.json", b"{}")]),
         "session.json twice",

@@ -13,7 +13,7 @@ from agent_core.clean_text import clean, escape, hides, mask, one_line, reveal
 JOINERS = "\u200c\u200d\ufe0e\ufe0f"
 # Format characters that are drawn: numbers of Arabic, Syriac and Kaithi are written below them.
 DRAWN = {*map(chr, range(0x600, 0x606)), *"\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"}
-# Default_Ignorable_Code_Point that is no format character, and the blank of Braille.
+# Default_Ignorable_Code_Point that is not a format character, and the blank of Braille.
 IGNORED = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2065\u3164\uffa0\ufff0\ufff8\u2800"
 TURNING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"  # "I want", written with a joiner

@@ -158,7 +158,7 @@ def test_a_timeout_that_is_no_number_is_refused_with_its_key(
         dict.fromkeys([*NAME_LISTS, "provider", "model", "tool_timeout", "tool_timeouts"]),
         {"tool_timeout": 2.5, "tool_timeouts": {"run": 1, "wait": None}},
         {"disabled_plugins": (), "enabled_plugins": set(), "force_enabled_plugins": frozenset()},
-        {"anything": {"else": [object()]}, 3: "a key that is no string"},
+        {"anything": {"else": [object()]}, 3: "a key that is not a string"},
         MappingProxyType({"provider": "echo"}),
     ],
 )

@@ -16,7 +16,7 @@ Dicts = list[dict[str, Any]]
 
 
 def plugin(name: str, *, base: type = object, **members: Any) -> type:
-    """Return a plugin class; members that are no functions are what the hook of that name returns."""
+    """Return a plugin class; members that are not functions are what the hook of that name returns."""
     hooks = {
         key: value if callable(value) or key == "priority" else _returning(value)
         for key, value in members.items()

@@ -117,21 +117,21 @@ TAMPERINGS: dict[str, Tampering] = {
     "an item too few": lambda data: items(data).pop(),
     "no items": lambda data: items(data).clear(),
     "the order of items": lambda data: items(data).reverse(),
-    "items that are no dicts": lambda data: items(data).__setitem__(0, "forged"),
+    "items that are not dicts": lambda data: items(data).__setitem__(0, "forged"),
     "native history that is a dict": lambda data: data["metadata"].update(native_messages={"0": {}}),
     "native history that is a number": lambda data: data["metadata"].update(native_messages=5),
-    "an internal note that is no dict": lambda data: items(data)[0].update(_metadata=5),
+    "an internal note that is not a dict": lambda data: items(data)[0].update(_metadata=5),
     "other indices": set_indices([1]),
     "no indices": lambda data: data["messages"][0]["metadata"].pop("native_indices"),
     "indices past the end": set_indices([99]),
     "negative indices": set_indices([-100]),
-    "indices that are no numbers": set_indices(["0"]),
-    "indices that are no list": set_indices(5),
+    "indices that are not numbers": set_indices(["0"]),
+    "indices that are not a list": set_indices(5),
     "indices that are a dict": set_indices({"0": 0}),
     "indices that are lists": set_indices([[0]]),
     "a smaller message count": lambda data: integrity(data).update(messages=1),
     "a larger message count": lambda data: integrity(data).update(messages=99),
-    "a count that is no number": lambda data: integrity(data).update(messages="4"),
+    "a count that is not a number": lambda data: integrity(data).update(messages="4"),
     "a negative count": lambda data: integrity(data).update(messages=-1),
     "another item count": lambda data: integrity(data).update(native=3),
     "another head": lambda data: integrity(data).update(head="0" * 64),
@@ -140,7 +140,7 @@ TAMPERINGS: dict[str, Tampering] = {
     "an unknown field": lambda data: integrity(data).update(forged=True),
     "no integrity": lambda data: data["metadata"].pop("native_messages_integrity"),
     "empty integrity": lambda data: integrity(data).clear(),
-    "integrity that is no dict": lambda data: data["metadata"].update(native_messages_integrity="ok"),
+    "integrity that is not a dict": lambda data: data["metadata"].update(native_messages_integrity="ok"),
 }
 
 
@@ -516,7 +516,7 @@ def test_a_feature_may_write_internal_notes_that_become_metadata_of_the_message(
 
 
 class SystemElsewhere(ScriptedProvider):
-    """System messages are no items of theirs, and what an assistant says is two."""
+    """System messages are not items of theirs, and what an assistant says is two."""
 
     def to_native_messages(self, messages: Dicts) -> Dicts:
         made: Dicts = []

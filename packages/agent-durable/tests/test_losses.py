@@ -134,7 +134,7 @@ def test_three_losses_are_tolerated_and_the_fourth_is_not() -> None:
     assert not is_due(Tries(4, 3), RECOVERIES)
     assert is_due(Tries(5, 4), RECOVERIES)
     assert not is_due(Tries(MOST_TRIES, 0), RECOVERIES)
-    assert is_due(Tries(MOST_TRIES + 1, 0), RECOVERIES)  # a tool that sends SIGTERM is no endless loop either
+    assert is_due(Tries(MOST_TRIES + 1, 0), RECOVERIES)  # a tool that sends SIGTERM ends as well
 
 
 def test_the_message_of_a_run_that_is_stopped_is_delivered(app: AgentApplication) -> None:

@@ -60,7 +60,7 @@ def test_settings_are_read_and_checked() -> None:
     assert SandboxSettings.read({"sandbox": "strict"}).mode == "strict"
     with pytest.raises(ConfigError, match="must be strict, workspace or off"):
         SandboxSettings.read({"sandbox": "loose"})
-    with pytest.raises(ConfigError, match="no absolute path"):
+    with pytest.raises(ConfigError, match="not an absolute path"):
         SandboxSettings.read({"sandbox_write": ["build"]})
 
 

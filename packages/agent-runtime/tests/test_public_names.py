@@ -248,7 +248,7 @@ def test_the_main_classes_have_these_methods_with_these_signatures(kind: type) -
 def test_the_main_values_have_these_fields_in_this_order(name: str) -> None:
     fields = getattr(agent_runtime, name).__annotations__
 
-    # KW_ONLY's own mark is no field of the class.
+    # KW_ONLY's own mark is not a field of the class.
     assert [field for field in fields if field != "_"] == FIELDS[name].split()
 
 

@@ -577,9 +577,9 @@ def answering(*responses: Callable[[], Response]) -> Callable[[str, Behaviour], 
 @pytest.mark.parametrize(
     ("response", "problem"),
     [
-        (lambda: PlainTextResponse("<html>hello</html>"), "what it sent is no agent card"),
-        (lambda: JSONResponse([1]), "what it sent is no agent card"),
-        (lambda: JSONResponse({"skills": 7}), "what it sent is no agent card"),
+        (lambda: PlainTextResponse("<html>hello</html>"), "what it sent is not an agent card"),
+        (lambda: JSONResponse([1]), "what it sent is not an agent card"),
+        (lambda: JSONResponse({"skills": 7}), "what it sent is not an agent card"),
         (lambda: JSONResponse({}), "its card offers no interface that is spoken here (none;"),
         (lambda: PlainTextResponse("[" * 100_000), "its answer cannot be read (RecursionError"),
         (lambda: PlainTextResponse(b"\xff\xfe\xfd"), "its answer cannot be read (UnicodeDecodeError"),

@@ -1078,7 +1078,7 @@ def test_a_model_of_another_provider_goes_on_with_the_same_conversation() -> Non
 
 
 class BusyError(Exception):
-    """What the library of a provider may raise: it has the documented fields, and is no class of ours."""
+    """What the library of a provider may raise: it has the documented fields, and is not a class of ours."""
 
     category = "transient"
     retry_after = 2.0

@@ -144,7 +144,7 @@ def test_an_agent_that_cannot_run_is_named(home: Path, capsys: pytest.CaptureFix
 
 def test_a_damaged_database_fails_and_is_left_as_it_is(tmp_path: Path) -> None:
     database = tmp_path / "app.db"
-    database.write_bytes(b"this is no database, " * 100)
+    database.write_bytes(b"this is not a database, " * 100)
     before = database.read_bytes()
     [finding] = check_store(database)
     assert finding.status == "FAIL" and "copy" in finding.remedy

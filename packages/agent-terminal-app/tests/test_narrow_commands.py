@@ -105,6 +105,6 @@ def test_no_word_is_cut_and_every_row_fits(terminal: Terminal) -> None:
 
 
 def cut_words(wide: set[str], narrow: set[str]) -> set[str]:
-    """Return what is no word; paths are, which stay whole, so that the terminal cuts them."""
+    """Return what is not a word; paths are, which stay whole, so that the terminal cuts them."""
     long = [word for word in wide if len(word) > NARROW // 2]
     return {word for word in narrow - wide if not any(word in one for one in long)}

@@ -1,4 +1,4 @@
-"""A plain chat in a terminal shows where to type; in a pipe it shows nothing that is no line."""
+"""A plain chat in a terminal shows where to type; in a pipe it shows nothing that is not a line."""
 
 from __future__ import annotations
 

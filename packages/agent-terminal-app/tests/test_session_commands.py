@@ -333,7 +333,7 @@ def test_shells_complete_ids_of_sessions(application: AgentApplication) -> None:
 
 BROKEN = {
     "a provider that is not there": ('[agents.one]\nmodel = "nobody:x"\n', ""),
-    "a file that is no TOML": ("[ui\n", "config.toml:1: is not valid TOML"),
+    "a file that is not TOML": ("[ui\n", "config.toml:1: is not valid TOML"),
     "a setting that does not exist": ("nonsense = 1\n", "config.toml:1: there is no setting 'nonsense'"),
 }
 

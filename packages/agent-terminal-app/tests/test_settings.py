@@ -327,7 +327,7 @@ def test_a_project_that_changed_is_asked_about_again(paths: Paths, project: Path
 
 
 def test_what_nobody_trusts_is_not_even_parsed(paths: Paths, project: Path) -> None:
-    say_in(project, "this is no TOML")
+    say_in(project, "this is not TOML")
 
     assert len(load(paths, project).warnings) == 1
 

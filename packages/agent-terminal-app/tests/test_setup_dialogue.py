@@ -56,7 +56,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def nobody_nearby(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever listens on this machine by chance is no part of these tests."""
+    """Whatever listens on this machine by chance is not part of these tests."""
 
     async def nobody() -> list[Any]:
         return []

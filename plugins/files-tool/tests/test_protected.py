@@ -1,4 +1,4 @@
-"""What belongs to the program that runs the tools is no part of a workspace, whatever it is called."""
+"""What belongs to the program that runs the tools is not part of a workspace, whatever it is called."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_one_that_chatters_works_all_the_same(world: World) -> None:
 
     assert world.call("bad__talk")["result"] == "talked"
     [note] = world.status("bad")["notes"]
-    assert "lines on stdout were no messages" in note
+    assert "lines on stdout were not messages" in note
 
 
 @pytest.mark.parametrize(

@@ -415,7 +415,7 @@ def test_a_listed_place_is_still_subject_to_the_lists_of_hosts(serve: Sites, rea
     assert site.connections == 0
 
 
-# Answers that are no pages
+# Answers that are not pages
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ of a `ModelSpec`), `plugins` (id to settings), `default_agent` and `permissions`
 `restrictions` says how, where an agent has a section of its own. An agent without `plugin_ids` has every
 plugin that is on by itself, and those of its `more_plugins` that are there.
 
-What is no field of an agent is one of its settings: the section of a plugin, or anything that plugins look up
-in the configuration of a request. With `provider`, `model` is what that provider calls it. So an agent can be
-written as one flat dict. Plugins find every section in the configuration again, under its name.
+What is not a field of an agent is one of its settings: the section of a plugin, or anything that plugins look
+up in the configuration of a request. With `provider`, `model` is what that provider calls it. So an agent can
+be written as one flat dict. Plugins find every section in the configuration again, under its name.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def check_config(config: Any) -> dict[str, Any]:
     """Return the configuration, after a look at its keys.
 
     Raises:
-        ConfigError: If it is no mapping, has a key that nobody knows, or a default agent that is none.
+        ConfigError: If it is not a mapping, has a key that nobody knows, or a default agent that is none.
     """
     if not isinstance(config, Mapping):
         raise ConfigError(f"the configuration must be a mapping, not {type(config).__name__}")
@@ -246,7 +246,7 @@ def _unflattened(entry: Mapping[str, Any], plugins: Plugins) -> dict[str, Any]:
         if key in (*_FIELDS, "provider", MORE_PLUGINS):
             agent[key] = value
         elif key in plugins.others or key in _SECTIONS:
-            sections[key] = value  # the runtime refuses one that is no mapping
+            sections[key] = value  # the runtime refuses one that is not a mapping
         elif closest(key, [*_FIELDS, MORE_PLUGINS], cutoff=_MISTAKE) is None:
             settings[key] = value
         else:
@@ -264,7 +264,7 @@ def _model_of(agent_id: str, provider: str, model: str, models: dict[str, Mappin
     """Return the id of the model that an agent's `provider` and `model` name; it is declared if it was not.
 
     Raises:
-        ConfigError: If one of them is no text.
+        ConfigError: If one of them is not text.
     """
     for name, value in (("provider", provider), ("model", model)):
         if not isinstance(value, str):
@@ -285,7 +285,7 @@ def _fixed(config: Mapping[str, Any], plugins: Plugins, protected: Sequence[str]
 
 
 def _with(settings: Any, fixed: Mapping[str, Any]) -> Any:
-    """Return settings with the fixed ones; what is no mapping is returned as it is, to be refused."""
+    """Return settings with the fixed ones; what is not a mapping is returned as it is, to be refused."""
     return {**(settings or {}), **fixed} if settings is None or isinstance(settings, Mapping) else settings
 
 

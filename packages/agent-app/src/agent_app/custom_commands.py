@@ -38,7 +38,7 @@ class CustomCommand:
         description: A line about it.
         takes: What may follow the name, for people.
         path: The file.
-        problem: Why the file is no command; empty if it is one.
+        problem: Why the file is not a command; empty if it is one.
     """
 
     name: str

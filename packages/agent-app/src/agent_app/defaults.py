@@ -178,7 +178,7 @@ def sandbox_settings(given: Any) -> dict[str, Any]:
     """Return what the setting `sandbox` says, as plugins read it.
 
     Args:
-        given: A mode, or a table with `mode` and what else can be set; `auto` is no setting of plugins.
+        given: A mode, or a table with `mode` and what else can be set; `auto` is not a setting of plugins.
     """
     table = {"mode": given} if isinstance(given, str) else dict(given or {})
     table.pop("auto", None)

@@ -47,7 +47,7 @@ Plan = tuple[PlanItem, ...]
 
 
 def read_plan(items: Any) -> Plan:
-    """Return a plan from the items that an agent has written; what is no item is left out."""
+    """Return a plan from the items that an agent has written; what is not an item is left out."""
     if not isinstance(items, (list, tuple)):
         return ()
     written = (one for one in items if isinstance(one, Mapping) and isinstance(one.get("text"), str))

@@ -223,7 +223,7 @@ class Services:
         return self._with_own_model(self.runtime.resolve(agent_id), session)
 
     def _with_own_model(self, agent: ResolvedAgent, session: Session) -> ResolvedAgent:
-        """Return the agent with the model that its session asks for; what is no model of ours is left alone.
+        """Return the agent with the model that its session asks for; an unknown model is left alone.
 
         The session's overrides name a declared model, PROVIDER:MODEL, or SERVER:MODEL of a server that has a
         name. Anything else under that key is a setting of the agent's own provider.
@@ -361,7 +361,7 @@ def caller_context(
         is_request: Whether it is the caller of a request, which has lifecycles that the application runs.
 
     Raises:
-        ArgumentTypeError: If it is no mapping.
+        ArgumentTypeError: If it is not a mapping.
     """
     extra = check_context(context) or {}
     known = {"app": services.app, "application": services.app, "trigger_source": "application"}

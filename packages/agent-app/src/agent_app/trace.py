@@ -34,7 +34,7 @@ class Part:
         begin: When it began, in seconds since 1970.
         end: When it ended; None if it never did.
         note: What else is known of it: tokens, costs, failures.
-        first: When the first token of an answer came; None if that is not known, or it is no answer.
+        first: When the first token of an answer came; None if that is not known, or it is not an answer.
     """
 
     kind: Kind

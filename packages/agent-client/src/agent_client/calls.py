@@ -52,7 +52,7 @@ class Answer:
     content: bytes
 
     def json(self) -> Any:
-        """Return the content; None if there is none, or it is no JSON."""
+        """Return the content; None if there is none, or it is not JSON."""
         try:
             return json.loads(self.content) if self.content else None
         except ValueError:

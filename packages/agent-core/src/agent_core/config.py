@@ -87,7 +87,7 @@ def as_key(value: object) -> Hashable:
 def config_key(config: Mapping[str, object]) -> ConfigKey:
     """Return a key that is equal for equal configurations only.
 
-    Objects that are no JSON are part of the key themselves: how they print tells too little, since
+    Objects that are not JSON are part of the key themselves: how they print tells too little, since
     two different secrets print alike.
     """
     plain = config if isinstance(config, dict) else dict(config)

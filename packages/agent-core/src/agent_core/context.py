@@ -75,7 +75,7 @@ def without_reserved(
     left out without a warning, since it is not about the call that follows.
 
     Args:
-        known: Values that the platform will set itself; repeating one of them is no mistake.
+        known: Values that the platform will set itself; repeating one of them is not a mistake.
         from_above: The reserved keys that a layer above may set.
     """
     above = extra.owned if isinstance(extra, Context) else frozenset()

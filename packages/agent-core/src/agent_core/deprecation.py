@@ -60,7 +60,7 @@ def renamed(module: str, name: str, names: Mapping[str, tuple[Any, str]]) -> Any
         names: The new value of each old name, and the first version without the old one.
 
     Raises:
-        AttributeError: If it is no old name either.
+        AttributeError: If it is not an old name either.
     """
     if name not in names:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")

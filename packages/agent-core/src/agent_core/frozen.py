@@ -101,7 +101,7 @@ def freeze_data(value: object, name: str = "") -> Any:
     """Return *value* frozen, after making sure that it is JSON data; what is frozen is not looked at again.
 
     Raises:
-        NotData: If there is an object in it that JSON does not have, a key that is no string, or no end.
+        NotData: If there is an object in it that JSON does not have, a key that is not a string, or no end.
             Its path begins with *name*.
     """
     try:
@@ -144,7 +144,7 @@ def _check_data(value: object, depth: int) -> None:
 
 
 def _find(value: object, path: str, depth: int = 0) -> str:
-    """Return where in a value that is no data the first such part is."""
+    """Return where in a value that is not data the first such part is."""
     try:
         _check_data(value, depth)
     except NotData:

@@ -50,7 +50,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052: a gateway carries packets to t
 
 
 def why_not_public(address: Address) -> str | None:
-    """Return what kind of address this is, if it is no public one."""
+    """Return what kind of address this is, if it is not a public one."""
     meant = meant_address(address)
     if isinstance(meant, IPv4Address):
         return next((kind for network, kind in _NOT_PUBLIC_IPV4 if meant in network), None)

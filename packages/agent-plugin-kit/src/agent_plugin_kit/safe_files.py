@@ -29,7 +29,7 @@ class NotOpened(Exception):
 
     Attributes:
         depth: Which one: 0 is the folder that the way starts in.
-        error: What the system said; None if the step is no regular file.
+        error: What the system said; None if the step is not a regular file.
         is_link: Whether the step is a symbolic link.
         mode: What the step is, as `stat` gives it, if that was found out.
     """
@@ -64,7 +64,7 @@ def open_folder(
             raises is passed on, and the descriptor is closed.
 
     Raises:
-        NotOpened: If a step is missing, is no folder, is a link, or is closed to us.
+        NotOpened: If a step is missing, is not a folder, is a link, or is closed to us.
     """
     try:
         fd = os.open(base, FOLDER)
@@ -120,7 +120,7 @@ def open_file(
         depth: What `NotOpened` says of the place.
 
     Raises:
-        NotOpened: If it is missing, is no regular file, or is closed to us.
+        NotOpened: If it is missing, is not a regular file, or is closed to us.
     """
     try:
         _check_regular(os.stat(name, dir_fd=folder, follow_symlinks=False), check, depth)

@@ -12,7 +12,7 @@
 The annotation says what JSON is expected: `str`, `int`, `float`, `bool`, `tuple[str, ...]`,
 `frozenset[int]`, `Mapping[str, str]`, and each of them with `| None`. A field of any other type names the
 JSON it is made from (`reads`) and how (`convert`). A setting that is missing or null has its default. A
-field without `setting()` is no setting: nobody can write it into a configuration.
+field without `setting()` is not a setting: nobody can write it into a configuration.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def read_settings(settings: type[S], config: Mapping[str, Any], **others: Any) -
     Args:
         settings: The dataclass.
         config: What people and programs configured; keys that are not settings are ignored.
-        others: Fields that are no settings.
+        others: Fields that are not settings.
 
     Raises:
         ConfigError: If one cannot be used; `field` names it, and the text says what it must be.
@@ -236,7 +236,7 @@ def _type_schema(kind: Any, declared: _Declared) -> dict[str, Any]:
 
 
 def _item_of(kind: Any) -> Any:
-    """Return the type of a list's items; None for what is no list."""
+    """Return the type of a list's items; None for what is not a list."""
     return get_args(kind)[0] if get_origin(kind) in (tuple, frozenset) else None
 
 

@@ -141,7 +141,7 @@ def read(cls: type[T], data: object, *, where: str, outermost: bool = False) -> 
         outermost: Whether it stands in no other, so that its fields are paths already.
 
     Raises:
-        SpecError: If it is no mapping, or a field is missing, unknown or wrong.
+        SpecError: If it is not a mapping, or a field is missing, unknown or wrong.
     """
     if isinstance(data, cls):
         return data
@@ -207,7 +207,7 @@ def _plain(value: Any) -> Any:
 
 
 def check_text(where: str, value: object, limits: Text | None = None) -> None:
-    """Refuse what is no string, or one that does not fit the limits."""
+    """Refuse what is not a string, or one that does not fit the limits."""
     if not isinstance(value, str):
         raise SpecError(f"{where} must be a string, not {type(value).__name__}", field=where)
     if limits is not None and not re.search(limits.pattern, value):
@@ -223,7 +223,7 @@ def check_number(
     most: float | None = None,
     whole: bool = False,
 ) -> None:
-    """Refuse what is no number, one that is not finite, or one outside the limits."""
+    """Refuse what is not a number, one that is not finite, or one outside the limits."""
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
         kind = "a whole number" if whole else "a number"
         raise SpecError(f"{where} must be {kind}, not {value!r}", field=where)
@@ -244,7 +244,7 @@ def names(where: str, value: object) -> tuple[str, ...]:
     """Return a list of names as a tuple.
 
     Raises:
-        SpecError: If it is no list of strings.
+        SpecError: If it is not a list of strings.
     """
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise SpecError(f"{where} must be a list of names, not {type(value).__name__}", field=where)

@@ -113,7 +113,7 @@ def _read_file(path: Path) -> list[_Entry]:
     parse = _PARSERS.get(path.suffix.lower())
     if parse is None:
         raise SpecFileError(
-            str(path), None, f"{path.suffix!r} is no format of declarations: use {_suffixes()}"
+            str(path), None, f"{path.suffix!r} is not a format of declarations: use {_suffixes()}"
         )
     text = _text(path)
     try:

@@ -118,7 +118,7 @@ def limit(budget: int, message: ToolMessage, call: CallView, context: Context) -
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of a result: all its text, and its parts that are no text, such as images."""
+    """The content of a result: all its text, and its parts that are not text, such as images."""
 
     text: str
     media: tuple[Part, ...] = ()

@@ -156,7 +156,7 @@ def check_values(given: Mapping[str, Any]) -> None:
 
 
 def check_session(session: object) -> None:
-    """Refuse what is no session.
+    """Refuse what is not a session.
 
     Raises:
         ArgumentTypeError: With where to get one.
@@ -172,8 +172,8 @@ def check_config(config: object, provider: object) -> None:
     """Refuse settings that look like a mistake.
 
     Raises:
-        ArgumentTypeError: If it is no mapping.
-        ConfigError: If a key is misspelt, or `base_url` is no address.
+        ArgumentTypeError: If it is not a mapping.
+        ConfigError: If a key is misspelt, or `base_url` is not an address.
     """
     if config is None:
         return

@@ -34,7 +34,7 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class Refused(Exception):  # never leaves this layer: the model reads it
-    """What the model gave is no output; the message says why, in words for the model."""
+    """What the model gave is not an output; the message says why, in words for the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class OutputForm:
         name: What its tool is called.
         description: What the model reads about it.
         schema: The schema of an object, always.
-        wrapped: Whether the value is in a field of that object, since it is no object itself.
+        wrapped: Whether the value is in a field of that object, since it is not an object itself.
         read: Makes the value of its JSON.
         read_begun: Does the same with JSON that is not complete yet, as far as the type allows it.
         function: The function whose arguments the object has, in place of a value.
@@ -239,7 +239,7 @@ def _begun(member: Any, load: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _fitting_fields(kind: Any, given: object) -> dict[str, Any]:
     """Return the fields of a TypedDict that are there and that fit."""
     if not isinstance(given, Mapping):
-        raise MismatchError("it is no object")
+        raise MismatchError("it is not an object")
     made: dict[str, Any] = {}
     for name, load in _field_readers(kind).items():
         with suppress(MismatchError):
@@ -255,7 +255,7 @@ def _field_readers(kind: Any) -> dict[str, Callable[[Any], Any]]:
 
 def _fitting_items(load: Callable[[Any], Any], given: object) -> list[Any]:
     if not isinstance(given, list):
-        raise MismatchError("it is no array")
+        raise MismatchError("it is not an array")
     read = [load(item) for item in given[:-1]]
     try:
         return [*read, load(given[-1])] if given else read

@@ -35,7 +35,7 @@ class RunStats:
         errors: How many tool results in a row, up to now, were errors.
         text: What the model said in this step.
         called: The names of the tools that ran in this step.
-        succeeded: Those among them whose result is no error.
+        succeeded: Those among them whose result is not an error.
         repeats: How often in a row the model made the same call with the same arguments; the most
             of all calls of this step.
         repeated: Which tool that was.
@@ -57,7 +57,7 @@ def tool_patterns(where: str, value: object) -> tuple[str, ...]:
     """Return a list of tools, by name or pattern, as a tuple.
 
     Raises:
-        SpecError: If it is no list of strings, or one of them is no pattern.
+        SpecError: If it is not a list of strings, or one of them is not a pattern.
     """
     listed = fields.names(where, value)
     for place, pattern in enumerate(listed):
@@ -169,7 +169,7 @@ class ConsecutiveErrors(StopCondition):
 
 @dataclass(frozen=True, slots=True)
 class StopOnTool(StopCondition):
-    """Stop when one of these tools has run and its result is no error; patterns are allowed."""
+    """Stop when one of these tools has run and its result is not an error; patterns are allowed."""
 
     type: ClassVar[str] = "stop_on_tool"
     tools: tuple[str, ...]

@@ -109,7 +109,7 @@ class ProviderEntry:
         """Wrap a provider class or object.
 
         Raises:
-            RegistrationError: If it is no provider, or an extension is none.
+            RegistrationError: If it is not a provider, or an extension is none.
             PluginError: If a class cannot be instantiated.
         """
         if config is not None and not isinstance(config, Mapping):
@@ -188,7 +188,7 @@ class ToolEntry:
         """Wrap a typed function, which is then called *id*, or a tool plugin class or object.
 
         Raises:
-            RegistrationError: If it is none of these, or the id is no name for a tool.
+            RegistrationError: If it is none of these, or the id is not a name for a tool.
             PluginError: If a class cannot be instantiated.
         """
         wrapper = ToolWrapper(_as_tool(id, given))

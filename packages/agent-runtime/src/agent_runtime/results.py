@@ -128,7 +128,7 @@ class Usage:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Usage:
-        """Read the dict form; what is no number counts as 0."""
+        """Read the dict form; what is not a number counts as 0."""
         counts = {name: data.get(name, 0) for name in cls.__slots__}
         known: dict[str, Any] = {n: c if isinstance(c, (int, float)) else 0 for n, c in counts.items()}
         return cls(**known)

@@ -60,7 +60,7 @@ class Run:
         usage: What was used up to now, delegates included.
         offered: The tools that the model was offered in this step, if not all of the agent's.
         called: The tools that ran in this step.
-        succeeded: Those among them whose result is no error.
+        succeeded: Those among them whose result is not an error.
         answered: How many calls of this step have their answer, from a tool or not.
         waiting: The calls that wait for a decision.
         given: What was said and is not in the session yet.

@@ -93,7 +93,7 @@ def check_sections(spec: AgentSpec, plugins: Sequence[PluginEntry], claims: Sequ
 
     Raises:
         InvalidPluginConfig: If a section does not fit.
-        EnvBuildError: If a plugin's schema is no schema.
+        EnvBuildError: If a plugin's schema is not a schema.
     """
     for claim in claims:
         if claim.section in spec.sections:
@@ -165,7 +165,7 @@ def _read(
 
 
 def _check_keys(known: Mapping[str, Any], data: object) -> None:
-    """Refuse what is no setting of a core plugin; one that describes none may have any."""
+    """Refuse what is not a setting of a core plugin; one that describes none may have any."""
     for key in fields.mapping("section", data):
         if known and key not in known:
             raise SpecError(f"there is no setting {key!r}: {nearest(key, known)}", field=key)

@@ -52,7 +52,7 @@ class TokenCounter:
 
     Attributes:
         ratio: How many tokens the model counts where the plain estimate has one.
-        media_tokens: What an image, or another part that is no text, counts.
+        media_tokens: What an image, or another part that is not text, counts.
         memory: Of the session whose messages are counted; see `Session.memory`.
     """
 

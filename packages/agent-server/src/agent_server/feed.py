@@ -72,7 +72,7 @@ class Cursor(NamedTuple):
         """
         found = _CURSOR.fullmatch(text)
         if found is None:
-            raise ArgumentError(f"{text!r} is no place among events: send the id of the last event")
+            raise ArgumentError(f"{text!r} is not a place among events: send the id of the last event")
         return cls(int(found[1]), int(found[2] or 0))
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ class Frame:
 
     Attributes:
         seq, units: The cursor of a reader that has seen it.
-        own: How much it adds to the units; 0 if it is no piece.
+        own: How much it adds to the units; 0 if it is not a piece.
         data: The event as JSON.
         ends: Whether a request ends with it.
     """

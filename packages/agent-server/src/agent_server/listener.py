@@ -86,7 +86,7 @@ class _Uvicorn(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop for signals, which is no failure: uvicorn would raise them again in the end."""
+        """Stop for signals, which is not a failure: uvicorn would raise them again in the end."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -117,7 +117,7 @@ export class Sessions extends Store {
     await this.each(ids, (id) => client.deleteSession(id));
   }
 
-  /** Do something with each session; one that is gone already is no failure. */
+  /** Do something with each session; one that is gone already is not a failure. */
   private async each(ids: Iterable<string>, work: (id: string) => Promise<unknown>): Promise<void> {
     try {
       for (const id of [...ids]) {

@@ -102,7 +102,7 @@ def category_code(category: object) -> Exit:
 def reason_code(reason: str) -> Exit:
     """Return the exit code for the reason why a run ended.
 
-    A reason that is not listed comes from a stop condition that was asked for, which is no failure.
+    A reason that is not listed comes from a stop condition that was asked for, which is not a failure.
     """
     return _BY_REASON.get(reason, Exit.OK)
 

@@ -1,4 +1,4 @@
-"""Approvals by one key, in a real terminal: what is shown, which key does what, what is no answer."""
+"""Approvals by one key, in a real terminal: what is shown, which key does what, what is not an answer."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ class Record:
 
 
 def read_records(session: Session) -> list[Record]:
-    """Return the records of a session, the oldest first; what is no record is left out."""
+    """Return the records of a session, the oldest first; what is not a record is left out."""
     found = session.metadata.get(COMPACTIONS)
     items = found if isinstance(found, (list, tuple)) else ()
     return [record for record in map(_read, items) if record is not None]

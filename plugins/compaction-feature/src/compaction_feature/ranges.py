@@ -78,7 +78,7 @@ def find_cuts(messages: Sequence[Message], places: Sequence[Place]) -> list[bool
     """Return for each position, the end included, whether the conversation may be cut in front of it."""
     starts = {group.start for group in groups(messages, 0)}
     cuts = [position in starts for position in range(len(messages))]
-    cuts.append(open_call(messages) is None)  # while a result is to come, the end is no cut either
+    cuts.append(open_call(messages) is None)  # while a result is to come, the end is not a cut either
     for position in _shared(places):
         cuts[position] = False
     return cuts

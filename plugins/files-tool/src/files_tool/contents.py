@@ -48,7 +48,7 @@ class PassedOver(Exception):
 
 
 _GONE = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
-"""What was there a moment ago and is not any more, or is a link by now: then it is no part of the answer."""
+"""What was there a moment ago and is not any more, or is a link by now: then it is not part of the answer."""
 
 
 class Missed:
@@ -88,7 +88,7 @@ class Missed:
 
 _BLOCK = 1 << 20
 _HEAD = 1 << 15
-"""So much of a file is read at first: what is no text mostly shows it there, and most texts are shorter."""
+"""So much of a file is read at first: what is not text mostly shows it there, and most texts are shorter."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def read_all(fd: int, most: int) -> bytes:
 
 
 def read_small(name: str, folder: int) -> bytes:
-    """Return a text in a folder that is open; nothing of what is no regular file by now.
+    """Return a text in a folder that is open; nothing of what is not a regular file by now.
 
     Raises:
         PassedOver: If it is too large, or no text: it has a NUL.

@@ -67,7 +67,7 @@ def opened_file(place: Place) -> Iterator[int]:
     """Hold a regular file open for reading; gives its file descriptor.
 
     Raises:
-        Refused: If it is not there, or is no regular file, or a link is on the way.
+        Refused: If it is not there, or is not a regular file, or a link is on the way.
     """
     with opened_folder(_containing(place)) as folder:
         fd = open_file(place, folder)
@@ -88,7 +88,7 @@ def open_file(place: Place, folder: int) -> int:
 
 
 def check_regular(place: Place, state: os.stat_result) -> None:
-    """Refuse whatever is no regular file."""
+    """Refuse whatever is not a regular file."""
     if stat.S_ISLNK(state.st_mode):
         raise _is_link(place, len(place.parts))
     if not stat.S_ISREG(state.st_mode):
@@ -201,7 +201,7 @@ def _check_kernel(place: Place, state: os.stat_result) -> None:
 
 
 def is_of_the_kernel(state: os.stat_result) -> bool:
-    """Say whether something is no file but a switch of the system, as all is in /proc and /sys."""
+    """Say whether something is not a file but a switch of the system, as all is in /proc and /sys."""
     return state.st_dev in _kernel_devices()
 
 

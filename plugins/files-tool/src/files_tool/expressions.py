@@ -131,7 +131,7 @@ class _Places:
     inside: str = r"\B"
 
 
-# In a whole text a line may end in a carriage return, which is no part of the line, and the first line may
+# In a whole text a line may end in a carriage return, which is not part of the line, and the first line may
 # begin with a byte order mark. What ripgrep takes for a word is not known where bytes are not UTF-8. It only
 # has to find no file too few, since every line is looked at once more.
 _IN_LINE = _Places()

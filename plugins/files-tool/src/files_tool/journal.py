@@ -269,7 +269,7 @@ def _lock(fd: int, is_cancelled: Callable[[], bool]) -> None:
 
 
 def _folder_name(session_id: str) -> str:
-    """Return a name for a session's folder; an id that is no plain name is replaced by a digest of it."""
+    """Return a name for a session's folder; an id that is not a plain name is replaced by a digest of it."""
     if _PLAIN.fullmatch(session_id):
         return session_id
     return "~" + sha256(session_id.encode(errors="surrogatepass")).hexdigest()[:40]

@@ -59,7 +59,7 @@ def read(place: Place, wanted: Range, is_cancelled: Callable[[], bool]) -> Readi
     """Read a file for the model.
 
     Raises:
-        Refused: If it cannot be read, or is no text and no image.
+        Refused: If it cannot be read, or is neither text nor an image.
     """
     if wanted.end is not None and wanted.end < wanted.start:
         raise Refused(f"end_line {wanted.end} is before start_line {wanted.start}: swap them")

@@ -37,7 +37,7 @@ def parts_of(name: str) -> tuple[str, ...]:
     """Return the steps of a name from folder to file; whether it is absolute is not looked at.
 
     Raises:
-        Refused: If it is no name, or one that climbs.
+        Refused: If it is not a name, or one that climbs.
     """
     if not name.strip():
         raise Refused("the name is empty: name a file or folder, or '.' for the workspace itself")
@@ -169,7 +169,7 @@ class Place:
         root: The folder of the workspace, an absolute path without links.
         parts: The way down from there; empty for the root itself.
         is_first: True in the workspace's first root, where names are relative.
-        protected: What is no part of any workspace, wherever it is met on the way.
+        protected: What is not part of any workspace, wherever it is met on the way.
     """
 
     root: str

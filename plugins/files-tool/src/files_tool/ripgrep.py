@@ -187,7 +187,7 @@ def _large_in(path: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _is_protected(start: Place, path: str) -> bool:
-    """Say whether a file that ripgrep has read is no part of the workspace, whatever its name."""
+    """Say whether a file that ripgrep has read is not part of the workspace, whatever its name."""
     try:
         return start.protected.is_(Path(start.root, path).lstat())
     except OSError:  # gone again

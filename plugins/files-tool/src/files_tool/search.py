@@ -167,7 +167,7 @@ def search(starts: Iterable[tuple[Place, Choice]], wanted: Wanted, ripgrep: str 
 
 
 def matches_in(data: bytes, search: Search) -> tuple[list[str], list[int]] | None:
-    """Return the lines of a text and which of them match; None if none does, or it is no text."""
+    """Return the lines of a text and which of them match; None if none does, or it is not text."""
     data = data.removeprefix(codecs.BOM_UTF8)
     if not data or b"\0" in data:
         return None

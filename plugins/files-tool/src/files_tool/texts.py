@@ -80,7 +80,7 @@ def decode(data: bytes) -> Text | None:
 
 
 def looks_binary(sample: bytes) -> bool:
-    """Say whether the beginning of a file is no text that could be read in pages."""
+    """Say whether the beginning of a file is not text that could be read in pages."""
     if sample.startswith(codecs.BOM_UTF8):
         return b"\0" in sample
     return b"\0" in sample or (not _begins_as_utf8(sample) and _is_binary(sample))

@@ -60,7 +60,7 @@ class Workspace:
         """Return the place that a name means: from the first root down, or absolute in any root.
 
         Raises:
-            Refused: If it is no name, is outside the workspace, or is excluded.
+            Refused: If it is not a name, is outside the workspace, or is excluded.
         """
         parts = parts_of(name)
         place = self._absolute(name, parts) if name.startswith("/") else self._place(self._given[0][1], parts)

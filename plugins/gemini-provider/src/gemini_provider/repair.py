@@ -74,7 +74,7 @@ def _with_parts(item: JsonObject) -> tuple[JsonObject, str]:
     listed = found if isinstance(found, list) else [found]
     made = [part if isinstance(part, dict) else {"text": part} for part in listed if _is_part(part)]
     rest = {key: value for key, value in item.items() if key != "content" or parts is not None}
-    return {**rest, "parts": made}, "its parts were no list of objects"
+    return {**rest, "parts": made}, "its parts were not a list of objects"
 
 
 def _is_part(value: Any) -> bool:

@@ -51,7 +51,7 @@ class Sieve:
             self._asked[message.id] = method
 
     def pass_on(self, item: Any) -> Any:
-        """Return a message of the server; the answer to a request for a list, without what is no entry."""
+        """Return a message of the server; the answer to a request for a list has its entries alone."""
         answer: Any = getattr(item, "message", None)
         if hasattr(answer, "method"):  # the server asks us, by numbers of its own
             return item

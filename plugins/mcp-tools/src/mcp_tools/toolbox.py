@@ -78,7 +78,7 @@ def as_result(parts: Sequence[Part], *, failed: bool = False) -> Result:
 def _says_already(parts: Sequence[Part], structured: Any) -> bool:
     """Say whether the text is the structured content once more, as the protocol asks servers to send it.
 
-    A value that is no object is wrapped by many as `result`, and a list is often sent as one text per item.
+    A value that is not an object is wrapped by many as `result`; a list is often sent as one text per item.
     """
     texts = [_read(part["text"]) for part in parts if part["type"] == "text"]
     wrapped = structured.get("result") if isinstance(structured, dict) and len(structured) == 1 else None

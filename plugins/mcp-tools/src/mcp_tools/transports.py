@@ -120,7 +120,7 @@ class Diary:
         """Return what a person should know, in lines."""
         notes = []
         if self.junk:
-            notes.append(f"{self.junk} lines on stdout were no messages, the last: {self.last_junk!r}")
+            notes.append(f"{self.junk} lines on stdout were not messages, the last: {self.last_junk!r}")
         if self.stderr.strip():
             notes.append(f"stderr: {self.stderr.strip()[-500:]}")
         if self.confined is not None:

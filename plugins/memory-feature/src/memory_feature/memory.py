@@ -77,7 +77,7 @@ class Memory:
         """Read a file.
 
         Raises:
-            MemoryProblem: If it is no text, is empty or is too long.
+            MemoryProblem: If it is not text, is empty or is too long.
         """
         try:
             text = _lines(content.decode("utf-8-sig"))

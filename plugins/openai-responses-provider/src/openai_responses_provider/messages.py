@@ -44,7 +44,7 @@ from openai_responses_provider.items import (
 
 Part = JsonObject
 ITEM = "item"
-"""Where a message's metadata keeps an item that is no message, so that it can be sent again."""
+"""Where a message's metadata keeps an item that is not a message, so that it can be sent again."""
 _interop = ToolInteropRegistry.default()
 client_tools.register(_interop)
 _TARGET = ToolInteropTarget("openai responses")

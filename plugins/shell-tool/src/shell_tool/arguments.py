@@ -165,7 +165,7 @@ def asked_hosts(arguments: Any) -> tuple[str, ...]:
     """Return the hosts that a call asks for.
 
     Raises:
-        Refused: If they are no list of hosts.
+        Refused: If they are not a list of hosts.
     """
     hosts = _value(arguments, "hosts", default=[])
     if not isinstance(hosts, (list, tuple)) or not all(isinstance(host, str) for host in hosts):
@@ -210,7 +210,7 @@ def job_id(arguments: Any) -> str:
     """Return the id of the command that a call is about.
 
     Raises:
-        Refused: If it is no text.
+        Refused: If it is not text.
     """
     return _text(arguments, "id")
 

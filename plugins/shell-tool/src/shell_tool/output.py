@@ -117,7 +117,7 @@ class Decoder:
 
 
 def decoded(data: bytes) -> str:
-    """Return bytes as text; what is no UTF-8, and NUL, which not every store takes, is shown by a sign."""
+    """Return bytes as text; what is not UTF-8, and NUL, which not every store takes, is shown by a sign."""
     return _without_nul(data.decode("utf-8", "replace"))
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class SkillError(AgentError):
-    """A folder is no skill; the message says why, and what a skill needs."""
+    """A folder is not a skill; the message says why, and what a skill needs."""
 
 
 class SkillFileError(AgentError):

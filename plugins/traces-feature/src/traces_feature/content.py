@@ -68,7 +68,7 @@ def _parts(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _read(arguments: object) -> object:
-    """Return what the model sent as an argument; a text where it is no JSON."""
+    """Return what the model sent as an argument; a text where it is not JSON."""
     try:
         return parse(arguments.encode()) if isinstance(arguments, str) else arguments
     except ValueError:

@@ -215,7 +215,7 @@ class RunSpans:
             self._first_at = monotonic()
 
     def _end_chat(self, event: Any) -> None:
-        if event.get("beside"):  # a question for a summary, which is no part of the conversation
+        if event.get("beside"):  # a question for a summary, which is not part of the conversation
             return
         used, chat = event["usage"], self._chat
         if chat is None:

@@ -143,7 +143,7 @@ def _of_picture(page: Page, name: str, settings: Settings) -> Answer:
 
 
 def _named(page: Page, name: str, length: str, why: str = "no text, and cannot be shown") -> Answer:
-    """Return the answer for something that is no text, or no picture that is shown."""
+    """Return the answer for something that is not text, or no picture that is shown."""
     size = f", {length} bytes" if length.isascii() and length.isdecimal() else ""
     message = f"{page.url} is {name or 'of an unknown type'}{size}: {why}."
     return {"success": True, "result": message, "shown": message}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_CELL: Final = 400
-"""A longer cell, or one with several long paragraphs, is no piece of data."""
+"""A longer cell, or one with several long paragraphs, is not a piece of data."""
 
 
 def clean_text(text: str) -> str:
@@ -243,7 +243,7 @@ class _Reader:
         elif tag == "blockquote":
             writer.begin_quote()
         elif tag == "pre":
-            self._end_table()  # a table with blocks of code in it is no table of data
+            self._end_table()  # a table with blocks of code in it is not a table of data
             found = _LANGUAGE.search(attributes.get("class", ""))
             writer.begin_code(found[1] if found else "")
         elif tag == "hr":

@@ -72,7 +72,7 @@ _MEANT = {
     "shift_jis": "cp932",
     "euc_kr": "cp949",
 }
-# Python knows more: some are no charsets, in some text reads other than it looks (utf-7, unicode_escape).
+# Python knows more: some are not charsets, in some text reads other than it looks (utf-7, unicode_escape).
 _FOR_PAGES = re.compile(
     r"utf-8|ascii|iso8859-\d+|cp(?:125\d|437|866|874|932|949|950)|koi8-[rtu]|mac-\w+|tis-620|kz1048|"
     r"gb18030|gbk|gb2312|big5(?:hkscs)?|euc_\w+|shift_jis\w*|iso2022_\w+|johab"

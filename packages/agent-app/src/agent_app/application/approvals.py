@@ -38,7 +38,7 @@ class Approvals(ApplicationBase):
             session_id: The session that must have asked, if the caller may answer for that one only.
 
         Raises:
-            DecisionNotAccepted: If nobody waits for it, it was decided already, it is no decision, or
+            DecisionNotAccepted: If nobody waits for it, it was decided already, it is not a decision, or
                 its grant is not about the call.
         """
         return call(operations.decide(self._services, approval_id, decision, session_id))

@@ -325,7 +325,7 @@ class Chat(ApplicationBase):
         """Yield the logged events of all sessions behind a cursor, then those to come, until it is closed.
 
         Raises:
-            ArgumentError: If it is no cursor of this store.
+            ArgumentError: If it is not a cursor of this store.
         """
         return EventStream(self._follow(None, read_cursor(after)))
 

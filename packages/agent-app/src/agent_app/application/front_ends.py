@@ -65,7 +65,7 @@ class FrontEnds(ApplicationBase):
         Raises:
             SessionNotFound: If there is none of that id.
             MessageIndexError: If there is no such message.
-            ArgumentError: If it is no answer of the model.
+            ArgumentError: If it is not an answer of the model.
             AgentError: If its agent cannot run.
         """
         return call(previews.sent_request(self._services, session_id, index))

@@ -321,7 +321,7 @@ class Sessions(ApplicationBase):
                 somebody has read and agreed to, as `SystemMessagesRefused.texts` has them.
 
         Raises:
-            ImportRefused: If it is no session, is damaged, or is larger than allowed; nothing was kept.
+            ImportRefused: If it is not a session, is damaged, or is larger than allowed; nothing was kept.
             SystemMessagesRefused: If it has system messages that nobody has agreed to; nothing was kept.
         """
         return call(operations.import_file(self._services, source, agent_id, metadata or {}, allow_system))

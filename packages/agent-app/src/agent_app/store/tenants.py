@@ -49,7 +49,7 @@ class TenantDatabase:
             yield transaction
 
     def glance(self, _sql: str, *_values: Any) -> Row | None:
-        """Return nothing: a quick statement is no transaction, and nothing would confine it."""
+        """Return nothing: a quick statement is not a transaction, and nothing would confine it."""
         return None
 
     def close(self) -> None:

@@ -283,7 +283,7 @@ def _start_shared(owner: int, folder: Path) -> str:
     assert keeper.stdout is not None
     with keeper.stdout as output:
         url = output.readline().strip()
-    keeper.returncode = 0  # it outlives this process, which is no mistake that Python should warn of
+    keeper.returncode = 0  # it outlives this process, which is not a mistake that Python should warn of
     if not url:
         raise StoreUnavailable(f"PostgreSQL cannot run here: {(folder / 'errors').read_text()[-300:]}")
     return url

@@ -291,7 +291,7 @@ def _merged(metadata: Mapping[str, object], *patches: Mapping[str, object]) -> M
 
 
 def _state_patch(draft: Draft) -> JsonObject:
-    """Return what hooks want in the session's metadata; what is no data in it must not cost the answer."""
+    """Return what hooks want in the session's metadata; what is not data in it must not cost the answer."""
     patch = draft.state.get("session_metadata_patch")
     if not patch or not isinstance(patch, Mapping):
         return {}

@@ -285,8 +285,8 @@ class Ledger:
     def blame(self, finals: Items) -> PluginError | None:
         """Return an error for the plugin that brought a final which the provider cannot read, if one did.
 
-        The provider reads what it was asked, so such a final is no item of its native format. Nearly always
-        it is a readable message, a dict with role and content.
+        The provider reads what it was asked, so such a final is not an item of its native format. Nearly
+        always it is a readable message, a dict with role and content.
         """
         if not self.asked or not self._can_read(self.asked):
             return None

@@ -213,7 +213,7 @@ class PluginWrapper:
         return good
 
     def _data(self, problems: Problems | None, hook: str, entry: JsonObject, name: str) -> FrozenDict | None:
-        """Return an entry frozen; None if it is no data, which no front end could be sent."""
+        """Return an entry frozen; None if it is not data, which no front end could be sent."""
         try:
             data: FrozenDict = freeze_data(entry, name)
         except NotData as error:

@@ -189,7 +189,7 @@ def _read_request(connection: socket.socket) -> _Asked:
         piece = connection.recv(_PIECE)
         data += piece
         if not piece or len(data) > _HEAD:
-            raise Refused("this is no request for a proxy")
+            raise Refused("this is not a request for a proxy")
     head, _, rest = data.partition(b"\r\n\r\n")
     line, _, fields = head.partition(b"\r\n")
     method, _, place = line.decode("latin-1").partition(" ")

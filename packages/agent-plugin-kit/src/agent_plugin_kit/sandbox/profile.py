@@ -66,7 +66,7 @@ def _folders(texts: tuple[str, ...]) -> tuple[Path, ...]:
     folders = tuple(Path(text).expanduser() for text in texts)
     for folder in folders:
         if not folder.is_absolute():
-            raise ValueError(f"has {str(folder)!r:.80}, which is no absolute path")
+            raise ValueError(f"has {str(folder)!r:.80}, which is not an absolute path")
     return folders
 
 
@@ -84,7 +84,7 @@ class SandboxSettings:
     mode: Mode = setting(
         "workspace",
         "What programs may do: `workspace` writes the workspace and reads the rest, without network; "
-        "`strict` also hides the home folder and allows no exception; `off` is no sandbox.",
+        "`strict` also hides the home folder and allows no exception; `off` is not a sandbox.",
         key="sandbox",
         reads=str,
         convert=_mode,

@@ -34,7 +34,7 @@ def find_seatbelt() -> Seatbelt | str:
     """Return the sandbox of macOS, or else why it cannot be used."""
     if sys.platform == "darwin" and Path(_PROGRAM).exists():
         return Seatbelt()
-    return "this is no macOS"
+    return "this is not macOS"
 
 
 def rules(profile: Profile, port: int | None) -> str:

@@ -67,7 +67,7 @@ def _with_arguments(call: JsonObject, changes: list[str]) -> JsonObject:
     readable = _readable(arguments)
     if readable is arguments:
         return call
-    changes.append(f"made the arguments of call {call['id']!r} readable, which were no JSON object")
+    changes.append(f"made the arguments of call {call['id']!r} readable, which were not a JSON object")
     return {**call, "function": {**function, "arguments": readable}}
 
 

@@ -255,7 +255,7 @@ class ContextTransformPlugin:
         whole = {id(message) for message in prompt.messages}
         shortened = [message for message in sent if message.role != "system" and id(message) not in whole]
         pinned = _summarised(prompt.messages, view.session.messages, view)[1] > 0
-        # The summary itself is no message of the session.
+        # The summary itself is not a message of the session.
         return (_EXCERPT_WARNING.format(model=view.run.model.id),) if len(shortened) > int(pinned) else ()
 
 

@@ -49,7 +49,7 @@ _GRACE = 10.0  # seconds: the agent's own limit is to end a call, with its bette
 class RemoteAgentError(AgentError):
     """A remote agent cannot be asked, or what it answers cannot be used.
 
-    A task that the remote agent itself gave up is no error of this kind: see `RemoteReply.error`.
+    A task that the remote agent itself gave up is not an error of this kind: see `RemoteReply.error`.
 
     Attributes:
         agent_id: The agent, as it is called here.

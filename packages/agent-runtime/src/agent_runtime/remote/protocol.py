@@ -162,7 +162,7 @@ class _Talk:
                 await self._take_back(client)
 
     async def _listen(self, client: Client, prompt: str) -> None:
-        """Send the question and read what is streamed; a broken stream of a known task is no end."""
+        """Send the question and read what is streamed; a broken stream of a known task is not an end."""
         text = prompt.encode(errors="replace").decode()  # a model may write half a surrogate pair
         task_id, context_id, _ = self._task or (None, None, None)
         message = new_text_message(text, context_id=context_id, task_id=task_id, role=Role.ROLE_USER)
@@ -394,7 +394,7 @@ def said(parts: Iterable[Part]) -> str:
 
 
 def written(parts: Iterable[Part]) -> str:
-    """Return the parts of an artifact as text: what is no text stands on a line of its own."""
+    """Return the parts of an artifact as text: what is not text stands on a line of its own."""
     runs = groupby(parts, key=lambda part: part.WhichOneof("content") == "text")
     lines = ("".join(part.text for part in run) if is_text else said(run) for is_text, run in runs)
     return "\n".join(filter(None, lines))
@@ -446,7 +446,7 @@ def _from_protocol(agent: RemoteAgent, error: Exception) -> RemoteAgentError:
         problem = f"it gave no answer within {agent.endpoint.timeout:g} seconds and was given up"
         return agent.error("timeout", problem, "ask for less, or raise endpoint.timeout")
     if isinstance(error, AgentCardResolutionError):
-        problem = "what it sent is no agent card"
+        problem = "what it sent is not an agent card"
         return agent.error("protocol", problem, "check that endpoint.url is an A2A agent, or its card")
     if isinstance(error, A2AError):
         return agent.error("protocol", f"it answered with an error: {_words(error)}", "tell its owner")

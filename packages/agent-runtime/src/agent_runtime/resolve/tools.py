@@ -101,7 +101,7 @@ def placed_tools(spec: AgentSpec, placed: Mapping[str, TaggedTool]) -> list[Tool
     """Return the tools that plugins placed.
 
     Raises:
-        EnvBuildError: If one of them is no tool.
+        EnvBuildError: If one of them is not a tool.
     """
     entries = []
     for id, (plugin, given) in placed.items():

@@ -140,7 +140,7 @@ def _check_schema(schema: Mapping[str, Any]) -> None:
     try:
         jsonschema_rs.validator_for(dict(schema), retriever=_fetch_nothing)
     except (ValueError, jsonschema_rs.ValidationError) as error:
-        raise Problem(422, "invalid-schema", "output_schema is no JSON Schema", str(error)[:500]) from error
+        raise Problem(422, "invalid-schema", "output_schema is not a schema", str(error)[:500]) from error
 
 
 def _read_output(text: str, schema: Mapping[str, Any]) -> Any:
@@ -152,7 +152,7 @@ def _read_output(text: str, schema: Mapping[str, Any]) -> Any:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise _misfit(f"it is no JSON: {error}") from error
+        raise _misfit(f"it is not JSON: {error}") from error
     validator = jsonschema_rs.validator_for(dict(schema), retriever=_fetch_nothing)
     problem = next(iter(validator.iter_errors(value)), None)
     if problem is not None:

@@ -53,7 +53,7 @@ def read_reference(value: object) -> Reference | None:
 
 
 def find_secret(values: Mapping[str, Any]) -> Way | None:
-    """Return the way to the first secret, or None; a table or a switch is no secret, whatever its name."""
+    """Return the way to the first secret, or None; a table or a switch is not a secret, whatever its name."""
     for way in every_way(values):
         if way and is_secret_name(way[-1]) and _is_secret(_at(values, way)):
             return way

@@ -238,5 +238,5 @@ def _unescaped(found: re.Match[str]) -> str:
         return _NAMED.get(named, named)
     number = int(octal, 8) if octal else int(two or four, 16)
     if number > ord(_LAST_ASCII):
-        raise NotUnderstood("a byte in $'…' that is no character, or another one in each locale")
+        raise NotUnderstood("a byte in $'…' that is not a character, or another one in each locale")
     return chr(number)

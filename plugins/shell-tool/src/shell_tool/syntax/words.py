@@ -201,7 +201,7 @@ class Word:
 
     @classmethod
     def sign(cls, text: str) -> Word:
-        """Return what is no word of a command, but is shown like one: an operator."""
+        """Return what is not a word of a command, but is shown like one: an operator."""
         return cls(text, text)
 
     @classmethod

@@ -146,7 +146,7 @@ class Call:
         return display_summary(shown) if shown else one_line(str(self.message.get("content", ""))[:_HALF])
 
     def output_lines(self) -> list[str]:
-        """Return what a command printed, as far as its result has it; nothing if it was no command."""
+        """Return what a command printed, as far as its result has it; nothing if it was not a command."""
         shown = None if self.message is None else _shown_result(self.message)
         if shown is None or not _exit(shown):
             return []
