@@ -13,7 +13,8 @@ from agent_terminal_app.errors import CommandError, Exit
 
 if TYPE_CHECKING:
     from agent_app.assets.asset import Sniffer
-    from agent_app.catalogue import Catalogue, Key, WindowCache, Windows
+    from agent_app.catalogue import Catalogue, Key
+    from agent_app.context_windows import WindowCache, Windows
     from agent_app.model_list import ModelList
     from agent_app.redaction import Redactor
     from agent_app.transfer.forms import markdown_parts, who
@@ -125,7 +126,8 @@ __all__ = [
 
 HOMES = {
     "agent_app.assets.asset": ("Sniffer",),
-    "agent_app.catalogue": ("Catalogue", "Key", "WindowCache", "Windows"),
+    "agent_app.catalogue": ("Catalogue", "Key"),
+    "agent_app.context_windows": ("WindowCache", "Windows"),
     "agent_app.model_list": ("ModelList",),
     "agent_app.redaction": ("Redactor",),
     "agent_app.transfer.forms": ("markdown_parts", "who"),
