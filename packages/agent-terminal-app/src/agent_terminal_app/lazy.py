@@ -12,6 +12,9 @@ from agent_core.lazy import lazy_names
 from agent_terminal_app.errors import CommandError, Exit
 
 if TYPE_CHECKING:
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
     from agent_app.assets.asset import Sniffer
     from agent_app.catalogue import Catalogue, Key
     from agent_app.context_windows import WindowCache, Windows
@@ -92,6 +95,7 @@ __all__ = [
     "Redactor",
     "Sniffer",
     "SpecError",
+    "TOMLKitError",
     "Team",
     "TeamAccess",
     "Vault",
@@ -119,6 +123,7 @@ __all__ = [
     "require_team",
     "serve",
     "spec_schema",
+    "tomlkit",
     "unusable",
     "wait_for",
     "who",
@@ -152,6 +157,8 @@ HOMES = {
     "agent_server.people.tables": ("open_tables",),
     "agent_server.people.team": ("Team",),
     "agent_server.people.vault": ("Vault",),
+    "tomlkit": (),
+    "tomlkit.exceptions": ("TOMLKitError",),
     "local_llama_provider.weights": ("WeightsMissingError", "find_weights", "pull"),
 }
 """Every name by its home, as type checkers see them above."""
