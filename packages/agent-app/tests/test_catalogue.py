@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_app import AgentApplication
-from agent_app.catalogue import (
-    Catalogue,
-    Key,
-    ToolChange,
-    WindowCache,
-    Windows,
-    context_window,
-    offered_models,
-    ranked,
-)
+from agent_app.catalogue import Catalogue, Key, ToolChange, offered_models, ranked
+from agent_app.context_windows import WindowCache, Windows, context_window
 from agent_app.services import OVERRIDES
 from agent_core import AgentError
 from agent_core.testing import Reply, ScriptedProvider

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_app import AgentApplication
-from agent_app.catalogue import Catalogue, WindowCache
+from agent_app.catalogue import Catalogue
+from agent_app.context_windows import WindowCache
 from agent_app.defaults import complete_config
 from agent_app.model_list import ModelChoices, ModelList
 from agent_core import AgentError

@@ -1163,6 +1163,17 @@ def test_a_method_that_is_placed_as_a_tool_does_not_cost_a_new_core_each_time() 
     assert made.resolve("a").core is made.resolve("a").core
 
 
+def test_an_agent_is_made_anew_only_if_a_declared_plugin_places_something() -> None:
+    plain = spec("plain", sections={"permissions": {"deny": ["shell"]}})
+    made = runtime(plain, spec("other", plugin_ids=["placing"]), plugins={"placing": placing()})
+    first = made.resolve("plain")
+
+    assert made.resolve("plain") is first
+    assert made.resolve("other") is not made.resolve("other")
+    made.registries.agents.replace("plain", spec("plain", sections={"permissions": {"deny": ["files"]}}))
+    assert made.resolve("plain").env.tool_gates != first.env.tool_gates
+
+
 def test_a_provider_is_not_asked_for_its_models_at_every_resolve() -> None:
     class Counting(ScriptedProvider):
         asked = 0

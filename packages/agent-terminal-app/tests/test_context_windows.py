@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_app import AgentApplication
-from agent_app.catalogue import WindowCache
+from agent_app.context_windows import WindowCache
 from agent_core.testing import Reply, ScriptedProvider
 from agent_terminal_app.application import windows_of
 from agent_terminal_app.chat.conversation import Conversation

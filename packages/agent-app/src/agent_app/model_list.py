@@ -12,7 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from agent_app.catalogue import Catalogue, WindowCache, context_window, offered_models, replace_file
+from agent_app.catalogue import Catalogue, offered_models
+from agent_app.context_windows import WindowCache, context_window, replace_file
 from agent_app.defaults import SHORT_NAMES
 from agent_runtime.prices import list_terms
 

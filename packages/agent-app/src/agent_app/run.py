@@ -297,8 +297,9 @@ class _Chat:
         about: Mapping[str, Any] = EMPTY,
     ) -> Flow[Session]:
         """Run a lifecycle when everything up to it is stored, since its actions may read the session."""
-        if somebody_acts(self._services, name):
-            yield from self._outbox.settle()
+        if not somebody_acts(self._services, name):
+            return session
+        yield from self._outbox.settle()
         session, events = yield from _lifecycle(self._services, name, session, agent, self._request, about)
         self._writer.log(events)
         return session

@@ -389,20 +389,6 @@ def parse_yaml(text: str) -> Document:
         import yaml
     except ImportError as error:
         raise Wrong(None, "needs PyYAML to be read: pip install 'keelwork-runtime[yaml]'") from error
-    try:
-        root = _compose(text)
-    except yaml.reader.ReaderError as error:
-        raise Wrong(error.position, f"is not valid YAML: {error.reason}") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        problem = ", ".join(part for part in (error.context, error.problem) if part)
-        raise Wrong(mark.index if mark else None, f"is not valid YAML: {problem}") from error
-    tree = _YamlTree(text)
-    return Document(None if root is None else tree.value(root, ()), tree.places)
-
-
-def _compose(text: str) -> Node | None:
-    import yaml
 
     class BoundedLoader(yaml.SafeLoader):
         """Makes nodes within the limits: a node takes a hundred times the memory of its text."""
@@ -420,22 +406,29 @@ def _compose(text: str) -> Node | None:
             self.depth -= 1
             return node
 
-    loader = BoundedLoader(text)
     try:
-        return loader.get_single_node()
-    finally:
-        loader.dispose()
+        loader = BoundedLoader(text)
+        try:
+            root = loader.get_single_node()
+        finally:
+            loader.dispose()
+    except yaml.reader.ReaderError as error:
+        raise Wrong(error.position, f"is not valid YAML: {error.reason}") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        raise Wrong(mark.index if mark else None, f"is not valid YAML: {problem}") from error
+    tree = _YamlTree(text, yaml.nodes, yaml.constructor.SafeConstructor())
+    return Document(None if root is None else tree.value(root, ()), tree.places)
 
 
 class _YamlTree(_Notes):
     """Makes plain data of nodes; an alias is followed as often as it is used."""
 
-    def __init__(self, text: str) -> None:
-        import yaml
-
+    def __init__(self, text: str, nodes: Any, constructor: Any) -> None:
         super().__init__(text)
-        self._nodes = yaml.nodes
-        self._constructor = yaml.constructor.SafeConstructor()
+        self._nodes = nodes
+        self._constructor = constructor
 
     def value(self, node: Node, path: KeyPath) -> Any:
         if isinstance(node, self._nodes.MappingNode) and node.tag == f"{_TAG}map":

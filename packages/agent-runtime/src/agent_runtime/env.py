@@ -111,7 +111,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionEnv:
-    """Everything that plugins placed into the runs of one agent; each `resolve` makes a fresh one.
+    """Everything that plugins placed into the runs of one agent; `register` of a declared one makes it anew.
 
     Attributes:
         phase_hooks: The hooks of each phase, in the order of the plugins.
@@ -296,7 +296,7 @@ class ResolvedAgent:
         model: The model that is asked first.
         provider: What asks the model; a `RetryingExecutor` if the agent wants retries or fallbacks.
         config: The configuration of its requests.
-        env: The hooks, gates, handlers and tools of its plugins; new with each resolve.
+        env: The hooks, gates, handlers and tools of its plugins; declared ones place them at each resolve.
         tools: The tools that it may call, by id.
         decisions: Why each plugin is on or off.
         warnings: Problems of the declaration that do not prevent a run.

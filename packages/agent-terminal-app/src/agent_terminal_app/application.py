@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from agent_app import AgentApplication
-    from agent_app.catalogue import Catalogue, Key, Windows
+    from agent_app.catalogue import Catalogue, Key
+    from agent_app.context_windows import Windows
     from agent_app.model_list import ModelList
     from agent_terminal_app.remote import NoWindows
 

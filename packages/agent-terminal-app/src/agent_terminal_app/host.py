@@ -8,7 +8,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_app.catalogue import Key, context_window, ranked
+from agent_app.catalogue import Key, ranked
+from agent_app.context_windows import context_window
 from agent_app.defaults import DEFAULT_AGENT, read_model
 from agent_terminal_app.application import configuration, open_quietly
 from agent_terminal_app.errors import CommandError

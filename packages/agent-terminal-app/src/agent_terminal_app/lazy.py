@@ -12,8 +12,12 @@ from agent_core.lazy import lazy_names
 from agent_terminal_app.errors import CommandError, Exit
 
 if TYPE_CHECKING:
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
     from agent_app.assets.asset import Sniffer
-    from agent_app.catalogue import Catalogue, Key, WindowCache, Windows
+    from agent_app.catalogue import Catalogue, Key
+    from agent_app.context_windows import WindowCache, Windows
     from agent_app.model_list import ModelList
     from agent_app.redaction import Redactor
     from agent_app.transfer.forms import markdown_parts, who
@@ -91,6 +95,7 @@ __all__ = [
     "Redactor",
     "Sniffer",
     "SpecError",
+    "TOMLKitError",
     "Team",
     "TeamAccess",
     "Vault",
@@ -118,6 +123,7 @@ __all__ = [
     "require_team",
     "serve",
     "spec_schema",
+    "tomlkit",
     "unusable",
     "wait_for",
     "who",
@@ -125,7 +131,8 @@ __all__ = [
 
 HOMES = {
     "agent_app.assets.asset": ("Sniffer",),
-    "agent_app.catalogue": ("Catalogue", "Key", "WindowCache", "Windows"),
+    "agent_app.catalogue": ("Catalogue", "Key"),
+    "agent_app.context_windows": ("WindowCache", "Windows"),
     "agent_app.model_list": ("ModelList",),
     "agent_app.redaction": ("Redactor",),
     "agent_app.transfer.forms": ("markdown_parts", "who"),
@@ -150,6 +157,8 @@ HOMES = {
     "agent_server.people.tables": ("open_tables",),
     "agent_server.people.team": ("Team",),
     "agent_server.people.vault": ("Vault",),
+    "tomlkit": (),
+    "tomlkit.exceptions": ("TOMLKitError",),
     "local_llama_provider.weights": ("WeightsMissingError", "find_weights", "pull"),
 }
 """Every name by its home, as type checkers see them above."""

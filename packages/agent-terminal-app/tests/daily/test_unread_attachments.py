@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_app import AgentApplication
-from agent_app.catalogue import WindowCache, Windows, is_text_only
+from agent_app.context_windows import WindowCache, Windows, is_text_only
 from agent_testing import ServerReply, chat_reply, json_reply
 from local_llama_provider import LocalLlamaProvider
 

@@ -10,6 +10,7 @@ import re
 import struct
 from base64 import b64encode, urlsafe_b64decode
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, parse_qsl, quote, urlsplit
@@ -101,24 +102,24 @@ class ServiceAccount:
     """
 
     def __init__(self, email: str = "tea@project.iam.gserviceaccount.test") -> None:
-        from cryptography.hazmat.primitives.asymmetric import rsa
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
         self.email = email
         self.asked = 0
-        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self._pem = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        ).decode()
+        self._verify = partial(key.public_key().verify, padding=padding.PKCS1v15(), algorithm=hashes.SHA256())
 
     def write(self, file: Path, token_uri: str, project: str = "tea-project") -> Path:
         """Write the file that Google gives out for such an account."""
-        from cryptography.hazmat.primitives import serialization
-
-        pem = self._key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
         content = {
             "type": "service_account",
             "project_id": project,
             "private_key_id": "1",
-            "private_key": pem.decode(),
+            "private_key": self._pem,
             "client_email": self.email,
             "token_uri": token_uri,
         }
@@ -132,16 +133,10 @@ class ServiceAccount:
             self.asked += 1
             form = parse_qs(request.body.decode())
             head, body, signature = form["assertion"][0].split(".")
-            self._verify(f"{head}.{body}".encode(), urlsafe_b64decode(signature + "=="))
+            self._verify(urlsafe_b64decode(signature + "=="), f"{head}.{body}".encode())
             claims = orjson.loads(urlsafe_b64decode(body + "=="))
             if claims["iss"] != self.email or "cloud-platform" not in claims["scope"]:
                 return json_reply({"error": "invalid_grant", "error_description": "for somebody else"}, 400)
             return json_reply({"access_token": token, "expires_in": lifetime, "token_type": "Bearer"})
 
         return answer
-
-    def _verify(self, message: bytes, signature: bytes) -> None:
-        from cryptography.hazmat.primitives import hashes
-        from cryptography.hazmat.primitives.asymmetric import padding
-
-        self._key.public_key().verify(signature, message, padding.PKCS1v15(), hashes.SHA256())

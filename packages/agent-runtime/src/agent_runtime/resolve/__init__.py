@@ -67,6 +67,8 @@ class _Plan:
         core: Has the tools that every agent is offered, and no others.
         config: The configuration of its requests.
         resolution: What the core decided for that configuration.
+        is_fixed: Whether only the runtime's own plugins place something into its runs: those place the same
+            each time, while `register` of another one is called whenever the agent is resolved.
     """
 
     version: tuple[int, ...]
@@ -76,6 +78,7 @@ class _Plan:
     core: AgentCore
     config: dict[str, Any]
     resolution: Resolution
+    is_fixed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +117,7 @@ class Resolver:
         self._known_models = ModelDiscoveryCache()
         self._plans: dict[str, _Plan] = {}
         self._equipment: dict[str, _Equipment] = {}
+        self._fixed: dict[str, tuple[_Plan, ResolvedAgent]] = {}
 
     def resolve(self, agent_id: str) -> ResolvedAgent:
         """Return the agent, ready to run.
@@ -122,9 +126,11 @@ class Resolver:
             ResolveError: One of its subclasses, if anything about the agent is not as it must be.
         """
         plan = self._plan(agent_id)
+        if plan.is_fixed and (known := self._fixed.get(agent_id)) is not None and known[0] is plan:
+            return known[1]
         registrar = place(plan.found.spec, plan.entries)
         equipment = self._equip(plan, registrar.tools)
-        return ResolvedAgent(
+        agent = ResolvedAgent(
             spec=plan.found.spec,
             model=plan.found.target.model,
             provider=equipment.provider,
@@ -140,6 +146,9 @@ class Resolver:
             unclaimed=plan.chain.unclaimed,
             handoffs=self._handoffs(plan.found.spec),
         )
+        if plan.is_fixed:
+            self._fixed[agent_id] = plan, agent
+        return agent
 
     def knows(self, agent_id: str) -> bool:
         """Say whether an agent was resolved before and nothing has changed since."""
@@ -164,6 +173,9 @@ class Resolver:
             core=core,
             config=config,
             resolution=resolution,
+            is_fixed=not any(
+                entry in chain.declared and hasattr(entry.plugin, "register") for entry in entries
+            ),
         )
         return plan
 
@@ -235,8 +247,8 @@ class Resolver:
 
 
 def _has_same_claims(plan: _Plan) -> bool:
-    """Say whether plugins still declare the schemas by which the agent's sections were checked."""
-    return read_claims(plan.found.spec, plan.chain.entries) == plan.chain.claims
+    """Say whether declared plugins still have the schemas by which the agent's sections were checked."""
+    return read_claims(plan.found.spec, plan.chain.declared) == plan.chain.claims
 
 
 def _asking(core: AgentCore, plan: _Plan, target: Target, only: JsonObject) -> ProviderExecutor:

@@ -41,18 +41,25 @@ class Chain:
     """The plugins of an agent, before it is known which of them are on.
 
     Attributes:
-        entries: Declared ones in their order, then the defaults, then those that a setting implies.
+        declared: Those that the agent names, in its order.
+        own: Those of the runtime: the defaults, then those that a setting implies.
         settings: What the sections hold for the core.
         warnings: What the declaration's author should know.
         unclaimed: Those of them that are about sections of no plugin.
-        claims: The schemas by which the sections were checked.
+        claims: The schemas by which the sections of declared plugins were checked.
     """
 
-    entries: tuple[PluginEntry, ...]
+    declared: tuple[PluginEntry, ...]
+    own: tuple[PluginEntry, ...]
     settings: Mapping[str, Any]
     warnings: tuple[str, ...]
     unclaimed: tuple[str, ...]
     claims: tuple[Claim, ...]
+
+    @property
+    def entries(self) -> tuple[PluginEntry, ...]:
+        """All of them, in order."""
+        return self.declared + self.own
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -68,11 +75,12 @@ def build_chain(registries: RegistrySet, found: Found) -> Chain:
     """
     spec = found.spec
     _check_summary_model(registries, spec)
-    declared = [_declared(registries, spec, plugin) for plugin in dict.fromkeys(spec.plugin_ids)]
-    entries = (*declared, *_defaults(spec), *_conditional(found, declared))
+    declared = tuple(_declared(registries, spec, plugin) for plugin in dict.fromkeys(spec.plugin_ids))
+    own = (*_defaults(spec), *_conditional(found, declared))
+    entries = declared + own
     _check_unique(spec, entries)
-    claims = read_claims(spec, entries)
-    unclaimed = check_sections(spec, entries, claims)
+    claims = read_claims(spec, declared)
+    unclaimed = check_sections(spec, entries, (*claims, *read_claims(spec, own)))
     settings = core_settings(spec, entries)
     required = {entry.id for entry in entries if entry.required}
     settings, more = _without_disabled(settings, required)
@@ -81,7 +89,12 @@ def build_chain(registries: RegistrySet, found: Found) -> Chain:
     settings["enabled_plugins"] = [*(settings.get("enabled_plugins") or ()), *enabled]
     warnings = (*unclaimed, *more, *_ignored(found), *(_goes_with_none(entry) for entry in idle))
     return Chain(
-        entries=entries, settings=settings, warnings=warnings, unclaimed=tuple(unclaimed), claims=claims
+        declared=declared,
+        own=own,
+        settings=settings,
+        warnings=warnings,
+        unclaimed=tuple(unclaimed),
+        claims=claims,
     )
 
 

@@ -18,7 +18,8 @@
 | `rendering/`   | text, Markdown, tool calls and progress as lines of a screen                        |
 | `prompt/`      | the prompt itself, on prompt_toolkit: keys, completion, layout, pager               |
 
-Models, their keys and context windows are in `agent_app.catalogue`, which other front ends need as well.
+Models and their keys are in `agent_app.catalogue`, context windows in `agent_app.context_windows`: other
+front ends need them as well.
 
 `prompt/` is the only room that needs prompt_toolkit, and the modules of `commands/` are
 loaded by `commands.registry.load_commands` once the prompt is there. The names below are loaded when they are

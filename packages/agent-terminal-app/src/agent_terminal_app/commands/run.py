@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from agent_app.assets.asset import Sniffer, display_name, is_textual
-from agent_app.catalogue import WindowCache, Windows
+from agent_app.context_windows import WindowCache, Windows
 from agent_core.json_schema import compile_schema, first_misfit
 from agent_runtime import SpecError
 from agent_runtime.permissions import CallPattern

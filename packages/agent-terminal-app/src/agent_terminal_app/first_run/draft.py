@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agent_app.catalogue import WindowCache
+from agent_app.context_windows import WindowCache
 from agent_app.defaults import SHORT_NAMES
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.keys import KeyStore

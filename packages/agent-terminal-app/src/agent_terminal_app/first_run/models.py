@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_app.catalogue import context_window
+from agent_app.context_windows import context_window
 from agent_core.plugin.discovery import find_installed
 from agent_terminal_app import __version__
 from agent_terminal_app.errors import CommandError, Exit, category_code

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from agent_terminal_app import lazy
 from agent_terminal_app.errors import CommandError, Exit, SettingsError
 from agent_terminal_app.settings.files import ConfigFile, is_there, parse, read_bytes, replace_file
 from agent_terminal_app.settings.keypaths import read_way, spell, value_at
@@ -151,13 +152,11 @@ def _changed(old: ConfigFile, way: Keys, changes: Sequence[Callable[[Any], None]
 
 
 def _attempt(old: ConfigFile, change: Callable[[Any], None]) -> ConfigFile | None:
-    import tomlkit.exceptions  # slow to load, and most starts change nothing
-
     try:
-        document = tomlkit.parse(old.text)
+        document = lazy.tomlkit.parse(old.text)
         change(document)
-        return parse(old.path, tomlkit.dumps(document).encode())
-    except (tomlkit.exceptions.TOMLKitError, TypeError, ValueError, SettingsError):
+        return parse(old.path, lazy.tomlkit.dumps(document).encode())
+    except (lazy.TOMLKitError, TypeError, ValueError, SettingsError):
         return None
 
 
@@ -182,9 +181,7 @@ def _nested(way: Keys, value: Any) -> Any:
 
 def _inline(made: dict[str, Any]) -> Any:
     """Return a table in one line: among dotted keys there can be no other."""
-    import tomlkit
-
-    table = tomlkit.inline_table()
+    table = lazy.tomlkit.inline_table()
     table.update(made)
     return table
 

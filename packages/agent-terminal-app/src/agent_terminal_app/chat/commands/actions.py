@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import webbrowser
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -340,8 +341,6 @@ async def _open(talk: Talk, chosen: FollowUp) -> None:
     if not has_browser(os.environ):
         talk.note("There is no desktop here: open the address above yourself.")
         return
-    import webbrowser
-
     opened = await asyncio.to_thread(webbrowser.open, chosen.url)
     talk.note(f"Opened {chosen.host}." if opened else "No browser opened: open the address above yourself.")
 

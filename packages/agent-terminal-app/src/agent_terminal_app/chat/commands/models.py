@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent_app.catalogue import WindowCache
+from agent_app.context_windows import WindowCache
 from agent_app.model_list import ModelChoices
 from agent_app.overview import next_prompt
 from agent_app.services import OVERRIDES, own_overrides
