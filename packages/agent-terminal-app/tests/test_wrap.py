@@ -31,7 +31,7 @@ def test_a_word_that_is_wider_than_a_row_stays_whole() -> None:
 
 def test_what_somebody_wrote_keeps_code_and_links_whole() -> None:
     assert prose_rows("use `git log -p` for that", 14) == ["use", "`git log -p`", "for that"]
-    assert prose_rows("see [the long page](https://a.b) now", 24) == ["see [the long", "page](https://a.b) now"]
+    assert prose_rows("see [the page](https://a.b) now", 24) == ["see", "[the page](https://a.b)", "now"]
     assert prose_rows("one two\n```\nthree four five\n```\nsix seven", 7) == [
         "one two",
         "```",
