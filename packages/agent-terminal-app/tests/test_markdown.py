@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agent_terminal_app.chat.rendering.markdown import LineMarkdown
-from agent_terminal_app.chat.rendering.text import cells, clean
+from agent_terminal_app.chat.rendering.text import clean
+from agent_terminal_app.rows import cells
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 

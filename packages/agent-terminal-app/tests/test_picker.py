@@ -152,6 +152,7 @@ def test_a_model_of_a_named_server_is_chosen_and_the_draft_stays(home: Home, col
     with home.chat("--model", "box:other", columns=columns) as terminal:
         terminal.type("hello\r")
         terminal.expect("I am other.")
+        terminal.expect_line("ready")
         terminal.type("/model\r")
         terminal.expect_line("★ box:large")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from agent_terminal_app.chat.prompt.layout import Pane
 from agent_terminal_app.chat.rendering.folds import Folds
-from agent_terminal_app.chat.rendering.text import cells, unstyled
+from agent_terminal_app.chat.rendering.text import unstyled
+from agent_terminal_app.rows import cells
 
 
 def folds(lines: int) -> Folds:

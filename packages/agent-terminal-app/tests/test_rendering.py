@@ -10,7 +10,7 @@ from agent_terminal_app.chat.rendering.displays import display_lines, display_su
 from agent_terminal_app.chat.rendering.folds import Excerpt, Folds, fold_lines
 from agent_terminal_app.chat.rendering.progress import Progress
 from agent_terminal_app.chat.rendering.renderer import Renderer, error_lines
-from agent_terminal_app.chat.rendering.text import cells
+from agent_terminal_app.rows import cells
 
 
 class Paper:

@@ -9,10 +9,8 @@ from hypothesis import given, strategies as st
 
 from agent_terminal_app.chat.rendering.text import (
     age,
-    cells,
     clean,
     count,
-    cut_place,
     fitted,
     most_cells,
     one_line,
@@ -22,6 +20,7 @@ from agent_terminal_app.chat.rendering.text import (
     styled,
     unstyled,
 )
+from agent_terminal_app.rows import cells, cut_place
 
 ANYTHING = st.text(max_size=80)
 UNSEEN = re.compile(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_terminal_app.chat.rendering.text import cells
-from agent_terminal_app.chat.rendering.wrap import in_rows, two_columns
+from agent_terminal_app.rows import cells, in_rows, prose_rows, two_columns
 
 WORDS = st.text(st.sampled_from("ab *`_(漢é"), max_size=60)
 
@@ -27,6 +26,19 @@ def test_a_word_that_is_wider_than_a_row_stays_whole() -> None:
         "see",
         "https://example.org/a/long/one",
         "now",
+    ]
+
+
+def test_what_somebody_wrote_keeps_code_and_links_whole() -> None:
+    assert prose_rows("use `git log -p` for that", 14) == ["use", "`git log -p`", "for that"]
+    assert prose_rows("see [the page](https://a.b) now", 24) == ["see", "[the page](https://a.b)", "now"]
+    assert prose_rows("one two\n```\nthree four five\n```\nsix seven", 7) == [
+        "one two",
+        "```",
+        "three four five",
+        "```",
+        "six",
+        "seven",
     ]
 
 

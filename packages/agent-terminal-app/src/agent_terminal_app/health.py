@@ -188,7 +188,7 @@ def check_terminal(*, of_chat: bool = False, color: bool = True) -> Iterator[Fin
     if kind in ("", "dumb"):
         yield Finding("", "WARN", "it cannot move its cursor", "use `agent chat --plain`")
     if size.columns < _NARROW:
-        yield Finding("", "WARN", f"it is {size.columns} columns wide", "make it wider, tables will be cut")
+        yield Finding("", "WARN", f"it is {size.columns} columns wide", "make it wider, and tables fit")
     encoding = (stdout.encoding or "").lower().replace("-", "")
     if encoding != "utf8":
         yield Finding("", "WARN", f"it is set to {encoding}", "set LANG to a UTF-8 locale, such as C.UTF-8")
@@ -397,11 +397,15 @@ def _server(label: str, own: Mapping[str, Any]) -> Connection:
 # The report
 
 
+REPORT_HANG = 6
+"""How far everything but the status is set off in a report."""
+
+
 def report_lines(finding: Finding) -> Iterator[str]:
     """Yield a finding for reading, with the remedy on a line of its own."""
-    yield f"{finding.status:<4}  {finding.check}: {one_line(finding.detail)}"
+    yield f"{finding.status:<{REPORT_HANG}}{finding.check}: {one_line(finding.detail)}"
     if finding.remedy:
-        yield f"      {one_line(finding.remedy)}"
+        yield f"{'':{REPORT_HANG}}{one_line(finding.remedy)}"
 
 
 def check_sandbox() -> Iterator[Finding]:

@@ -1,7 +1,8 @@
 """What commands print: tables for users, JSON for programs; both on stdout, and nothing else there.
 
-A table on a terminal fits its width: the last column is cut. In a pipe nothing is cut, so that a script
-gets whole values. Text from a conversation may hold anything; control characters are removed from it.
+A table on a terminal fits its width: the last column is cut, and where the others need all of it, each row
+is shown as a list. In a pipe nothing is cut, so that a script gets whole values. Text from a conversation
+may hold anything; control characters are removed from it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from wcwidth import wcswidth, wcwidth
 
 from agent_core.clean_text import clean, reveal
 from agent_terminal_app.errors import CommandError
+from agent_terminal_app.rows import in_rows, two_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +38,8 @@ _CONTROLS = re.compile(
     re.DOTALL,
 )
 _GAP = "  "
-_NARROWEST = 8
+_NARROWEST = 16
+"""How many cells the last column of a table needs; with fewer, its rows are lists."""
 _USUAL = 80
 
 
@@ -44,8 +47,34 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     """Print rows under headings, each column as wide as its widest value."""
     table = [list(headings), *([one_line(cell) for cell in row] for row in rows)]
     widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
-    widths[-1] = _last_width(widths)
+    if is_terminal(sys.stdout):
+        room = terminal_width() - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
+        if room < min(widths[-1], _NARROWEST):
+            _print_list(headings, table[1:])
+            return
+        widths[-1] = min(widths[-1], room)
     print_lines(_GAP.join(map(_fitted, row, widths)).rstrip() for row in table)
+
+
+def _print_list(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print the rows of a table one below the other: the first value, and under it the others by name."""
+    names = [f"{_GAP}{heading.lower()}" for heading in headings[1:]]
+    wide = max(map(_width, names), default=0)
+    for first, *others in rows:
+        print_rows([first])
+        for name, value in zip(names, others, strict=True):
+            if value:
+                print_lines(two_columns(f"{name:<{wide}} ", value, terminal_width()))
+
+
+def print_rows(lines: Iterable[str], hang: int | None = None) -> None:
+    """Print lines; on a terminal in rows that end between words.
+
+    Args:
+        hang: How far all rows of a line but the first are set off; by default further than the line itself.
+    """
+    width = terminal_width() if is_terminal(sys.stdout) else None
+    print_lines(row for line in lines for row in in_rows(line, width, hang))
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -195,14 +224,6 @@ def terminal_width() -> int:
         return os.get_terminal_size(1 if stdout is None else stdout.fileno()).columns or _USUAL
     except (OSError, ValueError):  # it may be closed, or no terminal
         return shutil.get_terminal_size((_USUAL, 24)).columns
-
-
-def _last_width(widths: Sequence[int]) -> int:
-    """Return the width of the last column: what is left of the terminal, or all it wants in a pipe."""
-    if not is_terminal(sys.stdout):
-        return widths[-1]
-    left = shutil.get_terminal_size().columns - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)
-    return min(widths[-1], max(left, _NARROWEST))
 
 
 @contextmanager

@@ -10,7 +10,8 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from agent_terminal_app.chat.rendering.text import cells, fitted, one_line
+from agent_terminal_app.chat.rendering.text import fitted, one_line
+from agent_terminal_app.rows import cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -7,8 +7,8 @@ from dataclasses import asdict
 import click
 
 from agent_terminal_app.errors import Exit
-from agent_terminal_app.health import checks, look_at_all, report_lines
-from agent_terminal_app.output import print_json, print_lines
+from agent_terminal_app.health import REPORT_HANG, checks, look_at_all, report_lines
+from agent_terminal_app.output import print_json, print_rows
 
 
 @click.command("doctor")
@@ -19,5 +19,5 @@ def command(*, as_json: bool) -> int:
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:
-        print_lines(line for finding in findings for line in report_lines(finding))
+        print_rows((line for finding in findings for line in report_lines(finding)), hang=REPORT_HANG)
     return Exit.FAILURE if any(finding.status == "FAIL" for finding in findings) else Exit.OK

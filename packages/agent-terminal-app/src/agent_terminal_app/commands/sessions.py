@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 _COMPLETIONS = 200
 _FILES = ("", "-wal", "-shm")
 _ALWAYS = ("sessions", "messages")
+_SHORT = 8
 
 
 def complete_session(
@@ -301,8 +302,10 @@ def _print_infos(application: AgentApplication, infos: list[SessionInfo], *, as_
     if as_json:
         print_json([info_dict(info) for info in infos])
     elif infos:
+        # The beginning of an id will do for a person, and leaves room for the title.
+        length = _SHORT if is_terminal(sys.stdout) else None
         rows = [
-            (info.id, moment(info.updated), info.messages, info.agent_id, label)
+            (info.id[:length], moment(info.updated), info.messages, info.agent_id, label)
             for info, label in zip(infos, labels(application, infos), strict=True)
         ]
         print_table(("ID", "CHANGED", "MESSAGES", "AGENT", "TITLE"), rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
@@ -23,7 +24,15 @@ from agent_plugin_kit.orphans import find_orphans
 from agent_plugin_kit.sandbox import SandboxSettings, describe, find_way
 from agent_runtime.suspension import unanswered
 from agent_terminal_app.errors import CommandError
-from agent_terminal_app.output import moment, one_line, revealed, revealed_line
+from agent_terminal_app.output import (
+    is_terminal,
+    moment,
+    one_line,
+    revealed,
+    revealed_line,
+    terminal_width,
+)
+from agent_terminal_app.rows import in_rows, prose_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -148,26 +157,30 @@ def _label(info: SessionInfo, first: Message | None) -> str:
 
 def transcript(info: SessionInfo, messages: Any, *, raw: bool = False) -> Iterator[str]:
     """Yield the lines of a conversation for reading; *raw* ones, for a pipe, have what was said as it is."""
-    yield f"{one_line(info.title) or '(no title)'}"
-    yield f"{info.id}, {info.agent_id or 'no agent'}, {moment(info.updated)}"
+    width = terminal_width() if is_terminal(sys.stdout) else None
+    yield from in_rows(one_line(info.title) or "(no title)", width)
+    yield from in_rows(f"{info.id}, {info.agent_id or 'no agent'}, {moment(info.updated)}", width)
     for message in messages:
         yield ""
         yield f"{message.role}:{' (interrupted)' if 'interrupted' in message.metadata else ''}"
-        yield from _message_lines(message, raw=raw)
+        # What a tool printed keeps its lines.
+        yield from _message_lines(message, raw=raw, width=None if message.role == "tool" else width)
 
 
-def _message_lines(message: Message, *, raw: bool) -> Iterator[str]:
+def _message_lines(message: Message, *, raw: bool, width: int | None) -> Iterator[str]:
     """Yield everything of a message that a provider may be sent, except the content of attachments."""
     text = message.content if isinstance(message.content, str) else one_line(message.content or "")
-    yield from (f"  {line}" for line in revealed(text, raw=raw).splitlines())
+    if lines := revealed(text, raw=raw).splitlines():
+        room = None if width is None else width - 2
+        yield from (f"  {row}" for row in prose_rows("\n".join(lines), room))
     parts = message.multipart_content or ()
     texts = [str(part.get("text") or "") for part in parts if part.get("type") == "text"]
     if "".join(texts) not in ("", text):  # it is these that are sent
-        lines = (line for part in texts for line in revealed(part, raw=raw).splitlines())
-        yield from (f"  [text] {line}" for line in lines)
+        more = (line for part in texts for line in revealed(part, raw=raw).splitlines())
+        yield from (f"  [text] {line}" for line in more)
     yield from (f"  [{_part_line(part)}]" for part in parts if part.get("type") != "text")
     for call in message.tool_calls:
-        yield f"  → {_call_line(call)}"
+        yield from in_rows(f"  → {_call_line(call)}", width)
 
 
 def _part_line(part: Mapping[str, Any]) -> str:

@@ -35,7 +35,7 @@ from agent_terminal_app.chat.rendering.text import count, one_line
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.first_run.ask import choose_by_typing
 from agent_terminal_app.first_run.dialogue import set_up
-from agent_terminal_app.health import check_terminal, checks, look_at_all, report_lines
+from agent_terminal_app.health import REPORT_HANG, check_terminal, checks, look_at_all, report_lines
 from agent_terminal_app.keys import KeyLookup, KeyStore, with_keys
 from agent_terminal_app.settings import unset_value
 from agent_terminal_app.settings.keypaths import find_value, leaves, literal, read_way, readings, spell
@@ -205,8 +205,6 @@ def _declare(talk: Talk, opened: Opened, name: str) -> None:
 
 _GROUP = "The program"
 _INDENT, _KEYS = 2, 30
-_STATUS = 6
-"""How wide the column is in which a finding has its status."""
 
 _STYLES = {"WARN": "bold", "FAIL": "red"}
 
@@ -293,7 +291,7 @@ async def doctor(talk: Talk, _rest: str) -> None:
         findings = await asyncio.to_thread(look_at_all, checks(terminal))
     for finding in findings:
         for line in report_lines(finding):
-            talk.line(line, _STYLES.get(finding.status, ""), hang=_STATUS)
+            talk.line(line, _STYLES.get(finding.status, ""), hang=REPORT_HANG)
 
 
 @command("quit", "leave; everything is kept", group=_GROUP, alias="exit")

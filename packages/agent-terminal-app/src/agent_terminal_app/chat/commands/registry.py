@@ -24,7 +24,7 @@ from agent_runtime.defaults import ADDED_BY_HOOK
 from agent_terminal_app.chat.rendering.markdown import LineMarkdown
 from agent_terminal_app.chat.rendering.renderer import as_said
 from agent_terminal_app.chat.rendering.text import clean, one_line, styled
-from agent_terminal_app.chat.rendering.wrap import in_rows, two_columns
+from agent_terminal_app.rows import in_rows, two_columns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -200,7 +200,7 @@ class Talk:
                 self.note(f"! {message.content}")
                 continue
             if message.role == "user":
-                self._show(as_said(str(message.content)), "bold")
+                self._show(as_said(str(message.content), self.screen.width), "bold")
                 continue
             words = LineMarkdown(color=self.screen.color, width=width)
             for line in [*words.feed(f"{message.content}\n"), *words.end()]:

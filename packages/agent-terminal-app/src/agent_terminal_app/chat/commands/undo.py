@@ -90,6 +90,7 @@ async def undo(talk: Talk, rest: str) -> None:
         await execute(talk, possible.compaction, {})
         return
     if way is None:
+        talk.note("Nothing was changed.")
         return
     changes = 0
     if way in ("files", "both"):

@@ -36,14 +36,13 @@ from agent_terminal_app.chat.keymap import KeyMap
 from agent_terminal_app.chat.picker import MOST_ROWS
 from agent_terminal_app.chat.rendering.folds import fold_lines
 from agent_terminal_app.chat.rendering.text import (
-    cells,
-    cut_place,
     first_style,
     fitted,
     one_line,
     styled,
     unstyled,
 )
+from agent_terminal_app.rows import cells, cut_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, cast
 from agent_app import DecisionNotAccepted
 from agent_runtime import SpecError
 from agent_terminal_app.chat.rendering.text import clean, one_line, styled
-from agent_terminal_app.chat.rendering.wrap import in_rows, rows_of
+from agent_terminal_app.chat.rendering.wrap import rows_of
+from agent_terminal_app.rows import in_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -6,8 +6,8 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agent_terminal_app.chat.rendering.wrap import in_rows
 from agent_terminal_app.first_run.ask import choose_by_typing
+from agent_terminal_app.rows import in_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -13,16 +13,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_terminal_app.chat.rendering.highlight import Highlighter, highlighter
-from agent_terminal_app.chat.rendering.text import (
-    cells,
-    clean,
-    cut_place,
-    is_wider,
-    most_cells,
-    padded,
-    styled,
-)
+from agent_terminal_app.chat.rendering.text import clean, most_cells, padded, styled
 from agent_terminal_app.chat.rendering.wrap import cut_line, seen, show, wrapped
+from agent_terminal_app.rows import cells, cut_place, is_wider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

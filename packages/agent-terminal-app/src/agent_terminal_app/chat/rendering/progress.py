@@ -6,7 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_terminal_app.chat.rendering.text import cells, fitted, one_line
+from agent_terminal_app.chat.rendering.text import fitted, one_line
+from agent_terminal_app.rows import cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,10 @@ from agent_core import AgentError
 from agent_terminal_app.chat.rendering.displays import display_lines
 from agent_terminal_app.chat.rendering.folds import took
 from agent_terminal_app.chat.rendering.markdown import LineMarkdown
-from agent_terminal_app.chat.rendering.text import cells, clean, fitted, one_line, styled
-from agent_terminal_app.chat.rendering.wrap import in_rows, rows_of, wrapped
+from agent_terminal_app.chat.rendering.text import clean, fitted, one_line, styled
+from agent_terminal_app.chat.rendering.wrap import rows_of, wrapped
 from agent_terminal_app.errors import category_code, is_limit, key_command, limit_setting
+from agent_terminal_app.rows import cells, in_rows, prose_rows
 
 if TYPE_CHECKING:
     from agent_terminal_app.chat.rendering.asides import Asides
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
     from agent_terminal_app.chat.rendering.screen import Screen
 
 
-def as_said(text: str) -> list[str]:
-    """Return the lines of a message of the user: one mark for all of it, however many lines it has."""
-    first, *more = clean(text).removesuffix("\n").split("\n")
-    return [f"» {first}", *(f"  {line}" for line in more)]
+def as_said(text: str, width: int | None) -> list[str]:
+    """Return a message of the user in rows: one mark for all of it, however many there are."""
+    rows = prose_rows(clean(text).removesuffix("\n"), None if width is None else width - 2)
+    return [f"{'  ' if number else '» '}{row}" for number, row in enumerate(rows)]
 
 
 class Remarks:
@@ -47,7 +48,7 @@ class Remarks:
     def echo(self, text: str) -> None:
         """Show what was typed where it belongs, if the prompt that it was typed into is empty by then."""
         if self._screen.is_live:
-            for line in as_said(text):
+            for line in as_said(text, self._screen.width):
                 self._screen.line(styled(line, "bold", color=self._screen.color))
 
     def _show(self, text: str, style: str) -> None:

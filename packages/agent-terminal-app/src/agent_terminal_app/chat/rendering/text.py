@@ -13,13 +13,11 @@ from __future__ import annotations
 import os
 import re
 import time
-from functools import lru_cache
 from typing import TYPE_CHECKING
-
-from wcwidth import wcswidth, wcwidth
 
 from agent_core.clean_text import escape
 from agent_terminal_app.output import moment as written
+from agent_terminal_app.rows import cell, cells, cut_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,24 +97,6 @@ def only_styles(text: str, *, color: bool) -> str:
     return "".join(clean(piece) + style for piece, style in zip(pieces, [*styles, ""], strict=True))
 
 
-def cells(text: str) -> int:
-    """Return how many cells of a terminal text takes that has no controls in it."""
-    if text.isascii():
-        return len(text)
-    return max(wcswidth(text), 0)
-
-
-@lru_cache(maxsize=4096)
-def cell(char: str) -> int:
-    """Return how many cells one character takes by itself."""
-    return max(wcwidth(char), 0)
-
-
-def is_wider(text: str, width: int) -> bool:
-    """Say whether text takes more cells than there are, without measuring all of a long one."""
-    return cells(text[: 4 * max(width, 0) + 40]) > width
-
-
 def most_cells(text: str) -> int:
     """Return how many cells text may take at most: terminals disagree about joined and varied characters."""
     if text.isascii():
@@ -131,18 +111,6 @@ def fitted(text: str, width: int) -> str:
         return text
     place = cut_place(text, max(width - 1, 0))
     return f"{text[:place]}…" if width > 0 else ""
-
-
-def cut_place(text: str, width: int) -> int:
-    """Return how many characters of a text fit into so many cells."""
-    if text.isascii():
-        return min(len(text), width)
-    used = 0
-    for place, char in enumerate(text):
-        used += cell(char)
-        if used > width:
-            return place
-    return len(text)
 
 
 def padded(text: str, width: int, *, right: bool = False) -> str:

@@ -11,16 +11,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from agent_terminal_app.chat.rendering.text import (
-    RESET,
-    cell,
-    cells,
-    cut_place,
-    first_style,
-    is_wider,
-    styled,
-    unstyled,
-)
+from agent_terminal_app.chat.rendering.text import RESET, first_style, styled, unstyled
+from agent_terminal_app.rows import cut_place, in_rows, is_wider, may_break
 
 _LONGEST = 4000
 """Longer lines are not prose, and searching them for marks would be slow."""
@@ -38,10 +30,6 @@ _STYLES = {"bold": "bold", "bold2": "bold", "strike": "strike", "italic": "itali
 _OPEN = re.compile(r"`+|\*\*|\[")
 _PATIENCE = 4
 """For how many rows an open mark is expected to be closed."""
-
-# Small marks that do not begin a row, where rows are cut between any two characters.
-_NOT_FIRST = frozenset("、。，．：；！？）］｝〉》」』】〕ー…")  # noqa: RUF001 - they are meant
-_JOINER = "\u200d"
 
 
 class Span(NamedTuple):
@@ -153,43 +141,6 @@ def _opening(line: str, marks: list[tuple[int, int]], width: int) -> int:
     return first if len(line) - first <= _PATIENCE * width else len(line)
 
 
-def may_break(line: str, place: int) -> bool:
-    """Say whether a row may end before a place of a line: between words, or next to a wide character."""
-    before, here = line[place - 1], line[place]
-    if here == " ":
-        return before != " "
-    if before == " " or (here.isascii() and before.isascii()):
-        return False
-    wide = cell(before) > 1 or cell(here) > 1
-    return wide and before != _JOINER and cell(here) > 0 and here not in _NOT_FIRST
-
-
-_INDENT = 6
-"""The indent of a text that does not fit to the right of something and is put below it."""
-
-_NARROWEST = 28
-"""How many cells a text needs to be readable in a column of its own."""
-
-
-def in_rows(line: str, width: int | None, hang: int | None = None) -> list[str]:
-    """Return a line in rows.
-
-    Args:
-        width: How many cells there are; None if that does not matter.
-        hang: How far all rows but the first are set off; by default a little further than the line itself.
-    """
-    if width is None or not is_wider(line, width):
-        return [line]
-    indent = len(line) - len(line.lstrip(" "))
-    front = " " * min(indent + 2 * bool(indent) if hang is None else hang, width // 2)
-    first, rest = _cut(line, width)
-    rows = [first]
-    while rest:
-        row, rest = _cut(rest, width - len(front))
-        rows.append(front + row)
-    return rows
-
-
 def rows_of(line: str, width: int | None) -> list[str]:
     """Return a line that has one style, or none, in rows that have it as well.
 
@@ -202,32 +153,3 @@ def rows_of(line: str, width: int | None) -> list[str]:
     hang = len(plain) - len(plain.lstrip(" ")) + 4
     rows = in_rows(plain, width, hang)
     return [f"{style}{row}{RESET}" for row in rows] if style else rows
-
-
-def two_columns(front: str, about: str, width: int | None) -> list[str]:
-    """Return a front part and a text in a column to its right; below it if the column is too narrow.
-
-    Args:
-        front: The columns before the last one, filled up.
-    """
-    whole = f"{front} {about}".rstrip()
-    if width is None or not is_wider(whole, width):
-        return [whole]
-    place = cells(front) + 1
-    if width - place < min(_NARROWEST, cells(about)):
-        return [*in_rows(front.rstrip(), width, _INDENT), *in_rows(" " * _INDENT + about, width, _INDENT)]
-    first, *more = in_rows(about, width - place)
-    return [f"{front} {first}", *(" " * place + row for row in more)]
-
-
-def _cut(text: str, width: int) -> tuple[str, str]:
-    """Return the first row of a text, and the rest, if there is one."""
-    if not is_wider(text, width):
-        return text, ""
-    fits = cut_place(text, width)
-    places = (place for place in range(min(fits, len(text) - 1), 0, -1) if may_break(text, place))
-    place = next((one for one in places if text[:one].strip()), None)
-    if place is None:
-        later = (one for one in range(fits + 1, len(text)) if may_break(text, one))
-        place = next((one for one in later if text[:one].strip()), len(text))
-    return text[:place].rstrip(" "), text[place:].lstrip(" ")
