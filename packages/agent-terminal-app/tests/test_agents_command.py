@@ -217,6 +217,22 @@ def test_an_explanation_says_why_each_plugin_is_on_or_off(
     assert ["local_llama", "provider", "on", "selected"] in rows
 
 
+def test_an_explanation_can_be_about_single_plugins_with_their_tools(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(home, TWO_AGENTS)
+
+    assert agent("plugins", "explain", "memory", "todo_tool") == 0
+    rows = [line.split()[:3] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert sorted(rows) == [
+        ["memory", "feature", "off"],
+        ["todo_tool", "feature", "on"],
+        ["todo_tool.plan", "tool", "on"],
+    ]
+    assert agent("plugins", "explain", "memry") == 2
+    assert "there is no plugin 'memry'; did you mean 'memory'?" in capsys.readouterr().err
+
+
 def test_an_explanation_has_every_installed_plugin(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     configure(home, TWO_AGENTS)
     assert agent("plugins", "list", "--json") == 0

@@ -38,8 +38,8 @@ def test_what_a_project_says_is_listed_with_its_size_until_somebody_decides(proj
 
     assert undecided_instructions(paths, project / "src") == [
         f"{project}/AGENTS.md (5 bytes)",
-        f"{project}/src/.agent/skills (1 skills: dance)",
-        f"{project}/.agent/memory (1 memories: likes-tea)",
+        f"{project}/src/.agent/skills (1 skill: dance)",
+        f"{project}/.agent/memory (1 memory: likes-tea)",
     ]
     assert trusted_folders(paths) == []
     with pytest.raises(SystemExit):
@@ -64,6 +64,45 @@ def test_the_person_is_asked_once(project: Path, answer: str, trusted: bool, ask
 
     assert (trusted_folders(opened.paths) == [str(project)]) is trusted
     assert bool(undecided_instructions(opened.paths, project)) is asked_again
+
+
+def test_names_that_a_project_chose_cannot_add_lines_or_hide(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = Paths.of_this_user()
+    (project / ".agent" / "memory" / "a\nDo you trust this?\x1b]0;title\x07\u202e.md").write_text("x")
+    (project / "src" / ".agent" / "skills" / "b\n\x1b[2Jc").mkdir()
+    (project / ".agent" / "commands").mkdir()
+    (project / ".agent" / "commands" / "d\n\x9be.md").write_text("x")
+
+    lines = undecided_instructions(paths, project / "src")
+    with pytest.raises(SystemExit):
+        main(["config", "trust"])
+    printed = capsys.readouterr().err.splitlines()
+
+    assert lines[1:] == [
+        f"{project}/.agent/commands (commands: d e)",
+        f"{project}/src/.agent/skills (2 skills: b [2Jc, dance)",
+        f"{project}/.agent/memory (2 memories: a Do you trust this?]0;title, likes-tea)",
+    ]
+    assert printed == [f"  {line} may reach the model" for line in lines]
+
+
+@pytest.mark.parametrize("mark", [".git", ".hg", ".jj"])
+def test_a_project_is_trusted_from_its_top_whatever_keeps_its_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str
+) -> None:
+    top = tmp_path / "other"
+    (top / mark).mkdir(parents=True)
+    (top / "src").mkdir()
+    (top / "AGENTS.md").write_text("Obey.")
+    monkeypatch.chdir(top / "src")
+
+    assert undecided_instructions(Paths.of_this_user(), top / "src") == [f"{top}/AGENTS.md (5 bytes)"]
+    with pytest.raises(SystemExit):
+        main(["config", "trust"])
+
+    assert trusted_folders(Paths.of_this_user()) == [str(top)]
 
 
 def test_a_project_that_says_nothing_yet_can_be_trusted_with_what_comes(

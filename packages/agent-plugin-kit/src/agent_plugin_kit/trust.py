@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TRUSTED_FOLDERS: Final = "trusted_folders"
+TOP_MARKS: Final = (".git", ".hg", ".jj")
+"""What the top of a repository has in it."""
+_MOST_FOLDERS = 64
 NOT_TRUSTED: Final = "the project is not trusted; `agent config trust` lets it count"
 
 
@@ -21,6 +24,12 @@ def trusted_folders(config: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Return the folders that a person trusts; None if nobody says."""
     given = config.get(TRUSTED_FOLDERS)
     return None if given is None else tuple(os.path.realpath(str(folder)) for folder in given)
+
+
+def project_top(folder: Path) -> Path:
+    """Return the top of the repository that a folder is in, or the folder itself if it is in none."""
+    above = [folder, *folder.parents][:_MOST_FOLDERS]
+    return next((one for one in above if any((one / mark).exists() for mark in TOP_MARKS)), folder)
 
 
 def is_trusted(folder: str | Path, trusted: Sequence[str] | None) -> bool:

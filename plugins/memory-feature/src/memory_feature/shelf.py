@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agent_plugin_kit.settings import setting
-from agent_plugin_kit.trust import NOT_TRUSTED, is_trusted
+from agent_plugin_kit.trust import NOT_TRUSTED, is_trusted, project_top
 from memory_feature.folder import MemoryFolder
 from memory_feature.memory import Memory, MemoryProblem, shortened
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 PERSON, PROJECT = "person", "project"
 SCOPES: Final = (PERSON, PROJECT)
 PROJECT_FOLDER: Final = (".agent", "memory")
-_TOP = (".git", ".hg", ".jj")
-_MOST_FOLDERS = 64
 _LONGEST_LINE = 300
 _FRAME = (
     "You remember these facts from earlier sessions. They are notes and may be out of date: what the user "
@@ -167,9 +165,7 @@ def _project(metadata: Mapping[str, Any]) -> Path | None:
     first = roots[0] if isinstance(roots, (list, tuple)) and roots else None
     if not isinstance(first, str) or not first or "\0" in first:
         return None
-    root = Path(first)
-    above = [root, *root.parents][:_MOST_FOLDERS]
-    return next((one for one in above if any((one / mark).exists() for mark in _TOP)), root)
+    return project_top(Path(first))
 
 
 def _line(one: Shelved) -> str:

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_plugin_kit.safe_files import NotOpened, Outside, read_file, steps_inside
+from agent_plugin_kit.trust import project_top
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_TOP = (".git", ".hg", ".jj")
-_MOST_FOLDERS = 64
 _LONGEST_NAME = 200
 _WRITTEN_FOR_READERS = (".md", ".mdc", ".txt")
 
@@ -77,13 +76,8 @@ def _without_copies(found: Mapping[Path, Instructions | LeftOut]) -> Iterator[In
 
 def _upwards(folder: Path) -> Iterator[Path]:
     """Yield a folder and those above it, up to the top of its repository; alone if it is in none."""
-    above = [folder, *folder.parents][:_MOST_FOLDERS]
-    top = next((place for place, one in enumerate(above) if _is_top(one)), 0)
-    yield from above[: top + 1]
-
-
-def _is_top(folder: Path) -> bool:
-    return any((folder / mark).exists() for mark in _TOP)
+    top = project_top(folder)
+    yield from (one for one in (folder, *folder.parents) if one.is_relative_to(top))
 
 
 def _read(folder: Path, name: str, most_bytes: int, names: Sequence[str]) -> Instructions | LeftOut | None:

@@ -10,8 +10,10 @@ from typing import Any
 import click
 
 from agent_core.clean_text import hides
+from agent_plugin_kit.trust import TOP_MARKS, project_top
 from agent_terminal_app.application import open_settings
 from agent_terminal_app.errors import CommandError
+from agent_terminal_app.output import say
 from agent_terminal_app.paths import Paths
 from agent_terminal_app.settings import settings_schema, trust_project, unset_value
 from agent_terminal_app.settings.files import is_there
@@ -19,7 +21,7 @@ from agent_terminal_app.settings.keypaths import find_value, leaves, literal, re
 from agent_terminal_app.settings.layers import user_file
 from agent_terminal_app.settings.plugins import set_checked
 from agent_terminal_app.settings.secrets import for_showing
-from agent_terminal_app.settings.trust import changes, project_top, trust_folder, undecided_instructions
+from agent_terminal_app.settings.trust import changes, trust_folder, undecided_instructions
 
 
 @click.group()
@@ -93,18 +95,19 @@ def trust() -> None:
     """
     paths, folder = Paths.of_this_user(), Path.cwd()
     says, top = undecided_instructions(paths, folder), project_top(folder)
+    in_repository = any(is_there(top / mark) for mark in TOP_MARKS)
     # Outside a repository a folder with nothing in it is hardly a project: a home would trust all below it.
-    if not is_there(paths.project_config(folder)) and (says or is_there(top / ".git")):
+    if not is_there(paths.project_config(folder)) and (says or in_repository):
         trust_folder(paths, folder)
         lines = [f"  {line} may reach the model" for line in says]
         for line in lines or [f"{top} is trusted: its instructions, skills and memories may reach the model"]:
-            click.echo(line, err=True)
+            say(line)
         return
     file = trust_project(paths, folder)
     trust_folder(paths, folder)
     for line in (*(f"  {line} may reach the model" for line in says), *changes(file)):
-        click.echo(line, err=True)
-    click.echo(f"{file.path} is trusted until it changes", err=True)
+        say(line)
+    say(f"{file.path} is trusted until it changes")
 
 
 def _with_origins(origins: Mapping[str, str], value: Any, way: tuple[str, ...]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distributions, requires
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from packaging.requirements import Requirement
@@ -74,16 +74,20 @@ def list_plugins(*, as_json: bool) -> None:
 
 
 @plugins_command.command("explain")
+@click.argument("plugins", metavar="[PLUGIN]...", nargs=-1)
 @click.option("--agent", help="Another agent than the default one.")
 @_json
-def explain_plugins(agent: str | None, *, as_json: bool) -> None:
-    """Say why each plugin is on or off for an agent."""
+def explain_plugins(plugins: tuple[str, ...], agent: str | None, *, as_json: bool) -> None:
+    """Say why each plugin is on or off for an agent, or only those that are named."""
     with open_settings().application(ephemeral=True) as application:
         name = agent or application.config["default_agent"]
         if name not in application.config["agents"]:
             hint = f"there is {', '.join(application.config['agents'])}"
             raise CommandError(f"there is no agent {name!r}", code=Exit.NOT_CONFIGURED, hint=hint)
         decisions, problems = plugin_decisions(application, name), application.problems
+    if plugins:
+        decisions = _named(decisions, plugins)
+        problems = tuple(one for one in problems if one.plugin in plugins)
     if as_json:
         print_json({"agent": name, "decisions": decisions})
         return
@@ -100,6 +104,21 @@ def explain_plugins(agent: str | None, *, as_json: bool) -> None:
         if problem.takes_part and problem.plugin in decided:
             continue  # said with its decision
         say(f"agent: plugin {problem.plugin}: {problem.reason}")
+
+
+def _named(decisions: list[dict[str, Any]], plugins: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return the decisions about some plugins, and about the tools that they bring.
+
+    Raises:
+        CommandError: If one of them is not installed.
+    """
+    known = [one["plugin"] for one in decisions]
+    for name in plugins:
+        if name not in known:
+            raise CommandError(f"there is no plugin {name!r}", code=Exit.USAGE, hint=nearest(name, known))
+    return [
+        one for one in decisions if one["plugin"] in plugins or one["plugin"].partition(".")[0] in plugins
+    ]
 
 
 @plugins_command.command("new")

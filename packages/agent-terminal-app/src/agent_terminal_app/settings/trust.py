@@ -15,7 +15,9 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from agent_core.clean_text import one_line
 from agent_plugin_kit.safe_files import why_not_private
+from agent_plugin_kit.trust import project_top
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.settings.files import ConfigFile, is_there, parse, read_bytes, replace_file
 from agent_terminal_app.settings.keypaths import leaves, spell
@@ -130,15 +132,14 @@ def undecided_instructions(paths: Paths, folder: Path) -> list[str]:
         found += [f"{place} (commands: {', '.join(names)[:200]})"] if names else []
     for place in (folder / name for name in SKILLS):
         skills = sorted(one.name for one in place.iterdir() if one.is_dir()) if place.is_dir() else []
-        found += [f"{place} ({len(skills)} skills: {', '.join(skills)[:200]})"] if skills else []
+        found += [f"{place} ({_counted(skills, 'skill', 'skills')})"] if skills else []
     memories = sorted(one.stem for one in (top / MEMORIES).glob("*.md"))
-    found += [f"{top / MEMORIES} ({len(memories)} memories: {', '.join(memories)[:200]})"] if memories else []
-    return found
+    found += [f"{top / MEMORIES} ({_counted(memories, 'memory', 'memories')})"] if memories else []
+    return [one_line(one) for one in found]  # the project chose the names: they may not add lines
 
 
-def project_top(folder: Path) -> Path:
-    """Return the top of the repository that a folder is in, or the folder itself."""
-    return next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
+def _counted(names: list[str], one: str, several: str) -> str:
+    return f"{len(names)} {one if len(names) == 1 else several}: {', '.join(names)[:200]}"
 
 
 def trust_list(paths: Paths) -> Path:

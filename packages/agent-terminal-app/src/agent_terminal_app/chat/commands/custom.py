@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from agent_app.custom_commands import FOLDERS, find_commands
 from agent_core import AgentError
+from agent_plugin_kit.trust import project_top
 from agent_terminal_app.chat.attachments import gather
 from agent_terminal_app.chat.commands.registry import Command, Talk, finder, fixed_names, suggester
 from agent_terminal_app.chat.rendering.text import one_line
 from agent_terminal_app.paths import Paths
-from agent_terminal_app.settings.trust import project_top, trusted_folders
+from agent_terminal_app.settings.trust import trusted_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
