@@ -202,7 +202,7 @@ class Conversation:
                 async for event in events:
                     if self._stop:  # it may have come before there was a request to stop
                         self.app.cancel(session_id)
-                    self.seen = event.get("seq", self.seen)
+                    self.seen = event.get("seq") or self.seen
                     self._count(event)
                     self._follow_plan(event)
                     await show(event)
