@@ -1,9 +1,10 @@
-"""One plugin that uses every element, seen in a terminal and on the page, of one server, at the same time."""
+"""A terminal and the page with one session of one server: what plugins draw, and questions, are in both."""
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,8 @@ import pytest
 
 from agent_core.display.elements import ACTION_ELEMENTS, EFFECTS, ELEMENT_TYPES, WIDGETS
 from agent_core.display.payload import PRESENTATIONS, VARIANTS
-from agent_server.testing import TOKEN, Serving
+from agent_core.testing import Reply, ToolCall
+from agent_server.testing import ASKS, TOKEN, Notes, Serving
 from agent_server.testing.page import IN_A_BROWSER, browser, is_over, no_findings, open_page, say, wait
 from agent_terminal_app.testing.terminal import Terminal
 from agent_testing.showcase import Showcase, ShowcaseDesk
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.sync_api import Page
+
+    from agent_server.testing import Served
 
 __all__ = ["browser", "open_page"]
 pytestmark = IN_A_BROWSER
@@ -50,6 +54,22 @@ class Both:
         return self.showcase.calls
 
 
+@contextmanager
+def beside(page: Page, served: Served, folder: Path) -> Iterator[Terminal]:
+    """Open a chat in a terminal, with the session that a page shows."""
+    home = folder / "home"
+    home.mkdir()
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ}
+    own = {**kept, "HOME": str(home), "NO_COLOR": "1", "AGENT_SERVER_TOKEN": TOKEN}
+    session = page.url.partition("#s=")[2]
+    command = [sys.executable, "-m", "agent_terminal_app", "chat", "--server", served.url]
+    with Terminal(
+        [*command, "--session", session], environment=own, folder=folder, columns=110, rows=60
+    ) as chat:
+        chat.expect("an answer")
+        yield chat
+
+
 @pytest.fixture
 def both(tmp_path: Path, open_page: Callable[..., Page]) -> Iterator[Both]:
     showcase = Showcase()
@@ -59,16 +79,7 @@ def both(tmp_path: Path, open_page: Callable[..., Page]) -> Iterator[Both]:
     say(page, "hello")
     is_over(page)
     page.wait_for_selector("header .menu summary")
-    home = tmp_path / "home"
-    home.mkdir()
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ}
-    own = {**kept, "HOME": str(home), "NO_COLOR": "1", "AGENT_SERVER_TOKEN": TOKEN}
-    session = page.url.partition("#s=")[2]
-    command = [sys.executable, "-m", "agent_terminal_app", "chat", "--server", served.url]
-    with Terminal(
-        [*command, "--session", session], environment=own, folder=tmp_path, columns=110, rows=60
-    ) as chat:
-        chat.expect("an answer")
+    with beside(page, served, tmp_path) as chat:
         yield Both(page, chat, showcase)
     page.close()
     serving.close()
@@ -237,3 +248,45 @@ def test_completions_and_the_composer_action(both: Both) -> None:
     chat.expect_line("» paint /colour red")
 
     assert both.calls(1) == [("polish", {"text": "paint /colour red "})]
+
+
+@pytest.mark.parametrize("asked_in", ["page", "terminal"])
+@pytest.mark.parametrize("answered_in", ["page", "terminal"])
+def test_a_question_stands_in_both_until_one_answers_it(
+    tmp_path: Path, open_page: Callable[..., Page], asked_in: str, answered_in: str
+) -> None:
+    notes, serving = Notes(), Serving(tmp_path)
+    wants = Reply(tool_calls=[ToolCall("note", {"text": "buy milk"})])
+    served = serving(["an answer", wants, "It is noted.", "You are welcome."], plugins=[notes], config=ASKS)
+    page = open_page(served)
+    say(page, "hello")
+    is_over(page)
+    with beside(page, served, tmp_path) as chat:
+        chat.expect_line("ready")
+
+        if asked_in == "page":
+            say(page, "note it")
+        else:
+            chat.type("note it\r")
+        chat.expect_line("your answer")
+        chat.expect("buy milk")
+        chat.expect_line("» note it")
+        page.wait_for_selector(".approval >> text=buy milk")
+        assert notes.written == []
+
+        if answered_in == "page":
+            page.press(".approval .question", "End")  # what it asks is read before one can say yes
+            page.click(".approval .primary")
+        else:
+            chat.type("y")
+        page.wait_for_selector(".answer >> text=It is noted.")
+        page.wait_for_selector(".approval", state="detached")
+        chat.expect("It is noted.")
+        chat.expect_line("ready")
+        assert notes.written == ["buy milk"]
+
+        chat.type("thanks\r")  # what is typed now is no answer to a question that is gone
+        chat.expect("You are welcome.")
+        page.wait_for_selector(".answer >> text=You are welcome.")
+    page.close()
+    serving.close()

@@ -316,6 +316,29 @@ class RemoteApplication:
         with self._asking(session_id) as client:
             return client.logged_events(session_id, after=after, limit=limit)
 
+    async def wait_for_run(self, session_id: str, after: int | None) -> Mapping[str, Any]:
+        """Wait until a run begins in a session, whoever began it, and return the event with which it does.
+
+        Args:
+            after: Behind which event; None for those to come.
+
+        Raises:
+            ServerError: If the server cannot be reached any more.
+        """
+        if after is None:
+            after = await asyncio.to_thread(self.last_event, session_id)
+        try:
+            async with (
+                self._new_client() as client,
+                aclosing(client.events(session_id, str(after))) as events,
+            ):
+                async for event in events:
+                    if event.type == "run_start":
+                        return event.data
+        except self._error as error:
+            raise await asyncio.to_thread(self._read_error, error, session_id) from error
+        raise SessionNotFound(session_id)  # the events end when it is deleted
+
     # Decisions
 
     def approvals(self, session_id: str | None = None, *, decided: bool = False) -> list[Approval]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agent_core import AgentCore
     from agent_terminal_app.chat.attachments import Attachment
     from agent_terminal_app.chat.queue import QueuedMessage
+    from agent_terminal_app.remote import RemoteApplication
 
 
 def call_arguments(app: AgentApplication, session_id: str, call_id: str) -> Any:
@@ -91,6 +92,7 @@ class Conversation:
         changed: Called when the rows around the prompt may have changed.
         fill: Puts a text into the prompt, where there is one.
         card_choices: How many choices the card has that was shown last, until something else is typed.
+        seen: The number of the last event that was shown; None if nothing happened here yet.
     """
 
     def __init__(self, app: AgentApplication, session_id: str | None = None) -> None:
@@ -112,11 +114,17 @@ class Conversation:
         self.changed: Callable[[], None] = lambda: None
         self.fill: Callable[[str], None] | None = None
         self.card_choices = 0
+        self.seen: int | None = None
         self._stop = False
         self._beginning = threading.Lock()
         self._answered = ""
         self._learning: dict[str, asyncio.Task[None]] = {}
         self._front_end: tuple[str | None, AgentCore, dict[str, Any]] | None = None
+
+    @property
+    def server(self) -> RemoteApplication | None:
+        """The server that has the session; None if it is kept by this process."""
+        return server_of(self.app)
 
     @property
     def context(self) -> int:
@@ -149,7 +157,7 @@ class Conversation:
         self.forget_front_end()
         self.edits.allowed = self.edits.auto = False
         await asyncio.to_thread(self.edits.look, session_id)
-        self.meters = Meters()
+        self.meters, self.seen = Meters(), None
         self.plan, self.plan_mode = (), False
         if session_id is not None:
             session = await self.app.load_session_async(session_id)
@@ -194,6 +202,7 @@ class Conversation:
                 async for event in events:
                     if self._stop:  # it may have come before there was a request to stop
                         self.app.cancel(session_id)
+                    self.seen = event.get("seq") or self.seen
                     self._count(event)
                     self._follow_plan(event)
                     await show(event)
@@ -201,8 +210,13 @@ class Conversation:
             self.running = False
         return True
 
-    async def follow(self, show: Callable[[Mapping[str, Any]], Awaitable[None]]) -> bool:
+    async def follow(
+        self, show: Callable[[Mapping[str, Any]], Awaitable[None]], after: int | None = None
+    ) -> bool:
         """Show what another process does with the session, until it is done.
+
+        Args:
+            after: Behind which event; None for those to come.
 
         Returns:
             Whether that process gave the session back without telling how it ended.
@@ -211,12 +225,13 @@ class Conversation:
             return False
         self.running, self._stop = True, False
         try:
-            after = await self.app.last_event_async(self.session_id)
+            if after is None:
+                after = await self.app.last_event_async(self.session_id)
             while not self._stop:
                 holder = await self.app.holder_async(self.session_id)
                 events = await self.app.events_async(self.session_id, after)
                 for event in events:
-                    after = event["seq"]
+                    after = self.seen = event["seq"]
                     if event["type"] == "usage":
                         self._count(event)
                     await show(event)

@@ -95,6 +95,7 @@ class Chat:
             self._work.on_session_in_use = self._session_in_use
         self._turning = asyncio.Lock()
         self._others: set[asyncio.Task[None]] = set()  # so that they are not forgotten before they are done
+        self._listening: asyncio.Task[None] | None = None
 
     def _has_changed(self) -> None:
         self.changed()
@@ -107,6 +108,39 @@ class Chat:
         if self.appearance.wants_notice():
             where = Path.cwd().name or "/"  # people have several chats open
             self.notify(f"The agent asks you something in {where}." if self.asking else f"Done in {where}.")
+        self._listen()
+
+    # Others in the same session
+
+    def _listen(self) -> None:
+        """Wait for what a page or another terminal has the agent do in the session, if a server has it."""
+        self._stop_listening()
+        conversation = self._conversation
+        if conversation is None or conversation.session_id is None or not self.screen.is_live:
+            return
+        if conversation.server is not None and not self._work.last:
+            self._listening = asyncio.create_task(self._wait_for_others(conversation))
+
+    def _stop_listening(self) -> None:
+        if self._listening is not None and self._listening is not asyncio.current_task():
+            self._listening.cancel()
+        self._listening = None
+
+    async def _wait_for_others(self, conversation: Conversation) -> None:
+        server, session_id = conversation.server, conversation.session_id
+        assert server is not None
+        assert session_id is not None
+        try:
+            begun = await server.wait_for_run(session_id, conversation.seen)
+            recent = await asyncio.to_thread(server.read_messages, session_id)
+        except AgentError:
+            return  # whatever is said next tells that the server is gone
+        if conversation.session_id == session_id and not self.running:
+            self._remarks.note("answered elsewhere" if begun["resumed"] else "said elsewhere:")
+            said = next((one.content for one in reversed(recent) if one.role == "user"), "")
+            if not begun["resumed"] and isinstance(said, str):
+                self._remarks.echo(said)
+            self._work.watch(conversation, begun["seq"] - 1)
 
     @property
     def _can_ask(self) -> bool:
@@ -251,6 +285,7 @@ class Chat:
         if self._session_id is not None:
             await self._resume(conversation, self._session_id)
         self._conversation = conversation
+        self._listen()
         self._notices = asyncio.create_task(self._show_notices(conversation))
         if "model" in self.appearance.parts:
             self._in_background(self._learn_model(conversation))
@@ -407,6 +442,7 @@ class Chat:
         await asyncio.to_thread(conversation.edits.look, conversation.session_id)
         if conversation.session_id != before and not self.running:
             await self._work.ask(conversation)
+            self._listen()
 
     def _command_ended(self, error: BaseException | None) -> None:
         if isinstance(error, Quit):
@@ -439,6 +475,7 @@ class Chat:
     async def close(self) -> None:
         """Stop the agent, keep everything, and let go."""
         self._work.last = True
+        self._stop_listening()
         while self._dialogue.running:
             self._dialogue.stop()
             await self._dialogue.settle()

@@ -163,11 +163,14 @@ class Work:
         saying = partial(self._say_words, conversation, draft, take_over=take_over)
         self._task = asyncio.create_task(self._run(conversation, saying, draft))
 
-    def watch(self, conversation: Conversation) -> None:
-        """Show what another process does with the session, and continue here if it leaves anything."""
-        self._task = asyncio.create_task(
-            self._run(conversation, partial(self._watch, conversation), Draft(""))
-        )
+    def watch(self, conversation: Conversation, after: int | None = None) -> None:
+        """Show what another process does with the session, and continue here if it leaves anything.
+
+        Args:
+            after: Behind which event; None for those to come.
+        """
+        watching = partial(self._watch, conversation, after)
+        self._task = asyncio.create_task(self._run(conversation, watching, Draft("")))
 
     async def say(
         self,
@@ -314,9 +317,9 @@ class Work:
         if not await conversation.say(draft.text, show, draft.attached, take_over=take_over):
             self._remarks.note("stopped before it was sent; Up brings your message back")
 
-    async def _watch(self, conversation: Conversation, renderer: Renderer) -> None:
+    async def _watch(self, conversation: Conversation, after: int | None, renderer: Renderer) -> None:
         await self.refresh_queue(conversation)
-        if await conversation.follow(partial(self._show, conversation, renderer)):
+        if await conversation.follow(partial(self._show, conversation, renderer), after):
             renderer.ended_well = True
         elif self.progress.stopping:
             self._remarks.note("it continues there; your queued messages are answered there")
