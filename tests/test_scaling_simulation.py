@@ -30,6 +30,12 @@ from benchmarks.simulate_scaling import (  # noqa: E402 - a script, found by its
     percentile,
     rate,
 )
+from benchmarks.simulate_streams import (  # noqa: E402 - likewise
+    PICTURE,
+    Costs as StreamCosts,
+    main as show_streams,
+    simulate,
+)
 
 PAGE = ROOT / "docs" / "explanation" / "scaling.md"
 SERVICE = Costs(steps=1, wait=1.0, worker=0.0, database=0.0)
@@ -166,3 +172,31 @@ def test_a_load_that_is_too_much_is_said_to_be() -> None:
     shown = printed(["--most-shards", "1", "--most-workers", "1", "--seconds", "30"])
 
     assert "1 shards with 1 workers each are not enough" in shown
+
+
+@pytest.mark.parametrize(("servers", "replicas"), [(10, 0), (100, 0), (100, 1), (100, 4)])
+def test_streams_cost_what_arithmetic_says_where_nothing_waits(servers: int, replicas: int) -> None:
+    costs, events, cores = StreamCosts(), 1000.0, 8
+    found = simulate(servers=servers, replicas=replicas, events=events, cores=cores)
+    looks = servers / max(replicas, 1) / 0.03  # the pause, and the rest of a tick of 10 ms
+    reading = looks * costs.look + servers / max(replicas, 1) * events * costs.read
+
+    writing = events * costs.write
+    primary = writing + (0.0 if replicas else reading)
+    assert found.primary == pytest.approx(primary / cores, rel=0.1)
+    if replicas:
+        assert found.replica == pytest.approx((events * costs.apply + reading) / cores, rel=0.1)
+
+
+def test_the_page_shows_what_the_simulation_of_streams_prints_and_draws(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    command = r"^\$ \.venv/bin/python benchmarks/simulate_streams\.py\n((?:(?!```).*\n)+)```"
+    (output,) = re.findall(command, PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    monkeypatch.setattr("benchmarks.simulate_streams.PICTURE", tmp_path / "streams.svg")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        show_streams(["--draw"])
+
+    assert said.getvalue() == output
+    assert (tmp_path / "streams.svg").read_text() == PICTURE.read_text()

@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import agent_core.io.background
 from agent_core import Batch, Cancellation, RequestCancelled
+from agent_core.drivers import call_async
 from agent_core.io import SyncIO, run_awaitable
 from agent_core.io.async_io import AsyncIO
-from agent_core.steps import CloseStream, OpenStream, Run, Step, Work
+from agent_core.io.workers import NarrowLane
+from agent_core.steps import CloseStream, OpenStream, Run, Step, Work, run_blocking
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
+
+    from agent_core.steps import Flow
 
 
 class Waiting:
@@ -489,3 +494,50 @@ class TestGivingUp:
 
         never.set()
         assert source.closed.wait(60)
+
+
+def test_a_lane_does_work_in_its_order_and_so_much_at_a_time_as_it_is_wide() -> None:
+    lane, lock, go_on = NarrowLane(2), threading.Lock(), threading.Event()
+    begun: list[int] = []
+    at_once, most = 0, 0
+
+    def work(number: int) -> int:
+        nonlocal at_once, most
+        with lock:
+            begun.append(number)
+            at_once += 1
+            most = max(most, at_once)
+        go_on.wait(60)
+        with lock:
+            at_once -= 1
+        return number
+
+    def flow(number: int) -> Flow[int]:
+        return (yield from run_blocking(partial(work, number), lane))
+
+    async def ask() -> list[int]:
+        waiting = asyncio.gather(*(call_async(flow(number)) for number in range(20)))
+        while len(begun) < 2:  # noqa: ASYNC110 - threads do it
+            await asyncio.sleep(0)
+        go_on.set()
+        return await waiting
+
+    assert asyncio.run(ask()) == list(range(20))
+    assert (most, sorted(begun[:2]), sorted(begun)) == (2, [0, 1], list(range(20)))
+
+
+def test_a_lane_goes_on_after_work_that_fails() -> None:
+    lane = NarrowLane(1)
+
+    def fail() -> None:
+        raise ValueError("wrong")
+
+    async def ask() -> list[object]:
+        works: list[Callable[[], object]] = [fail, lambda: "done"]
+        asked = (call_async(run_blocking(work, lane)) for work in works)
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    failed, done = asyncio.run(ask())
+
+    assert isinstance(failed, ValueError)
+    assert done == "done"

@@ -181,6 +181,25 @@ def test_a_storm_of_readers_that_reconnect_all_the_time(serve_it: Serving) -> No
     assert not len(served.server.services.streams)
 
 
+def test_many_answers_at_a_time_are_each_complete_and_in_order(serve_it: Serving) -> None:
+    """With many of them, the words of each gather for a moment: none is lost, doubled or late for good."""
+    words = [f"w{number} " for number in range(30)]
+    pace, provider = paced(*[words] * 8)
+    served = serve_it(provider=provider)
+    sessions = [served.new_session() for _ in range(8)]
+
+    with ThreadPoolExecutor(8) as readers:
+        reading = [readers.submit(served.ask, session_id, "go") for session_id in sessions]
+        pace.release(8 * len(words) + 100)
+        answers = [one.result() for one in reading]
+
+    for session_id, seen in zip(sessions, answers, strict=True):
+        assert text_of(seen) == "".join(words)
+        assert seen[-1].data["text"] == "".join(words)
+        with served.follow(session_id) as events:
+            assert text_of(until(events, "final")) == "".join(words)
+
+
 def test_connections_that_break_before_the_answer_leave_nothing_behind(serve_it: Serving) -> None:
     served = serve_it()
     session_id = served.new_session()

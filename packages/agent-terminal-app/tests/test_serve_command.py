@@ -145,6 +145,14 @@ def test_others_are_let_in_only_with_a_chosen_token(home: Path) -> None:
     assert "16" in short.stderr
 
 
+def test_a_replica_is_one_of_a_store(home: Path) -> None:
+    arguments = ("serve", "--replica", "postgresql://somewhere/else")
+    done = run_agent(*arguments, environment=environment_of(home), folder=home)
+
+    assert done.returncode == 2
+    assert "--replica needs --store" in done.stderr
+
+
 def test_a_proxy_is_named_by_its_address(home: Path) -> None:
     done = run_agent("serve", "--trust-proxy", "my-proxy", environment=environment_of(home), folder=home)
 

@@ -94,7 +94,7 @@ def create(
 
 
 def _store_new(services: Services, session: Session) -> Flow[Session]:
-    stored = yield from run_blocking(partial(journal.create, services, session))
+    stored = yield from run_blocking(partial(journal.create, services, session), services.lane)
     services.recent.keep(stored)
     return stored.session
 
@@ -103,7 +103,7 @@ def load(services: Services, session_id: str) -> Flow[Session]:
     """Return a stored session."""
     stored = services.at_hand(session_id)
     if stored is None:
-        stored = yield from run_blocking(partial(services.read, session_id))
+        stored = yield from run_blocking(partial(services.read, session_id), services.lane)
     return stored.session
 
 
@@ -363,7 +363,7 @@ def first_messages(services: Services, session_ids: Sequence[str]) -> Flow[dict[
 
 def session_info(services: Services, session_id: str) -> Flow[SessionInfo]:
     """Return what a list shows of one session."""
-    return (yield from run_blocking(partial(services.store.info, session_id)))
+    return (yield from run_blocking(partial(services.store.info, session_id), services.lane))
 
 
 def branches(services: Services, session_id: str) -> Flow[Sequence[SessionInfo]]:
@@ -378,23 +378,27 @@ def holder(services: Services, session_id: str) -> Flow[Lease | None]:
 
 def events(services: Services, session_id: str, after: int, limit: int) -> Flow[Sequence[dict[str, Any]]]:
     """Return logged events of a session behind a number."""
-    return (yield from run_blocking(partial(services.store.events, session_id, after=after, limit=limit)))
+    return (
+        yield from run_blocking(
+            partial(services.store.events, session_id, after=after, limit=limit), services.lane
+        )
+    )
 
 
 def feed(services: Services, after: str, limit: int) -> Flow[Sequence[dict[str, Any]]]:
     """Return logged events of all sessions behind a cursor."""
     position = read_cursor(after)
-    return (yield from run_blocking(partial(services.store.feed, after=position, limit=limit)))
+    return (yield from run_blocking(partial(services.store.feed, after=position, limit=limit), services.lane))
 
 
 def feed_end(services: Services) -> Flow[str]:
     """Return the cursor of the last event of all sessions."""
-    return str((yield from run_blocking(services.store.feed_end)))
+    return str((yield from run_blocking(services.store.feed_end, services.lane)))
 
 
 def last_event(services: Services, session_id: str) -> Flow[int]:
     """Return the number of a session's last event."""
-    return (yield from run_blocking(partial(services.last_event, session_id)))
+    return (yield from run_blocking(partial(services.last_event, session_id), services.lane))
 
 
 def enqueue(

@@ -184,8 +184,8 @@ class Outbox:
         """
         write = once(work)
         try:
-            return (yield from run_blocking(write))
+            return (yield from run_blocking(write, self._writer.lane))
         except RequestCancelled:
             # What is under way must not come in behind the next, nor be left out: wait for it.
-            yield from run_blocking(write)
+            yield from run_blocking(write, self._writer.lane)
             raise

@@ -79,8 +79,8 @@ class PieceLog:
         for answering in behind:
             if answering.begin_log(wait=False):
                 free.append(answering)
-            else:  # a commit takes most pieces along, and who waits for it must not keep the others waiting
-                self.now(answering)
+            else:  # a commit takes along what was shown up to now; what comes behind it has the next alarm
+                self.soon(answering)
         _log_together(free, group)
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from agent_app.store.base import SessionStore, Stored
     from agent_core import AgentCore, Session
     from agent_core.events import Event
+    from agent_core.steps import Lane
     from agent_runtime import AgentRuntime, ResolvedAgent
     from agent_runtime.executor import Executor, ProviderExecutor
     from agent_runtime.registries import Registry
@@ -182,6 +183,7 @@ class Services:
         owner: What this process is called in leases.
         clock: The time, in seconds since 1970.
         pieces: Logs the pieces of answers.
+        lane: Has threads write and read sessions, a few at a time: more would only wait for the database.
         recent: What was last stored of the sessions in use, so that only what is new is written.
     """
 
@@ -193,6 +195,7 @@ class Services:
     plugins: ApplicationPlugins
     hub: EventHub
     pieces: PieceLog
+    lane: Lane
     owner: str
     clock: Callable[[], float]
     active: ActiveRuns = field(default_factory=ActiveRuns)

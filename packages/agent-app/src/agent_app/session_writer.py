@@ -72,7 +72,7 @@ def with_writer(
         active.cancellation.cancel()
     try:
         opened = partial(_opened, services, [session_id], take_over=take_over)
-        return (yield from _with_open(opened, lambda writers: work(writers[0], active)))
+        return (yield from _with_open(services, opened, lambda writers: work(writers[0], active)))
     finally:
         if begun:
             services.active.end(session_id)
@@ -94,7 +94,7 @@ def with_writers(
         if active is not None:
             active.cancellation.cancel()
     try:
-        return (yield from _with_open(partial(_opened, services, session_ids), work))
+        return (yield from _with_open(services, partial(_opened, services, session_ids), work))
     finally:
         for one in begun:
             services.active.end(one)
@@ -108,7 +108,9 @@ def _opened(
 
 
 def _with_open(
-    open_writers: Callable[[list[SessionWriter]], None], work: Callable[[Sequence[SessionWriter]], Flow[R]]
+    services: Services,
+    open_writers: Callable[[list[SessionWriter]], None],
+    work: Callable[[Sequence[SessionWriter]], Flow[R]],
 ) -> Flow[R]:
     """Open writers, work with them, and close them, also if the caller leaves while they are opened."""
     opened: list[SessionWriter] = []
@@ -126,10 +128,10 @@ def _with_open(
             writer.close()
 
     try:
-        yield from run_blocking(open_all)
+        yield from run_blocking(open_all, services.lane)
         result = yield from work(opened)
         if not all(writer.is_closed for writer in opened):
-            yield from run_blocking(close_all)
+            yield from run_blocking(close_all, services.lane)
         return result
     finally:
         left.set()
@@ -160,6 +162,7 @@ class SessionWriter:
 
     def __init__(self, services: Services, stored: Stored, opened: Opened) -> None:
         self.lease = opened.lease
+        self.lane = services.lane
         self.waits = False
         self._services = services
         self._stored = stored
@@ -367,7 +370,7 @@ class SessionWriter:
         return (
             found
             if found is not None
-            else (yield from run_blocking(partial(store.look_for_inputs, session_id)))
+            else (yield from run_blocking(partial(store.look_for_inputs, session_id), self.lane))
         )
 
     def receive(self) -> tuple[list[Event], list[Message]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 if TYPE_CHECKING:
     from agent_core.cancellation import CancellationToken
@@ -39,13 +39,25 @@ class Work(NamedTuple, Generic[R]):
     awaitable: Callable[[], Any] | None = None
 
 
+class Lane(Protocol):
+    """Where blocking work waits for a thread."""
+
+    def run(self, work: Callable[[], object], /) -> None:
+        """Have a thread do *work*, which must not raise."""
+
+
 class Run(Step[R]):
-    """Do the work and answer with what it returned."""
+    """Do the work and answer with what it returned.
 
-    __slots__ = ("work",)
+    Args:
+        lane: How the blocking form gets a thread where one is needed; usually it gets one of its own.
+    """
 
-    def __init__(self, work: Work[R]) -> None:
+    __slots__ = ("lane", "work")
+
+    def __init__(self, work: Work[R], lane: Lane | None = None) -> None:
         self.work = work
+        self.lane = lane
 
 
 class Batch(list[Any]):
@@ -125,9 +137,13 @@ def ask(step: Step[R]) -> Flow[R]:
     return cast("R", (yield step))
 
 
-def run_blocking(function: Callable[[], R]) -> Flow[R]:
-    """Run plugin code that may be slow: inline when synchronous, in a worker thread otherwise."""
-    return ask(Run(Work(blocking=function)))
+def run_blocking(function: Callable[[], R], lane: Lane | None = None) -> Flow[R]:
+    """Run plugin code that may be slow: inline when synchronous, in a worker thread otherwise.
+
+    Args:
+        lane: As of `Run`.
+    """
+    return ask(Run(Work(blocking=function), lane))
 
 
 def nothing() -> Flow[None]:

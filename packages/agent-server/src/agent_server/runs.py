@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from agent_app import AgentApplication
     from agent_server.feed import Feed, Feeds
 
+_GATHER_SECONDS, MOST_GATHER_SECONDS = 0.001, 0.05
+"""How long the next words of an answer gather: so long for each answer being written, and at most."""
+_FEW = 2
+"""With so many answers at a time, each word is shown as it comes."""
 _LAST_SECONDS = 10.0
 _LOOKED_THROUGH = 2000
 """How many events of a log are looked through for a run that a client asks for again."""
@@ -224,6 +228,7 @@ class LocalRuns(Runs):
         begun: asyncio.Future[LocalRun],
     ) -> None:
         run: LocalRun | None = None
+        clock, asked_at = asyncio.get_running_loop().time, 0.0
         try:
             async with self._app.chat_async(session_id, text, **request) as events:
                 async for event in events:
@@ -237,6 +242,14 @@ class LocalRuns(Runs):
                         await feed.put(event)
                     else:
                         feed.put_piece(event)
+                        # A piece costs the same whether it has one word or five. So the more answers are
+                        # being written, the longer the words of each gather where they come in, unless
+                        # they come more slowly anyway.
+                        if len(self._runs) > _FEW:
+                            pause = min(_GATHER_SECONDS * len(self._runs), MOST_GATHER_SECONDS)
+                            if clock() - asked_at < pause:
+                                await asyncio.sleep(pause)
+                            asked_at = clock()
         finally:
             if run is not None:
                 if run.final is None:  # the store is gone: readers must hear of an end

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import agent_app
 import agent_runtime
 from agent_app.defaults import DEFAULT_AGENT, complete_config
+from agent_app.store import open_store
 from agent_plugin_kit.trust import TRUSTED_FOLDERS
 from agent_terminal_app import lazy
 from agent_terminal_app.errors import CommandError, Exit, SettingsError
@@ -48,11 +49,16 @@ class Opened:
     flags: Mapping[str, Any] = field(default_factory=dict)
 
     def application(
-        self, *, ephemeral: bool = False, database: str | None = None, titles: bool = False
+        self,
+        *,
+        ephemeral: bool = False,
+        database: str | None = None,
+        replica: str | None = None,
+        titles: bool = False,
     ) -> AgentApplication:
         """Return the application with its agents and sessions; see `open_application`."""
         return open_application(
-            self.settings, self.paths, ephemeral=ephemeral, database=database, titles=titles
+            self.settings, self.paths, ephemeral=ephemeral, database=database, replica=replica, titles=titles
         )
 
     def sessions(self) -> AgentApplication:
@@ -154,6 +160,7 @@ def open_application(
     *,
     ephemeral: bool = False,
     database: str | None = None,
+    replica: str | None = None,
     titles: bool = False,
 ) -> AgentApplication:
     """Return the application, with its sessions.
@@ -161,6 +168,7 @@ def open_application(
     Args:
         ephemeral: Keep nothing on disk.
         database: The URL of another store than the user's own.
+        replica: The URL of a replica of that store, from which events are read.
         titles: Whether a model is asked for the titles of sessions, unless a setting says otherwise.
 
     Raises:
@@ -171,7 +179,7 @@ def open_application(
     try:
         return agent_app.AgentApplication(
             configuration(settings, paths, database=database, titles=titles),
-            store=store,
+            store=store if replica is None else open_store(store, replica=replica),
             # A database that machines share has the attachments as well.
             assets=paths.assets if store.startswith("sqlite") and not ephemeral else None,
             protected=own_files(settings, paths),

@@ -27,6 +27,7 @@ from agent_app.restrictions import protected_paths
 from agent_app.services import Recent, Services
 from agent_app.store import open_store
 from agent_app.store.leases import this_process
+from agent_core.io.workers import NarrowLane
 from agent_core.log import get_logger
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from agent_runtime import AgentRuntime, ModelSpec
 
 IN_MEMORY = "sqlite://"
+_STORE_THREADS = 8
+"""How many threads may use the sessions for callers on an event loop: more would wait for the database."""
 _log = get_logger("app")
 
 
@@ -99,6 +102,7 @@ class AgentApplication(Sessions, Chat, Approvals, Actions, FrontEnds):
             plugins=members,
             hub=EventHub(self.store),
             pieces=PieceLog(self.store),
+            lane=NarrowLane(_STORE_THREADS),
             owner=f"application {uuid4().hex[:4]} of {this_process()}",
             clock=clock,
         )

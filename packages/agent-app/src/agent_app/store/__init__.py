@@ -16,6 +16,7 @@
     migration  from one format to the next, after a copy
     upkeep     checks for damage, removal of what is not used
     database   what all of these need of a database: sqlite, postgres
+    replica    a copy of a PostgreSQL database from which events are read
     repair     saves what can be read of a damaged SQLite store
 """
 
@@ -31,20 +32,29 @@ if TYPE_CHECKING:
     from agent_app.store.base import SessionStore
 
 
-def open_store(url: str) -> SessionStore:
+def open_store(url: str, *, replica: str | None = None) -> SessionStore:
     """Open the store that a URL means: ``sqlite:///path``, ``sqlite://`` in memory, or ``postgresql://…``.
+
+    Args:
+        replica: The URL of a streaming replica of a PostgreSQL database, from which events are read.
 
     Raises:
         ArgumentError: If there is no store for such a URL.
-        StoreError: If the database cannot be used.
+        StoreError: If the database cannot be used. The replica may be away.
     """
     scheme = url.partition(":")[0]
+    if replica is not None and scheme not in ("postgresql", "postgres"):
+        raise ArgumentError(f"only PostgreSQL has replicas, and the store is at a {scheme!r} address")
     if scheme == "sqlite":
         return SqlStore(SQLiteDatabase(url))
     if scheme in ("postgresql", "postgres"):
         from agent_app.store.postgres import PostgresDatabase
 
-        return SqlStore(PostgresDatabase(url))
+        if replica is None:
+            return SqlStore(PostgresDatabase(url))
+        from agent_app.store.replica import Replica, ReplicaDatabase
+
+        return SqlStore(PostgresDatabase(url), Replica(ReplicaDatabase(replica)))
     raise ArgumentError(
         f"there is no store for {scheme!r} addresses: write sqlite:///path, sqlite:// for memory, or "
         "postgresql://host/database"

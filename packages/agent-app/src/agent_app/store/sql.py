@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Waiting,
     )
     from agent_app.store.database import Database, Transaction
+    from agent_app.store.replica import Replica
     from agent_core import Message, Session
 
 _HAS_INPUTS = "SELECT EXISTS (SELECT 1 FROM inputs WHERE session = ?)"
@@ -42,19 +43,25 @@ _MODES = ("steer", "queue", "interrupt")
 class SqlStore:
     """Keeps sessions in a database; see `SessionStore` for what each method promises."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, replica: Replica | None = None) -> None:
         self._database = database
+        self._replica = replica
         self.url = database.url
 
     def close(self) -> None:
         """Let go of the database."""
         self._database.close()
+        if self._replica is not None:
+            self._replica.database.close()
 
     def of_tenant(self, tenant: str) -> SqlStore:
         """Return a view of this store that has the sessions of one tenant; the empty name is the default."""
         if tenant:
             check_name("tenant", tenant)
-        return SqlStore(cast("Database", TenantDatabase(self._database, tenant)))
+        replica = self._replica
+        if replica is not None:
+            replica = replica.view(cast("Database", TenantDatabase(replica.database, tenant)))
+        return SqlStore(cast("Database", TenantDatabase(self._database, tenant)), replica)
 
     def tenant_of(self, session_id: str) -> str:
         """Return the tenant that a session belongs to.
@@ -298,8 +305,14 @@ class SqlStore:
         """Return the events of all sessions behind a position, in the order in which they were written."""
         _check_number("after", after)
         _check_limit(limit)
+
+        def read(database: Database, transaction: Transaction) -> list[dict[str, Any]]:
+            return feed.read(database, transaction, after, limit)
+
+        if self._replica is not None and (found := self._replica.ask_patiently(read)):
+            return found  # perhaps not all: whoever follows asks again
         with self._database.reading() as transaction:
-            return feed.read(self._database, transaction, after, limit)
+            return read(self._database, transaction)
 
     def feed_end(self) -> int:
         """Return the position of the last event of all sessions."""
@@ -310,9 +323,19 @@ class SqlStore:
         """Return logged events behind a number, each with its `seq`."""
         _check_number("after", after)
         _check_limit(limit)
-        with self._database.reading() as transaction:
+        found: list[dict[str, Any]] = []
+
+        def read(_database: Database, transaction: Transaction) -> list[dict[str, Any]]:
             sessions.find(transaction, session_id)
-            return queues.read_events(transaction, session_id, after, limit)
+            last = found[-1]["seq"] if found else after
+            return queues.read_events(transaction, session_id, last, limit - len(found))
+
+        if self._replica is not None:
+            found = self._replica.ask(read)
+        if len(found) < limit:  # the end of a log is the primary's to say
+            with self._database.reading() as transaction:
+                found += read(self._database, transaction)
+        return found
 
     def last_events(
         self, session_id: str, *, before: int | None = None, limit: int = 1000

@@ -62,13 +62,21 @@ class EmbeddedPostgres:
             the server does not flush its files. If the server's user cannot reach the folder, root makes it a
             link to one that it can.
         connections: How many connections the server accepts.
+        replica_of: A running server: this one is a streaming replica of it.
 
     Raises:
         StoreUnavailable: If there is no server to run here.
     """
 
-    def __init__(self, folder: Path | str | None = None, *, connections: int = 100) -> None:
+    def __init__(
+        self,
+        folder: Path | str | None = None,
+        *,
+        connections: int = 100,
+        replica_of: EmbeddedPostgres | None = None,
+    ) -> None:
         self._connections = connections
+        self._primary = replica_of
         self._temporary = folder is None
         self._programs = _programs()
         self._folder = Path(tempfile.mkdtemp(prefix="agent-pg-") if folder is None else folder).absolute()
@@ -123,9 +131,14 @@ class EmbeddedPostgres:
         self.remove()
 
     def _create(self, user: dict[str, Any]) -> None:
-        quick = _QUICK if self._temporary else ()
+        data, quick = self._home / "data", _QUICK if self._temporary else ()
+        if self._primary is None:
+            command = [self._programs / "initdb", "-D", data, *_NEW, *quick]
+        else:
+            source = ["-h", self._primary._home, "-U", USER, "--checkpoint=fast"]  # noqa: SLF001 - our own class
+            command = [self._programs / "pg_basebackup", "-D", data, "--write-recovery-conf", *source, *quick]
         made = subprocess.run(  # noqa: S603 - our own program
-            [self._programs / "initdb", "-D", self._home / "data", *_NEW, *quick],
+            command,
             check=False,
             capture_output=True,
             text=True,
@@ -240,7 +253,7 @@ def _read_output(server: subprocess.Popen[str], ready: threading.Event, output: 
         for line in server.stderr:
             if not ready.is_set():
                 output.append(line)
-            if "ready to accept connections" in line:
+            if "ready to accept" in line:  # connections; those to a replica may only read
                 ready.set()
     ready.set()
 

@@ -26,6 +26,8 @@ from agent_core.steps import Batch, CloseStream, OpenStream, Reader, Run, Whole,
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from agent_core.steps import Lane
+
 
 class AsyncIO:
     """Answers steps on the running event loop."""
@@ -36,7 +38,7 @@ class AsyncIO:
     async def perform(self, step: Any) -> Any:
         """Do what *step* asks and return the answer; reading is done by the driver itself."""
         if isinstance(step, Run):
-            return await _run_async(step.work)
+            return await _run_async(step.work, step.lane)
         if isinstance(step, OpenStream):
             reader = _open_async(step)
             self._open.append(reader)
@@ -183,7 +185,7 @@ def _open_async(step: OpenStream) -> AsyncReader:
     return _WatchedReader(step)
 
 
-async def _run_async(work: Work[Any]) -> Any:
+async def _run_async(work: Work[Any], lane: Lane | None) -> Any:
     """Do work where the loop need not wait for it: one way there, one way back."""
     if work.awaitable is not None:
         return await work.awaitable()
@@ -205,7 +207,7 @@ async def _run_async(work: Work[Any]) -> Any:
         tell(loop, settle, result, failure)
 
     # Not asyncio.to_thread: its threads are few, and a loop cannot end before they do.
-    run_in_worker(do)
+    (run_in_worker if lane is None else lane.run)(do)
     result, failure = await answer
     if failure is not None:
         raise failure

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
@@ -53,6 +54,37 @@ def run_in_worker(work: Callable[[], object]) -> None:
     with _lock:
         worker = _idle.pop() if _idle else None
     (worker or _Worker()).work.put(work)
+
+
+class NarrowLane:
+    """Does pieces of work in their order, so many at a time as it is wide.
+
+    For work that has to wait for the same thing anyway, such as a database: threads that only wait for it,
+    and for the interpreter, cost more than the work itself once there are hundreds.
+    """
+
+    def __init__(self, width: int) -> None:
+        self._free = width
+        self._waiting: deque[Callable[[], object]] = deque()
+        self._lock = threading.Lock()
+
+    def run(self, work: Callable[[], object]) -> None:
+        """Have *work*, which must not raise, done in a thread."""
+        with self._lock:
+            if not self._free:
+                self._waiting.append(work)
+                return
+            self._free -= 1
+        run_in_worker(partial(self._live, work))
+
+    def _live(self, work: Callable[[], object]) -> None:
+        while True:
+            work()
+            with self._lock:
+                if not self._waiting:
+                    self._free += 1
+                    return
+                work = self._waiting.popleft()
 
 
 # A child process has none of its parent's threads.

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from agent_terminal_app.paths import Paths
 
 PORT = 8421
+REPLICA_VARIABLE = "AGENT_DATABASE_REPLICA"
 TOKEN_VARIABLE = "AGENT_SERVER_TOKEN"  # noqa: S105 - the name of a variable
 
 
@@ -51,6 +52,12 @@ TOKEN_VARIABLE = "AGENT_SERVER_TOKEN"  # noqa: S105 - the name of a variable
     "--store",
     envvar=DATABASE_VARIABLE,
     help=f"The database of sessions, postgresql://…, in place of this user's own (or {DATABASE_VARIABLE}).",
+)
+@click.option(
+    "--replica",
+    envvar=REPLICA_VARIABLE,
+    help="With --store: a streaming replica of the database, from which events are read, postgresql://… "
+    f"(or {REPLICA_VARIABLE}).",
 )
 @click.option(
     "--workers",
@@ -82,6 +89,7 @@ def command(
     host: str,
     port: int,
     store: str | None,
+    replica: str | None,
     workers: int | None,
     model: str | None,
     token: str | None,
@@ -100,6 +108,8 @@ def command(
     """
     if workers is not None and store is None:
         raise click.UsageError("--workers needs --store postgresql://…, which workers share with the server.")
+    if replica is not None and not is_shared(store):
+        raise click.UsageError("--replica needs --store postgresql://…, of which it is a replica.")
     if token is None and not lazy.is_loopback(host):
         raise click.UsageError(
             f"{host} can be reached by others: choose a token for them, with --token or {TOKEN_VARIABLE}."
@@ -121,7 +131,7 @@ def command(
     url = f"http://{shown}:{listening.getsockname()[1]}"
     with ExitStack() as stack:
         stack.callback(listening.close)
-        app, sent_to = _application(stack, opened, store, model, 1 if workers is None else workers)
+        app, sent_to = _application(stack, opened, store, replica, model, 1 if workers is None else workers)
         stack.enter_context(discoverable(opened.paths, url, token))
         names = (*server_names(host), *names)
         team = open_team(stack, opened.paths, app.store.url, **about_team)
@@ -148,14 +158,24 @@ def command(
 
 
 def _application(
-    stack: ExitStack, opened: Opened, store: str | None, model: str | None, workers: int
+    stack: ExitStack,
+    opened: Opened,
+    store: str | None,
+    replica: str | None,
+    model: str | None,
+    workers: int,
 ) -> tuple[AgentApplication, DurableRuns | None]:
     """Open the application, and what sends its runs to workers if it has a shared database."""
-    if store is None or not store.startswith(("postgresql://", "postgres://")):
+    if store is None or not is_shared(store):
         return stack.enter_context(opened.application(database=store, titles=True)), None
-    shared = stack.enter_context(shared_database(store, model=model))
+    shared = stack.enter_context(shared_database(store, model=model, replica=replica))
     stack.enter_context(worker_processes(workers, store, model))
     return shared.app, shared.runs
+
+
+def is_shared(store: str | None) -> bool:
+    """Say whether a store is a database that workers can share."""
+    return store is not None and store.startswith(("postgresql://", "postgres://"))
 
 
 def server_names(host: str) -> list[str]:

@@ -77,8 +77,12 @@ def shared_database(
     limits: dict[str, tuple[int, float] | None] | None = None,
     bounds: dict[str, int] | None = None,
     model: str | None = None,
+    replica: str | None = None,
 ) -> Iterator[Shared]:
     """Open what is shared; a database that is down is waited for as long as --database-wait says.
+
+    Args:
+        replica: The URL of a replica of the database, from which events are read.
 
     Raises:
         CommandError: If this installation cannot: what is missing is named.
@@ -89,7 +93,7 @@ def shared_database(
     context = click.get_current_context(silent=True)
     seconds = WAIT_SECONDS if context is None else context.meta.get(_WAIT, WAIT_SECONDS)
     lazy.wait_for(url, seconds=seconds, tell=lambda text: say(f"agent: {text}"))
-    with opened.application(database=url) as app:
+    with opened.application(database=url, replica=replica) as app:
         engine, workers = open_engine(url, limits=limits, bounds=bounds)
         try:
             yield Shared(app, engine, workers)
