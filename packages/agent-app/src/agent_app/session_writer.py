@@ -477,6 +477,8 @@ class SessionWriter:
 
     def decided(self) -> list[Approval]:
         """Return the decisions that were there when it was opened, and that no run has gone on with."""
+        if not self._approvals:
+            return []
         known = {one.id for one in waiting(self.session)}
         return [one for one in self._approvals if one.decision is not None and one.id in known]
 
