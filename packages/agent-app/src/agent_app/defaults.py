@@ -264,8 +264,12 @@ def _checked(names: Sequence[str], setting: str) -> list[str]:
 def installed_names() -> set[str]:
     """Return the names of installed tools and features that may take part, without loading any."""
     # Entry points are slow to find, and a front end that only wants the names above never asks for them.
+    from importlib.metadata import entry_points
+
     from agent_core.plugin import discovery
 
-    names = set(discovery.installed_names(["tools", "features"]))
+    # Looked up anew, unlike those that the core remembers: a plugin may have been installed a moment ago.
+    groups = [discovery.ENTRY_POINT_GROUPS[kind] for kind in ("tools", "features")]
+    names = {entry.name for group in groups for entry in entry_points(group=group)}
     chosen = os.environ.get(discovery.LOAD_PLUGINS)
     return names if chosen is None else names & {name.strip() for name in chosen.split(",")}
