@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -54,6 +56,7 @@ class Model(BaseModel):
         (Pair(2), {"left": 2}),
         (Model(name="tea"), {"name": "tea"}),
         ({"kinds": {"green"}}, {"kinds": ["green"]}),
+        ({"price": Decimal("1.50"), "file": Path("/tea")}, {"price": "1.50", "file": "/tea"}),
         (ValueError("no"), {"type": "ValueError", "message": "no"}),
     ],
 )
@@ -64,6 +67,8 @@ def test_outputs_of_every_kind_are_json(value: object, expected: object) -> None
 def test_what_has_no_json_is_named() -> None:
     with pytest.raises(TypeError, match="object"):
         to_json({"it": object()})
+    with pytest.raises(TypeError, match="object cannot be written"):
+        to_json([Point(object())])  # type: ignore[arg-type]
 
 
 def test_a_result_without_an_output_is_json_too() -> None:
