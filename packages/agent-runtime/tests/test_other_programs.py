@@ -110,6 +110,18 @@ def test_a_cell_is_said_to_an_agent_and_cells_are_one_conversation(
     assert [len(one.session.messages) for one in (first, second, third)] == [2, 4, 2]
 
 
+def test_an_agent_that_was_defined_again_answers_from_then_on(shell: Any) -> None:
+    shell.user_ns["helper"] = Agent(ScriptedProvider(["Old."]))
+    shell.run_cell_magic("agent", "helper", "Who are you?\n")
+
+    shell.user_ns["helper"] = Agent(ScriptedProvider(["New.", "Still new."]))
+    named = shell.run_cell_magic("agent", "helper", "And now?\n")
+    unnamed = shell.run_cell_magic("agent", "", "And now?\n")
+
+    assert (named.text, unnamed.text) == ("New.", "Still new.")
+    assert [len(one.session.messages) for one in (named, unnamed)] == [2, 4]
+
+
 def test_a_cell_shows_the_calls_of_tools(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
     shell.user_ns["helper"] = adder()
 
