@@ -236,3 +236,10 @@ def test_a_folder_that_somebody_keeps_locked_holds_nobody_up(
 
     assert [one.text for one in folder.read().memories] == ["Ann likes tea."]
     assert folder.add("Bob likes coffee.").name == "bob-likes-coffee"
+
+
+def test_a_folder_that_cannot_be_made_is_named_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+
+    with pytest.raises(MemoryProblem, match=r"/file/memory cannot be used: (?!\[Errno)"):
+        MemoryFolder(tmp_path / "file" / "memory").add("Ann likes tea.")

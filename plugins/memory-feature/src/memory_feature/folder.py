@@ -190,8 +190,10 @@ class MemoryFolder:
                 folder = self._open()
             else:
                 folder = walk(open_folder(os.path.realpath(self.base)), self.steps, open_step=_open_or_make)
-        except (NotOpened, OSError) as error:
+        except NotOpened as error:
             raise MemoryProblem(f"{self.path} cannot be used: {error}") from None
+        except OSError as error:
+            raise MemoryProblem(f"{self.path} cannot be used: {error.strerror or error}") from None
         try:
             if not _lock(folder):
                 raise MemoryProblem(
