@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import pickle
 
 import pytest
@@ -40,6 +41,14 @@ def test_replace_changes_the_fields_that_are_named() -> None:
 def test_copies_are_equal() -> None:
     assert copy.copy(SESSION) == SESSION
     assert pickle.loads(pickle.dumps(SESSION)) == SESSION
+
+
+def test_pydantic_leaves_out_what_it_is_asked_to_leave_out() -> None:
+    session = TypeAdapter(Session)
+
+    assert session.dump_python(SESSION, include={"session_id"}) == {"session_id": "s"}
+    assert "messages" not in session.dump_python(SESSION, exclude={"messages"})
+    assert json.loads(session.dump_json(SESSION, include={"session_id"})) == {"session_id": "s"}
 
 
 def test_pydantic_reads_what_it_wrote() -> None:

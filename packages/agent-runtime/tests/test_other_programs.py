@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -54,6 +56,7 @@ class Model(BaseModel):
         (Pair(2), {"left": 2}),
         (Model(name="tea"), {"name": "tea"}),
         ({"kinds": {"green"}}, {"kinds": ["green"]}),
+        ({"price": Decimal("1.50"), "file": Path("/tea")}, {"price": "1.50", "file": "/tea"}),
         (ValueError("no"), {"type": "ValueError", "message": "no"}),
     ],
 )
@@ -64,6 +67,8 @@ def test_outputs_of_every_kind_are_json(value: object, expected: object) -> None
 def test_what_has_no_json_is_named() -> None:
     with pytest.raises(TypeError, match="object"):
         to_json({"it": object()})
+    with pytest.raises(TypeError, match="object cannot be written"):
+        to_json([Point(object())])  # type: ignore[arg-type]
 
 
 def test_a_result_without_an_output_is_json_too() -> None:
@@ -103,6 +108,18 @@ def test_a_cell_is_said_to_an_agent_and_cells_are_one_conversation(
     assert capsys.readouterr().out == "Hello, Ada.\nAda.\nWho?\n"
     assert first.text == "Hello, Ada."
     assert [len(one.session.messages) for one in (first, second, third)] == [2, 4, 2]
+
+
+def test_an_agent_that_was_defined_again_answers_from_then_on(shell: Any) -> None:
+    shell.user_ns["helper"] = Agent(ScriptedProvider(["Old."]))
+    shell.run_cell_magic("agent", "helper", "Who are you?\n")
+
+    shell.user_ns["helper"] = Agent(ScriptedProvider(["New.", "Still new."]))
+    named = shell.run_cell_magic("agent", "helper", "And now?\n")
+    unnamed = shell.run_cell_magic("agent", "", "And now?\n")
+
+    assert (named.text, unnamed.text) == ("New.", "Still new.")
+    assert [len(one.session.messages) for one in (named, unnamed)] == [2, 4]
 
 
 def test_a_cell_shows_the_calls_of_tools(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import subprocess
 import threading
 from types import MappingProxyType
@@ -273,6 +274,21 @@ def test_a_proxy_is_known_on_a_socket_for_both_versions_of_addresses() -> None:
     assert Proxies(["10.0.0.0/8"]).scheme({**said, "client": ("::ffff:10.1.2.3", 1)}) == "https"
     assert Proxies(["10.0.0.0/8"]).scheme({**said, "client": ("::ffff:11.1.2.3", 1)}) == "http"
     assert Proxies(["0.0.0.0/0"]).scheme({**said, "client": None}) == "http"
+
+
+@pytest.mark.parametrize(
+    ("address", "advice"),
+    [
+        ("my-proxy", "neither an address nor a network such as 10.0.0.0/8"),
+        ("10.0.0.0/33", "neither an address nor a network"),
+        ("", "neither an address nor a network"),
+        ("10.0.0.1/8", "write 10.0.0.1, or 10.0.0.0/8 for all"),
+        ("fd00::1/8", "write fd00::1, or fd00::/8 for all"),
+    ],
+)
+def test_what_is_no_address_of_proxies_is_refused_with_what_to_write(address: str, advice: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(advice)):
+        Proxies([address])
 
 
 def test_a_cookie_that_came_by_tls_goes_by_tls_alone(serve_it: Serving, tmp_path: Path) -> None:

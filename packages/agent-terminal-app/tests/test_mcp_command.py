@@ -99,6 +99,26 @@ def test_without_a_terminal_nothing_is_started_and_the_next_step_is_said(home: H
     assert (tried.returncode, tried.stdout) == (5, "kitchen: not approved\n")
 
 
+def test_servers_are_listed_where_there_is_no_embedded_model(home: Home) -> None:
+    home.environment["AGENT_LOAD_PLUGINS"] = "mcp_tools,openai_compatible"
+    home.run("mcp", "add", "kitchen", "--", sys.executable, str(home.server))
+
+    listed = home.run("mcp", "list", "--json")
+
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert [one["server"] for one in json.loads(listed.stdout)] == ["kitchen"]
+
+
+def test_without_the_plugin_the_package_to_install_is_named(home: Home) -> None:
+    home.environment["AGENT_LOAD_PLUGINS"] = "openai_compatible"
+
+    for command in (["list"], ["add", "kitchen", "--", "kitchen"]):
+        done = home.run("mcp", *command)
+        assert done.returncode == 3
+        assert "pip install keelwork-mcp-tools" in done.stderr
+        assert "validation_failed" not in done.stderr
+
+
 def test_a_secret_is_stored_apart_and_removed_with_its_server(home: Home) -> None:
     secret = "s3cr3t-of-the-kitchen"
     home.run("mcp", "add", "kitchen", "-e", f"TEA_TOKEN={secret}", "-e", "LEVEL=debug", "--", "serve", "-x")

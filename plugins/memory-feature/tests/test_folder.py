@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import subprocess
@@ -214,7 +215,31 @@ def test_two_processes_lose_nothing_and_no_reader_sees_half_a_file(folder: Memor
 
 
 def test_a_memory_of_a_name_that_is_not_there_is_unknown(folder: MemoryFolder) -> None:
-    with pytest.raises(MemoryProblem, match="there is no memory 'tea': recall lists those that there are"):
+    with pytest.raises(MemoryProblem, match="there is no memory 'tea': list them to see their names"):
         folder.get("tea")
     assert folder.read().memories == ()
     assert isinstance(folder.add("Tea."), Memory)
+
+
+def test_a_folder_that_somebody_keeps_locked_holds_nobody_up(
+    folder: MemoryFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.add("Ann likes tea.")
+    monkeypatch.setattr("memory_feature.folder.LONGEST_WAIT", 0.1)
+    held = os.open(folder.path, os.O_RDONLY)  # for which reading is enough
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(MemoryProblem, match="another program has locked it"):
+            folder.add("Bob likes coffee.")
+    finally:
+        os.close(held)
+
+    assert [one.text for one in folder.read().memories] == ["Ann likes tea."]
+    assert folder.add("Bob likes coffee.").name == "bob-likes-coffee"
+
+
+def test_a_folder_that_cannot_be_made_is_named_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+
+    with pytest.raises(MemoryProblem, match=r"/file/memory cannot be used: (?!\[Errno)"):
+        MemoryFolder(tmp_path / "file" / "memory").add("Ann likes tea.")

@@ -59,14 +59,23 @@ class DictForm:
                 raise ValueError(f"must be a {cls.__name__}, not a {type(value).__name__}")
             return cls.from_dict(value)
 
-        form = core_schema.plain_serializer_function_ser_schema(
-            lambda value: value.to_dict(), return_schema=core_schema.any_schema()
-        )
+        form = core_schema.plain_serializer_function_ser_schema(_chosen, info_arg=True)
         return core_schema.no_info_plain_validator_function(read, serialization=form)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _schema: object, _handler: object) -> dict[str, Any]:
         return {"type": "object", "title": cls.__name__}
+
+
+def _chosen(value: DictForm, asked: Any) -> Any:
+    """Return the dict form with what pydantic is asked for, such as `response_model_exclude` of a route."""
+    data = value.to_dict()
+    if asked.include is None and asked.exclude is None:
+        return data
+    from pydantic_core import SchemaSerializer, core_schema
+
+    chosen = SchemaSerializer(core_schema.any_schema())
+    return chosen.to_python(data, include=asked.include, exclude=asked.exclude)
 
 
 class _OnInstances:

@@ -76,12 +76,14 @@ class Cells:
         return result is printed and cell == self._shell.execution_count
 
     def _choose(self, name: str) -> Chat[Any]:
-        if self._agent is None or name not in ("", self._name):
-            found = self._shell.user_ns.get(name)
-            self._agent = found if isinstance(found, Agent) else Agent(name or "local")
-            self._name, self._chat = name, None
+        name = name or self._name
+        found = self._shell.user_ns.get(name)  # looked up each time: its cell may have been run again
+        agent = found if isinstance(found, Agent) else self._agent if name == self._name else None
+        agent = agent or Agent(name or "local")
+        if agent is not self._agent:
+            self._agent, self._name, self._chat = agent, name, None
         if self._chat is None:
-            self._chat = self._agent.chat()
+            self._chat = agent.chat()
         return self._chat
 
 

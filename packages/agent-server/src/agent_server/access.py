@@ -141,7 +141,7 @@ class Proxies:
     """
 
     def __init__(self, addresses: Iterable[str]) -> None:
-        self._networks = [ipaddress.ip_network(address) for address in addresses]
+        self._networks = [_network(address) for address in addresses]
 
     def scheme(self, scope: Scope) -> str:
         """Return `https` or `http`: how the browser's request came to us, or to the proxy before us."""
@@ -158,6 +158,21 @@ class Proxies:
             return False
         mapped = getattr(address, "ipv4_mapped", None)  # as a socket for both versions shows version 4
         return any((mapped or address) in network for network in self._networks)
+
+
+def _network(address: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        given = ipaddress.ip_interface(address)
+    except ValueError:
+        raise ValueError(
+            f"{address!r} is neither an address nor a network such as 10.0.0.0/8; names are not looked up"
+        ) from None
+    if given.ip != given.network.network_address:
+        raise ValueError(
+            f"{address!r} is one address with the size of a network: write {given.ip}, or {given.network} "
+            "for all proxies there"
+        )
+    return given.network
 
 
 class Gate:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 MOST_MEMORIES: Final = 500
 """In one folder; more are not written, and not read either."""
 _MOST_ENTRIES: Final = 4 * MOST_MEMORIES
+LONGEST_WAIT = 30.0
+"""Seconds to wait for other programs that change the same folder."""
+_BETWEEN_TRIES: Final = 0.01
 _UNFINISHED: Final = ".new"
 _MOST_REMEMBERED: Final = 4 * MOST_MEMORIES
 _read: dict[tuple[int, int, int, int], Memory | str] = {}
@@ -186,10 +190,15 @@ class MemoryFolder:
                 folder = self._open()
             else:
                 folder = walk(open_folder(os.path.realpath(self.base)), self.steps, open_step=_open_or_make)
-        except (NotOpened, OSError) as error:
+        except NotOpened as error:
             raise MemoryProblem(f"{self.path} cannot be used: {error}") from None
+        except OSError as error:
+            raise MemoryProblem(f"{self.path} cannot be used: {error.strerror or error}") from None
         try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+            if not _lock(folder):
+                raise MemoryProblem(
+                    f"{self.path} cannot be written: another program has locked it; try later"
+                )
             _tidy(folder)
             yield folder
         except OSError as error:
@@ -223,7 +232,7 @@ class MemoryFolder:
 
 
 def _unknown(name: str) -> MemoryProblem:
-    return MemoryProblem(f"there is no memory {name[:100]!r}: recall lists those that there are")
+    return MemoryProblem(f"there is no memory {name[:100]!r}: list them to see their names")
 
 
 def _check_room(count: int) -> None:
@@ -289,6 +298,20 @@ def _put(folder: int, memory: Memory) -> None:
         with suppress(OSError):
             os.unlink(unfinished, dir_fd=folder)
         raise
+
+
+def _lock(folder: int) -> bool:
+    """Lock a folder; False if somebody does not let go of it: whoever may read a folder can lock it."""
+    ends = time.monotonic() + LONGEST_WAIT
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= ends:
+                return False
+            time.sleep(_BETWEEN_TRIES)
+        else:
+            return True
 
 
 def _tidy(folder: int) -> None:

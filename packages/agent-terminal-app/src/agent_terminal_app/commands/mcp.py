@@ -19,6 +19,7 @@ import click
 from agent_app.defaults import MCP_TOOLS, installed_names
 from agent_app.mcp_servers import PROGRAMS, FoundServer, known_files, read_servers
 from agent_core.errors import nearest
+from agent_core.plugin.discovery import find_installed
 from agent_terminal_app.application import open_settings
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.first_run.ask import hold, open_ask
@@ -91,6 +92,7 @@ def add(
 def list_(*, as_json: bool) -> None:
     """List the servers of the settings and their state; only approved ones are started."""
     opened = open_settings()
+    _check_installed()
     declared = _declared(opened)
     if not declared:
         say("agent: there is no MCP server yet; `agent mcp add NAME -- COMMAND` adds one")
@@ -221,11 +223,7 @@ def _pairs(given: Sequence[str], option: str) -> dict[str, str]:
 
 def _save(opened: Opened, name: str, declared: dict[str, Any]) -> None:
     """Write a server into the user's settings, and its secrets into the store of keys."""
-    if MCP_TOOLS not in installed_names():
-        raise CommandError(
-            "the plugin that connects MCP servers is not installed",
-            hint="run: pip install keelwork-mcp-tools",
-        )
+    _check_installed()
     kept, secrets = store_secrets(KeyStore(opened.paths), name, declared)
     for variable, where in secrets.items():
         say(f"{variable} looks like a secret: it is in {where}, and not in the settings.")
@@ -260,12 +258,28 @@ def _home_short(path: Path) -> str:
 # What the plugin knows of servers
 
 
+def _check_installed() -> None:
+    if MCP_TOOLS not in installed_names():
+        raise CommandError(
+            "the plugin that connects MCP servers is not installed",
+            code=Exit.NOT_CONFIGURED,
+            hint="run: pip install keelwork-mcp-tools",
+        )
+
+
+def _any_model() -> str:
+    """Return a model for an agent that never asks it: of any provider that is installed."""
+    names = [one.name for one in find_installed(kinds=["providers"]) if one.problem is None]
+    return "local" if "local_llama" in names or not names else f"{names[0]}:none"
+
+
 @contextmanager
 def _servers(opened: Opened) -> Iterator[Callable[..., dict[str, Any]]]:
     """Give a function that runs an action of the plugin, for an agent that has no other one."""
+    _check_installed()
     opened = opened.again()
     settings = opened.settings
-    values = {**settings.values, "agents": {_AGENT: {"plugin_ids": [MCP_TOOLS], "model": "local"}}}
+    values = {**settings.values, "agents": {_AGENT: {"plugin_ids": [MCP_TOOLS], "model": _any_model()}}}
     values = {key: value for key, value in values.items() if key not in ("default_agent", "model")}
     alone = replace(opened, settings=replace(settings, values=values))
     with alone.application(ephemeral=True) as app:
