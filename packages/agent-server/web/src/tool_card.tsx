@@ -29,7 +29,8 @@ export function ToolCard({ call, waits, opened, within = "" }: Props) {
   const state = failed ? words.callFailed : call.state === "waiting" && !waits ? words.callNoResult : stateOf(call);
   return (
     <details class={failed ? "call failed" : `call ${call.state}`} open={open} onToggle={(event) => toggle(event.currentTarget.open)}>
-      <summary>
+      {/* Noted at once: the toggle event comes later, and is lost if the row is drawn anew in between. */}
+      <summary onClick={(event) => { event.preventDefault(); toggle(!open); }}>
         <span class="sign" aria-hidden="true">{failed ? "✗" : SIGNS[call.state]}</span>
         <span class="preview" dir="auto">{oneLine(call.preview || call.name)}{call.state === "running" && call.inner ? ` › ${latest(call.inner.entries)}` : ""}</span>
         <span class="quiet">{state}{call.seconds !== undefined && call.seconds >= 0.1 ? ` · ${call.seconds.toFixed(1)} s` : ""}</span>
