@@ -10,6 +10,7 @@ import socket
 import ssl
 import subprocess
 import time
+import tomllib
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,6 +139,21 @@ def test_the_image_starts_a_command_that_there_is() -> None:
     assert "/readyz" in paths()
 
 
+def test_the_image_has_what_wheels_of_members_are_built_with() -> None:
+    """It builds them without a place of their own to install that in."""
+    installed = re.search(r"^RUN pip install (.*?)\\$", (DEPLOY / "Containerfile").read_text(), re.MULTILINE)
+    assert installed is not None
+    there = set(shlex.split(installed[1]))
+    for file in [*ROOT.glob("packages/*/pyproject.toml"), *ROOT.glob("plugins/*/pyproject.toml")]:
+        assert set(tomllib.loads(file.read_text())["build-system"]["requires"]) <= there, file
+
+
+def test_secrets_and_environments_are_not_copied_into_the_image() -> None:
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+
+    assert {".git", ".venv", "**/.env", "**/node_modules"} <= set(ignored)
+
+
 def test_kubernetes_runs_commands_that_there_are_and_asks_paths_that_are_answered() -> None:
     kinds = [one["kind"] for one in manifests()]
     assert sorted(kinds) == ["ConfigMap", "Deployment", "Deployment", "Ingress", "Secret", "Service"]
@@ -156,6 +172,22 @@ def test_kubernetes_runs_commands_that_there_are_and_asks_paths_that_are_answere
     assert {name for name in server if name.endswith("Probe")} == {
         "startupProbe", "livenessProbe", "readinessProbe",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["kubernetes-validate", "--strict", "deploy/kubernetes.yaml"],
+        ["check-jsonschema", "--builtin-schema", "vendor.compose-spec", "deploy/compose.yaml"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_schema_allows_the_file(command: list[str]) -> None:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"there is no {command[0]}: pip install {command[0]}")
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_settings_for_kubernetes_are_settings(tmp_path: Path) -> None:
