@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
+from agent_app.session_writer import SessionWriter
 from agent_core.testing import Reply
+from agent_server.runs import LocalRun, LocalRuns
 
 if TYPE_CHECKING:
     import pytest
@@ -204,6 +207,35 @@ def test_another_model_answers_in_a_session_that_asks_for_it(serve_it: Serving) 
     unknown = served.client.patch(path, json={"model": "nobody:x"})
     assert unknown.status_code == 422
     assert "nobody:x" in unknown.json()["detail"]
+
+
+def test_whoever_sees_the_end_of_a_run_may_change_its_session(
+    serve_it: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers have the end from the log, perhaps before the run itself has let the session go."""
+    looked, finish, has_ended = threading.Event(), SessionWriter.finish, LocalRuns._has_ended
+
+    def finish_late(writer: SessionWriter, *given: Any, **more: Any) -> Any:
+        ended = finish(writer, *given, **more)
+        assert looked.wait(60)
+        return ended
+
+    async def look(runs: LocalRuns, run: LocalRun) -> bool:
+        ended = await has_ended(runs, run)
+        looked.set()
+        return ended
+
+    monkeypatch.setattr(SessionWriter, "finish", finish_late)
+    monkeypatch.setattr(LocalRuns, "_has_ended", look)
+    served = serve_it(["hello"])
+    session_id = served.new_session()
+    try:
+        served.ask(session_id, "hi")
+        changed = served.client.patch(f"/v1/sessions/{session_id}", json={"agent_id": "other"})
+    finally:
+        looked.set()
+
+    assert (changed.status_code, changed.json().get("agent_id")) == (200, "other")
 
 
 def test_usage_is_counted_by_model(serve_it: Serving) -> None:

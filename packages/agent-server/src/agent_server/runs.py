@@ -80,6 +80,10 @@ class Runs(ABC):
         """
 
     @abstractmethod
+    async def until_free(self, session_id: str) -> None:
+        """Wait for a run to let its session go, if somebody may have seen its end already."""
+
+    @abstractmethod
     async def go_on(self, session_id: str, approval_id: str) -> None:
         """Have a session continue with a decision that is stored."""
 
@@ -149,6 +153,11 @@ class LocalRuns(Runs):
     async def interrupt(self, session_id: str) -> bool:
         return self._app.interrupt(session_id)
 
+    async def until_free(self, session_id: str) -> None:
+        run = self._runs.get(session_id)
+        if run is not None and await self._has_ended(run):
+            await run.done.wait()
+
     async def go_on(self, session_id: str, approval_id: str) -> None:
         with suppress(SessionBusy, SessionHeld):  # whoever has it continues with the decision
             await self.start(session_id)
@@ -194,9 +203,7 @@ class LocalRuns(Runs):
         if found is not None and found.final is not None:
             return found
         self.check_open()
-        last = self._runs.get(session_id)
-        if last is not None and await self._has_ended(last):  # it is letting the session go
-            await last.done.wait()
+        await self.until_free(session_id)
         if found is not None:
             text = ""  # what was said is stored: a run that broke off goes on
         begun: asyncio.Future[LocalRun] = asyncio.get_running_loop().create_future()

@@ -101,6 +101,9 @@ class WorkerRuns(Runs):
         )
         return WorkerRun(self._app, session_id, submitted.after)
 
+    async def until_free(self, session_id: str) -> None:
+        """Return at once: a worker lets a session go in the transaction that has the last event."""
+
     async def go_on(self, session_id: str, approval_id: str) -> None:
         await asyncio.to_thread(self._workers.go_on_after, approval_id, session_id)
 

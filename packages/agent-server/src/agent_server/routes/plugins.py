@@ -77,6 +77,7 @@ async def run_session_action(
     """Run an action of the session's agent; what it changes is stored."""
 
     async def run() -> Response:
+        await services.runs.until_free(session_id)
         _, result = await services.app.execute_session_action_async(
             session_id, plugin, action_id, call.params, confirmed=call.confirmed
         )

@@ -168,6 +168,7 @@ async def change_session(
 ) -> Response:
     """Give a session another title, agent, model, folder or tags, pin it, or put it into the archive."""
     app = services.app
+    await services.runs.until_free(session_id)
     check_match(await app.session_info_async(session_id), if_match)
     if change.agent_id is not None:
         await app.switch_agent_async(session_id, change.agent_id)
