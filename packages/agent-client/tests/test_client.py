@@ -128,7 +128,8 @@ def test_the_same_on_an_event_loop(serve_it: Serving) -> None:
     asyncio.run(talk())
 
 
-@pytest.mark.parametrize("after", [1500, 1600, 1700, 1800, 2000, 2500, 3000])
+# Even if all words come as one event, a run takes more than 2,800 bytes.
+@pytest.mark.parametrize("after", [1500, 1600, 1700, 1800, 2000, 2500])
 def test_a_run_is_complete_however_often_the_connection_breaks(serve_it: Serving, after: int) -> None:
     served = serve_it([Reply(chunks=WORDS)])
     proxy = Breaking(served, after)  # each connection has room for the head of an answer and one event
