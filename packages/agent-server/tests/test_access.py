@@ -318,6 +318,25 @@ def test_a_cookie_that_came_by_tls_goes_by_tls_alone(serve_it: Serving, tmp_path
     assert is_secure(answer.headers["set-cookie"])
 
 
+def test_a_browser_that_logs_out_is_forgotten(served: Served) -> None:
+    with httpx2.Client(base_url=served.url, timeout=60, headers={"sec-fetch-site": "same-origin"}) as browser:
+        browser.get(f"/login?code={served.access.new_link()}")
+        assert browser.get("/v1/sessions").status_code == 200
+        assert browser.post("/logout").status_code == 403  # a form of another site cannot do it
+
+        assert browser.post("/logout", headers={"x-keelwork": "1"}).status_code == 204
+
+        assert not browser.cookies
+        assert browser.get("/v1/sessions").status_code == 401
+        stranger = browser.get("/", headers={"accept": "text/html,*/*"})
+        assert (stranger.status_code, stranger.headers["content-type"].partition(";")[0]) == (
+            401,
+            "text/html",
+        )
+        assert "Open the link that" in stranger.text
+    assert served.client.get("/v1/sessions").status_code == 200
+
+
 def test_a_cookie_reads_and_changes_with_the_header_that_forms_cannot_send(served: Served) -> None:
     cookie = logged_in(served).partition(";")[0]
     own = {"host": own_host(served), "cookie": cookie, "sec-fetch-site": "same-origin"}

@@ -177,6 +177,7 @@ def test_the_address_of_a_person_is_what_the_provider_says_now(
 
 def test_a_browser_logs_in(served: Served, provider: OpenIdProvider) -> None:
     with httpx2.Client(base_url=served.url, follow_redirects=False, timeout=60) as browser:
+        stranger = browser.get("/", headers={"accept": "text/html"})
         begun = browser.get("/login/oidc")
         back = httpx2.get(begun.headers["location"], follow_redirects=False, timeout=60).headers["location"]
         assert back.startswith("http://server.example/login/oidc/callback?")
@@ -187,6 +188,8 @@ def test_a_browser_logs_in(served: Served, provider: OpenIdProvider) -> None:
         forged = browser.post("/v1/sessions", json={})
         made = browser.post("/v1/sessions", json={}, headers={"x-keelwork": "1"})
 
+    assert stranger.status_code == 401
+    assert '<a href="/login/oidc">' in stranger.text
     assert begun.status_code == 303
     assert logged_in.status_code == 200, logged_in.text
     assert "samesite=strict" in logged_in.headers["set-cookie"].lower()

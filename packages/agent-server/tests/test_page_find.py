@@ -211,3 +211,20 @@ def test_the_palette_and_shortcuts_reach_everything(
     page.keyboard.press("Control+Shift+F")
 
     wait(lambda: page.evaluate("() => document.activeElement.id") == "search")
+
+
+def test_a_browser_is_logged_out_from_the_palette(serve_it: Serving, browser: Browser) -> None:
+    served = serve_it()
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{served.url}/login?code={served.access.new_link()}")
+    page.wait_for_selector("#composer")
+
+    page.keyboard.press("Control+k")
+    page.keyboard.type("log out")
+    page.wait_for_selector(".palette [role=option] >> text=Log out")
+    page.keyboard.press("Enter")
+
+    page.wait_for_selector("h1 >> text=You are not logged in")
+    assert not context.cookies()
+    context.close()

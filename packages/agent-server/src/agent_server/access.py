@@ -20,6 +20,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Protocol
 
 from starlette.datastructures import Headers
+from starlette.responses import HTMLResponse
 
 from agent_server.principal import PRINCIPAL, SAFE, Principal, needed
 from agent_server.problem import Problem
@@ -27,6 +28,7 @@ from agent_server.problem import Problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 COOKIE = "keelwork"
@@ -44,8 +46,25 @@ _LINKS = frozenset({"/", "/login", "/login/oidc", "/login/oidc/callback"})
 """What pages of other sites may link to, the provider of logins among them."""
 
 
+_STRANGER = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<link rel="icon" href="data:,"><title>Keelwork</title>
+<h1>You are not logged in</h1>
+<p>{how}</p></html>
+"""
+_STRANGER_HEADERS = {
+    "content-security-policy": "default-src 'none'; img-src data:",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+
+
 class Access(Protocol):
     """Knows who may."""
+
+    @property
+    def login(self) -> str:
+        """Where people log in; empty if each link to do so is handed to them."""
 
     async def bearer(self, token: str) -> Principal | None:
         """Return whose token that is; None if it is nobody's."""
@@ -76,6 +95,8 @@ class LocalAccess:
     A cookie says when it ends, and is signed with a key made from the token: it survives a restart of the
     server, and a new token makes all of them worthless.
     """
+
+    login = ""
 
     def __init__(self, token: str, *, clock: Callable[[], float] = time.time) -> None:
         if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
@@ -198,9 +219,21 @@ class Gate:
         try:
             scope[PRINCIPAL] = await self._check(scope)
         except Problem as problem:
-            await problem.response(scope)(scope, receive, send)
+            await self._refusal(scope, problem)(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+    def _refusal(self, scope: Scope, problem: Problem) -> Response:
+        """Return the answer to a request that may not be made; people who open the page can read why."""
+        is_page = scope["path"] == "/" and "text/html" in Headers(scope=scope).get("accept", "")
+        if problem.kind != "unauthorized" or not is_page:
+            return problem.response(scope)
+        how = "Open the link that <code>agent serve</code> prints. It works once: start it again for another."
+        if self._access.login:
+            how = f'<a href="{self._access.login}">Log in</a>'
+        return HTMLResponse(
+            _STRANGER.format(how=how), problem.status, {**problem.headers, **_STRANGER_HEADERS}
+        )
 
     async def _check(self, scope: Scope) -> Principal | None:
         headers = Headers(scope=scope)

@@ -7,6 +7,12 @@ export { Problem, type PastRun, type PastRuns, type TracePart } from "../../../.
 
 export const client = new Client();
 
+/** Have this browser forget who it is, and show what a stranger sees. */
+export async function logOut(): Promise<void> {
+  await fetch("/logout", { method: "POST", headers: { "x-keelwork": "1" } });
+  location.assign("/");
+}
+
 /** Return an answer as the page reads it: the description leaves open what plugins and events may have. */
 export async function as<T>(answer: Promise<unknown>): Promise<T> {
   return (await answer) as T;

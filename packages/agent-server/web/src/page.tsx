@@ -1,7 +1,7 @@
 // The whole page: the list of sessions on one side, the open one on the other.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { client, list, wordsOf } from "./api";
+import { client, list, logOut, wordsOf } from "./api";
 import { type Command, press } from "./commands";
 import { Conversation } from "./conversation";
 import { ConversationView } from "./conversation_view";
@@ -151,6 +151,7 @@ export function Page({ speak }: { speak: (language: string) => void }) {
     { id: "connect", label: () => words.connectModel, run: () => setSetup(true) },
     ...(["light", "dark", "system"] as const).map((name) => ({ id: `theme ${name}`, label: () => words.themeOf(name), run: () => keepTheme(name) })),
     ...offers.at("application_action").map((offer) => ({ id: `${offer.action.plugin} ${offer.action.id}`, label: () => offer.label, run: () => offers.begin(offer) })),
+    { id: "log out", label: () => words.logOut, run: () => void logOut() },
     { id: "help", label: () => words.shortcuts, keys: "mod+/", run: () => setShown("help") },
   ];
   useEffect(() => {

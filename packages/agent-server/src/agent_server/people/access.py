@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agent_server.people.vault import Vault
 
 LOGIN_SECONDS = 600
+LOGIN_PATH = "/login/oidc"
 
 
 class TeamAccess:
@@ -54,6 +55,11 @@ class TeamAccess:
         self.quota = quota
         self.provider = provider
         self._clock = clock
+
+    @property
+    def login(self) -> str:
+        """Where people log in, if they have a provider for that."""
+        return "" if self.provider is None else LOGIN_PATH
 
     async def bearer(self, token: str) -> Principal | None:
         """Return whose token that is."""

@@ -107,6 +107,14 @@ async def log_in(
     return answer
 
 
+@router.post("/logout", status_code=204)
+async def log_out() -> Response:
+    """Have the browser forget who it is; tokens of programs stay good."""
+    answer = Response(status_code=204, headers=PAGE_HEADERS)
+    answer.delete_cookie(COOKIE, path="/")
+    return answer
+
+
 async def _open_link(request: Request, services: Services, link: str) -> Response:
     """Let a browser read the session of a link; one that is logged in stays so, and reads it as itself."""
     access = services.access

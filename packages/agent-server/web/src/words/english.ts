@@ -255,6 +255,7 @@ export const english = {
   more: "More",
   moreOf: (title: string) => `More for ${title}`,
   palette: "Commands",
+  logOut: "Log out",
   paletteHint: "Type a command, or words of a session",
   shortcuts: "Keyboard shortcuts",
   writeMessage: "Write a message",

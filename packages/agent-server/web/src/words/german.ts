@@ -244,6 +244,7 @@ export const german: Words = {
   more: "Mehr",
   moreOf: (title) => `Mehr zu ${title}`,
   palette: "Befehle",
+  logOut: "Abmelden",
   paletteHint: "Befehl oder Wörter einer Sitzung",
   shortcuts: "Tastenkürzel",
   writeMessage: "Nachricht schreiben",
