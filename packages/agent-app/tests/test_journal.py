@@ -360,6 +360,26 @@ def test_the_state_of_a_session_is_plain_data(app: AgentApplication) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("read", ["info", "holder", "inputs", "approvals"])
+def test_whoever_goes_on_from_a_state_misses_no_event(
+    app: AgentApplication, monkeypatch: pytest.MonkeyPatch, read: str
+) -> None:
+    """A page that took a last event newer than the approvals next to it would never show the question."""
+    name = app.create_session().session_id
+    original = getattr(app.store, read)
+
+    def changed_behind_it(*given: Any, **more: Any) -> Any:
+        found = original(*given, **more)
+        monkeypatch.undo()
+        app.rename_session(name, "changed")
+        return found
+
+    monkeypatch.setattr(app.store, read, changed_behind_it)
+    state = app.session_state(name)
+
+    assert "session_renamed" in [event["type"] for event in app.events(name, state["last_event"])]
+
+
 def test_agents_models_elements_and_suggestions_are_plain_data(app: AgentApplication) -> None:
     name = app.create_session().session_id
 

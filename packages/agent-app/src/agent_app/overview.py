@@ -42,6 +42,8 @@ def state(services: Services, session_id: str) -> Flow[dict[str, Any]]:
 
 def _state(services: Services, session_id: str) -> dict[str, Any]:
     store = services.store
+    # First, so that the rest is at least as new: whoever goes on from there misses nothing.
+    last_event = services.last_event(session_id)
     info, holder = store.info(session_id), store.holder(session_id)
     active = services.active.get(session_id)
     elsewhere = holder is not None and holder.owner != services.owner
@@ -52,7 +54,7 @@ def _state(services: Services, session_id: str) -> dict[str, Any]:
         "queued": [one.to_dict() for one in store.inputs(session_id)],
         "approvals": [one.to_dict() for one in store.approvals(session_id, undecided=True)],
         "plan": [asdict(item) for item in plan_of(services.read(session_id).session)],
-        "last_event": services.last_event(session_id),
+        "last_event": last_event,
     }
 
 
