@@ -159,6 +159,21 @@ def test_a_file_that_an_editor_changed_is_read_anew(folder: MemoryFolder) -> Non
     assert texts(folder) == ["Ann likes coffee."]
 
 
+def test_memories_are_ordered_by_when_they_were_written_whatever_a_file_says(folder: MemoryFolder) -> None:
+    folder.add("Mine.")
+    for name, head, seconds in [
+        ("by-hand", "", 1_700_000_000),
+        ("from-the-future", "---\ncreated: 9999-01-01T00:00:00Z\n---\n", 1_600_000_000),
+        ("older", "---\ncreated: 2019-01-01T00:00:00Z\n---\n", 2**40),
+    ]:
+        file = folder.path / f"{name}.md"
+        file.write_text(f"{head}{name}\n")
+        file.chmod(0o600)
+        os.utime(file, (seconds, seconds))
+
+    assert texts(folder) == ["older", "from-the-future", "by-hand", "Mine."]
+
+
 def test_there_is_an_end_to_the_room(folder: MemoryFolder) -> None:
     folder.add("The first.")
     for number in range(1, MOST_MEMORIES):

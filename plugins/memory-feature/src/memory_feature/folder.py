@@ -255,18 +255,18 @@ def _known(folder: int, name: str) -> Memory | str:
         if isinstance(found, Memory) and found.name != name:  # renamed by hand
             found = None
         if found is None:
-            found = _parsed(name, file.read(MOST_BYTES + 1))
+            found = _parsed(name, file.read(MOST_BYTES + 1), min(max(about.st_mtime, 0), time.time()))
             if len(_read) >= _MOST_REMEMBERED:
                 _read.clear()
             _read[key] = found
     return found
 
 
-def _parsed(name: str, content: bytes) -> Memory | str:
+def _parsed(name: str, content: bytes, written: float) -> Memory | str:
     if len(content) > MOST_BYTES:
         return f"it has more than {MOST_BYTES:,} bytes"
     try:
-        return Memory.from_file(name, content)
+        return Memory.from_file(name, content, written)
     except MemoryProblem as error:
         return str(error)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -48,6 +48,7 @@ class Memory:
         created: When it was written, in ISO 8601; empty if a person wrote the file by hand.
         changed: When it was changed last.
         more: Other lines of the head, which are not ours.
+        written: When its file was written, as the system says; empty if it was not read from one.
     """
 
     name: str
@@ -55,11 +56,13 @@ class Memory:
     created: str = ""
     changed: str = ""
     more: tuple[str, ...] = ()
+    written: str = field(default="", compare=False)
 
     @property
     def at(self) -> str:
-        """The moment by which memories are ordered."""
-        return self.changed or self.created
+        """The moment by which memories are ordered; nobody can date one later than its file."""
+        said = self.changed or self.created
+        return min(said, self.written) if said and self.written else said or self.written
 
     def with_text(self, text: str) -> Memory:
         """Return the memory with another text, changed now."""
@@ -73,8 +76,11 @@ class Memory:
         return "\n".join([*lines, self.text, ""])
 
     @classmethod
-    def from_file(cls, name: str, content: bytes) -> Memory:
+    def from_file(cls, name: str, content: bytes, written: float | None = None) -> Memory:
         """Read a file.
+
+        Args:
+            written: When it was written, in seconds since 1970.
 
         Raises:
             MemoryProblem: If it is not text, is empty or is too long.
@@ -93,12 +99,17 @@ class Memory:
                 fields[field[1]] = field[2]
             else:
                 more.append(line)
+        fields["written"] = "" if written is None else _moment(datetime.fromtimestamp(written, tz=UTC))
         return cls(name=name, text=_sized(clean(body).strip()), more=tuple(more), **fields)
 
 
 def now() -> str:
     """Return this moment, as heads have it."""
-    return datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _moment(datetime.now(tz=UTC))
+
+
+def _moment(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def checked_text(text: str) -> str:
