@@ -75,6 +75,24 @@ def test_texts_that_one_read_brings_are_one_piece(make_runtime: Any, watch: Any)
     ]  # fmt: skip
 
 
+class AtOnce(InBatches):
+    """Reads everything at once."""
+
+    def stream_api(self, native_messages: Any, state: Any, request_id: str | None = None) -> Any:
+        yield Batch(ScriptedProvider.stream_api(self, native_messages, state, request_id))
+
+
+def test_an_answer_that_comes_all_at_once_is_still_read_piece_by_piece(make_runtime: Any, watch: Any) -> None:
+    words = [f"{number} " for number in range(100)]
+    runtime = make_runtime(AtOnce([Reply(chunks=words)]))
+
+    events, _result = watch(runtime, RunRequest("a", "Count"))
+
+    texts = [event["text"] for event in events if event["type"] == "text"]
+    assert "".join(texts) == "".join(words)
+    assert [len(text.split()) for text in texts] == [32, 32, 32, 4]
+
+
 def test_a_tool_that_was_not_offered_does_not_run(make_runtime: Any, placing: Any, drive: Any) -> None:
     ran: list[str] = []
 

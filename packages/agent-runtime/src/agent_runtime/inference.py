@@ -43,6 +43,8 @@ _SHORTER = frozenset({"context.compactions", "context.most_tokens"})
 """What changes in a run's state when a request becomes shorter."""
 _TEXTS = frozenset({"text", "reasoning"})
 """The events whose texts add up."""
+_MOST_JOINED = 32
+"""How many texts are one event at most: an answer that comes all at once is still read piece by piece."""
 MOST_COMPACTIONS = 2
 """How often a run may have its conversation summarised because the provider refuses its length."""
 MOST_SHORTENINGS = 8
@@ -279,7 +281,7 @@ class _Translation:
         self.first_at: float | None = None
 
     def of_all(self, events: list[Event]) -> list[Event]:
-        """Return what a run shows of the core's events; texts that one read brought are one piece."""
+        """Return what a run shows of the core's events; texts that one read brought are joined."""
         if len(events) == 1:
             one = self._of(events[0])
             shown = [] if one is None else [one]
@@ -323,11 +325,13 @@ class _Translation:
 
 
 def _joined(events: list[Event]) -> list[Event]:
-    """Return the events with texts of a kind that follow each other as one."""
+    """Return the events with texts of a kind that follow each other as one, so many at a time."""
     joined: list[Any] = []
     for kind, same in groupby(cast("list[Any]", events), itemgetter("type")):
         if kind in _TEXTS:
-            joined.append({"type": kind, "text": "".join([one["text"] for one in same])})
+            texts = [one["text"] for one in same]
+            parts = (texts[at : at + _MOST_JOINED] for at in range(0, len(texts), _MOST_JOINED))
+            joined += [{"type": kind, "text": "".join(part)} for part in parts]
         else:
             joined += same
     return joined
