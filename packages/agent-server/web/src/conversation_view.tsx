@@ -1,6 +1,6 @@
 // The open session, or the place where a new one begins.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { client, wordsOf } from "./api";
 import { ApprovalCard } from "./approval_card";
 import { BranchTree } from "./branch_tree";
@@ -40,7 +40,8 @@ export function ConversationView({ conversation, choices, create, open, showMenu
   const [inspecting, setInspecting] = useState(false);
   const [failure, setFailure] = useState("");
   const inspectButton = useRef<HTMLButtonElement>(null);
-  useEffect(() => {
+  // At once: a later effect could take the focus after the drawer was closed again.
+  useLayoutEffect(() => {
     if (inspecting) document.querySelector<HTMLElement>(".inspect [role=tab]")?.focus();
   }, [inspecting]);
   const closeInspect = (): void => {
