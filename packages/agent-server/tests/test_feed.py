@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -188,3 +189,24 @@ def test_what_is_no_cursor_is_refused(text: str) -> None:
 @pytest.mark.parametrize("cursor", [Cursor(0), Cursor(12), Cursor(12, 40)])
 def test_a_cursor_is_read_as_it_was_written(cursor: Cursor) -> None:
     assert Cursor.parse(str(cursor)) == cursor
+
+
+def test_a_follower_that_misses_the_first_word_to_stop_gets_another() -> None:
+    async def stop() -> None:
+        heard = asyncio.Event()
+
+        async def hard_of_hearing() -> None:
+            with suppress(asyncio.CancelledError):
+                heard.set()
+                await asyncio.sleep(3600)
+            await asyncio.sleep(3600)
+
+        all_feeds = feeds.Feeds(cast("AgentApplication", Log()))
+        all_feeds._following = following = asyncio.create_task(hard_of_hearing())
+        await heard.wait()
+
+        await all_feeds.close()
+
+        assert following.cancelled()
+
+    asyncio.run(stop())

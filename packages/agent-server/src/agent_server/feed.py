@@ -16,7 +16,7 @@ import asyncio
 import re
 from abc import ABC, abstractmethod
 from collections import deque
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -412,10 +412,9 @@ class Feeds:
 
     async def close(self) -> None:
         """Follow the log no more."""
-        if self._following is not None:
-            self._following.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._following
+        while self._following is not None and not self._following.done():
+            self._following.cancel()  # again, since an event that comes at that moment can make it go unheard
+            await asyncio.wait([self._following], timeout=1)
 
     @asynccontextmanager
     async def writing(self, session_id: str) -> AsyncIterator[Feed]:
