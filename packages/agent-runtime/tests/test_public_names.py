@@ -127,6 +127,7 @@ NAMES = [
 
 METHODS: dict[type, dict[str, str]] = {
     AgentRuntime: {
+        "copy": "()",
         "resolve": "(agent_id)",
         "run": "(request)",
         "run_async": "(request)",

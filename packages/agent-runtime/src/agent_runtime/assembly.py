@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from agent_core import ArgumentError, ArgumentTypeError, FunctionTool
+from agent_core.config import Itself, config_key
 from agent_core.errors import nearest
 from agent_core.plugin.discovery import find_installed
 from agent_core.plugin.provider import API_HOOKS
@@ -22,7 +24,7 @@ from agent_runtime.specs import AgentSpec, ModelSpec
 from agent_runtime.tool_sets import Condition, DynamicToolbox, DynamicTools, ToolSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     from agent_runtime.agent_plugin import Instructions, Validator
     from agent_runtime.env import ResolvedAgent, Sees
@@ -40,6 +42,9 @@ _PACKAGES = {
     "openai_responses": "keelwork-openai-responses-provider",
 }
 _OWN = ("allowed_tools", "config", "models", "plugins", "plugin_ids", "sections")
+_MOST_KEPT = 32
+_kept: dict[Hashable, Assembly] = {}
+"""Plain agents that were assembled: a program that makes its agent for each request makes the same one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +114,46 @@ class Assembly:
 
 
 def assemble(parts: Parts, handoffs: tuple[Handoff, ...]) -> Assembly:
-    """Build a runtime.
+    """Build a runtime; what the same parts came to before is not decided again.
 
     Raises:
         BuildError: With everything that is wrong.
         ArgumentError: If no installed plugin provides the model.
     """
+    key = None if handoffs else _plain_key(parts)
+    if key is None:
+        return _assembled(parts, handoffs)
+    known = _kept.get(key)
+    if known is None:
+        known = _assembled(parts, handoffs)
+        while len(_kept) >= _MOST_KEPT:
+            _kept.pop(next(iter(_kept)), None)
+        _kept[key] = known
+    # Nobody gets the kept runtime itself: agents can be added to a runtime.
+    return replace(known, runtime=known.runtime.copy())
+
+
+def _plain_key(parts: Parts) -> Hashable | None:
+    """Return what is equal for agents that are the same; None for one that has state or objects of its own.
+
+    A function with a closure may hold on to what belongs to one request, so it must not be kept.
+    """
+    functions = (parts.instructions, parts.validators, parts.input_guardrails, parts.output_guardrails)
+    if not isinstance(parts.model, str) or parts.delegates or parts.output.forms or any(functions):
+        return None
+    if "plugins" in parts.settings or "models" in parts.settings:
+        return None
+    tools: list[Hashable] = []
+    for given in parts.tools:
+        function = given.__wrapped__ if isinstance(given, FunctionTool) else given
+        if type(function) is not FunctionType or function.__closure__ is not None:
+            return None
+        tools.append(function if function is given else Itself(given))
+    written = (parts.name, parts.model, parts.system_prompt, parts.output_mode, parts.output_retries)
+    return *written, find_provider(parts.model)[0], tuple(tools), config_key(parts.settings)
+
+
+def _assembled(parts: Parts, handoffs: tuple[Handoff, ...]) -> Assembly:
     settings = parts.settings
     tools, conditions, dynamic = _tools(parts)
     agent_parts = AgentParts(

@@ -44,6 +44,15 @@ class AgentRuntime:
         self._clock = clock
         self._resolver = Resolver(registries, clock=clock, health=health)
 
+    def copy(self) -> AgentRuntime:
+        """Return a runtime that can be changed without this one, and has resolved the same agents already.
+
+        The two share plugins and what is known of the models' health.
+        """
+        made = AgentRuntime(self.registries.copy(), clock=self._clock, problems=self.problems)
+        made._resolver = self._resolver.copy(made.registries)
+        return made
+
     def resolve(self, agent_id: str) -> ResolvedAgent:
         """Return an agent ready to run; each call makes a fresh environment.
 

@@ -150,6 +150,21 @@ class Resolver:
             self._fixed[agent_id] = plan, agent
         return agent
 
+    def copy(self, registries: RegistrySet) -> Resolver:
+        """Return a resolver for a copy of the registries, with what is decided already."""
+        made = Resolver(registries, clock=self._clock, health=self._health)
+        made._known_models = self._known_models
+        # A delegate is looked up by the resolver that its caller was resolved with.
+        kept = [
+            id
+            for id, plan in self._plans.items()
+            if not (plan.found.spec.delegates or plan.found.spec.handoffs)
+        ]
+        made._plans = {id: self._plans[id] for id in kept}
+        made._equipment = {id: self._equipment[id] for id in kept if id in self._equipment}
+        made._fixed = {id: self._fixed[id] for id in kept if id in self._fixed}
+        return made
+
     def knows(self, agent_id: str) -> bool:
         """Say whether an agent was resolved before and nothing has changed since."""
         known = self._plans.get(agent_id)
