@@ -133,15 +133,17 @@ def test_what_a_tool_holds_on_to_is_let_go_with_the_agent() -> None:
     class Connection:
         pass
 
+    def agent_of(connection: Connection) -> Agent[None, str]:
+        def query(text: str) -> str:
+            """Ask the database."""
+            return f"{connection} {text}"
+
+        return Agent("openai_compatible:small", tools=[query])
+
     connection = Connection()
     gone = weakref.ref(connection)
-
-    def query(text: str) -> str:
-        """Ask the database."""
-        return f"{connection} {text}"
-
-    agent = Agent("openai_compatible:small", tools=[query])
-    del agent, query, connection
+    agent = agent_of(connection)
+    del agent, connection
     gc.collect()
 
     assert gone() is None
