@@ -72,7 +72,10 @@ def test_runtimes_are_not_shared() -> None:
 
 def test_a_tool_that_is_added_later_is_only_there() -> None:
     one, other = made(), made()
-    one.tool(lambda: "now", name="clock", description="Say the time.")
+
+    @one.tool
+    def clock() -> str:
+        return "noon"
 
     assert "clock" in repr(one)
     assert "clock" not in repr(other)
