@@ -252,6 +252,28 @@ def test_progress_is_reported_while_the_file_grows(tmp_path: Path) -> None:
     assert told == ["  11 of about 93 MB", "  40 of about 93 MB"]
 
 
+def test_what_is_unpacked_after_the_download_is_no_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = [90 << 20, 120 << 20, 180 << 20]
+    told: list[str] = []
+
+    async def watch() -> None:
+        telling = asyncio.create_task(_tell_progress(tmp_path, told.append))
+
+        def next_size(_folder: Path) -> int:
+            if len(sizes) == 1:
+                telling.cancel()
+            return sizes.pop(0)
+
+        monkeypatch.setattr("agent_terminal_app.first_run.weights._size_of_all", next_size)
+        await asyncio.wait([telling])
+
+    asyncio.run(watch())
+
+    assert (sizes, told) == ([], ["  90 of about 93 MB"])
+
+
 def test_getting_it_can_be_stopped_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,10 +108,10 @@ async def _tell_progress(folder: Path, tell: Callable[[str], None]) -> None:
     reported = 0
     while True:
         await asyncio.sleep(_LOOK_EVERY)
-        there = _size_of_all(folder)
+        there = min(_size_of_all(folder), SIZE)  # what pip unpacks afterwards is no progress
         if there - reported >= _EACH:
             reported = there
-            tell(f"  {min(there, SIZE) >> 20} of about {SIZE >> 20} MB")
+            tell(f"  {there >> 20} of about {SIZE >> 20} MB")
 
 
 def _size_of_all(folder: Path) -> int:
