@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 import tomllib
+import zipfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from agent_terminal_app import plugin_index
 from agent_terminal_app.errors import CommandError
-from agent_terminal_app.plugin_index import SHIPPED, fetch_wheel, find_listed, read_indexes
+from agent_terminal_app.plugin_index import SHIPPED, fetch_wheel, find_listed, read_indexes, wheels_for
 from agent_terminal_app.plugin_package import write_package
 from agent_terminal_app.program import run
 
@@ -145,6 +146,56 @@ def test_what_is_not_published_is_not_looked_for_in_a_registry(
 
     assert run(["plugins", "add", "mcp_tools", "--yes"]) == 1
     assert "keelwork-mcp-tools is not in a package registry yet" in capsys.readouterr().err
+
+
+# From a folder of wheels.
+
+
+def write_wheel(folder: Path, name: str, *needs: str, tags: str = "py3-none-any") -> Path:
+    """Write a wheel that has nothing but its metadata."""
+    file = folder / f"{name.replace('-', '_')}-1.0-{tags}.whl"
+    lines = ["Metadata-Version: 2.4", f"Name: {name}", "Version: 1.0", "Provides-Extra: hot"]
+    with zipfile.ZipFile(file, "w") as archive:
+        text = "\n".join([*lines, *(f"Requires-Dist: {one}" for one in needs), ""])
+        archive.writestr(f"{name.replace('-', '_')}-1.0.dist-info/METADATA", text)
+    return file
+
+
+def test_a_plugin_comes_with_those_wheels_of_a_folder_that_are_not_installed(tmp_path: Path) -> None:
+    tool = write_wheel(
+        tmp_path,
+        "tea-tool",
+        "keelwork-tea[hot]==1.0",
+        "keelwork-core>=0.1",
+        "aiohttp",
+        "nothing; extra == 'hot'",
+    )
+    tea = write_wheel(tmp_path, "keelwork-tea", "keelwork-kettle==1.0; extra == 'hot'", "tea-leaves")
+    kettle = write_wheel(tmp_path, "keelwork-kettle", "keelwork-tea==1.0")
+    write_wheel(tmp_path, "keelwork-core")  # it is installed
+    write_wheel(tmp_path, "tea-leaves", tags="cp311-cp311-any_linux")  # which one fits, the installer knows
+    write_wheel(tmp_path, "cold-tea")
+    plugin = find_listed("tea", [write_index(tmp_path, ENTRY, registry=False)])
+
+    assert wheels_for(plugin, tmp_path) == [tool, tea, kettle]
+
+
+def test_a_package_of_keelwork_that_is_not_in_the_folder_is_looked_for_nowhere_else(tmp_path: Path) -> None:
+    plugin = find_listed("tea", [write_index(tmp_path, ENTRY)])
+
+    with pytest.raises(CommandError, match=r"has no wheel of tea-tool==1.0"):
+        wheels_for(plugin, tmp_path)
+    write_wheel(tmp_path, "tea-tool", "keelwork-tea==1.0")
+    with pytest.raises(CommandError, match=r"has no wheel of keelwork-tea==1.0"):
+        wheels_for(plugin, tmp_path)
+
+
+def test_words_that_no_plugin_has_are_no_empty_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plugins", "search", "no-such-tea"]) == 0
+
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "no index has a plugin with all these words" in printed.err
 
 
 def test_a_plugin_that_others_need_is_not_removed(capsys: pytest.CaptureFixture[str]) -> None:

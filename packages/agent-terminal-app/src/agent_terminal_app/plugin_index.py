@@ -12,10 +12,14 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
+
+from packaging.requirements import Requirement
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from agent_core.clean_text import one_line
 from agent_core.errors import nearest
@@ -24,7 +28,7 @@ from agent_terminal_app import __version__
 from agent_terminal_app.errors import CommandError, Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 SHIPPED = "keelwork"
 """The name of the index that comes with the program."""
@@ -136,6 +140,64 @@ def fetch_wheel(plugin: Listed, folder: Path) -> Path:
     return path
 
 
+def wheels_for(plugin: Listed, folder: Path) -> list[Path]:
+    """Return the wheels of a folder that a plugin needs and that are not installed: its own, then others.
+
+    Only wheels for every platform are looked at: which of the others fits is for the installer to say.
+
+    Raises:
+        CommandError: If one of Keelwork's own is missing. A package of its name in a registry is not ours.
+    """
+    there = list(_pure_wheels(folder))
+    waiting = [Requirement(f"{plugin.distribution}=={plugin.version}")]
+    chosen: dict[str, Path] = {}
+    while waiting:
+        wanted = waiting.pop(0)
+        name = canonicalize_name(wanted.name)
+        if name in chosen:
+            continue
+        here = _installed(wanted)
+        if here is not None:
+            waiting += _needs(here, wanted.extras) if wanted.extras else []
+            continue
+        fits = [file for has, version, file in there if has == name and version in wanted.specifier]
+        if fits:
+            chosen[name] = fits[-1]
+            [found] = distributions(path=[str(fits[-1])])
+            waiting += _needs(found, wanted.extras)
+        elif name == canonicalize_name(plugin.distribution) or name.partition("-")[0] == SHIPPED:
+            hint = "`make wheels` in a clone builds all that belong together"
+            raise CommandError(f"{folder} has no wheel of {wanted}", hint=hint)
+    return list(chosen.values())
+
+
+def _pure_wheels(folder: Path) -> Iterator[tuple[str, str, Path]]:
+    for file in sorted(folder.glob("*-none-any.whl")):
+        try:
+            name, version, _, _ = parse_wheel_filename(file.name)
+        except InvalidWheelFilename:
+            continue
+        yield name, str(version), file
+
+
+def _installed(wanted: Requirement) -> Distribution | None:
+    try:
+        here = distribution(wanted.name)
+    except PackageNotFoundError:
+        return None
+    return here if wanted.specifier.contains(here.version, prereleases=True) else None
+
+
+def _needs(found: Distribution, extras: Iterable[str]) -> list[Requirement]:
+    """Return what a distribution asks for, with some of its extras."""
+    kinds = ["", *extras]
+    return [
+        one
+        for one in map(Requirement, found.requires or [])
+        if one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in kinds)
+    ]
+
+
 def _read(place: str) -> Iterator[Listed]:
     if place == SHIPPED:
         text = (files("agent_terminal_app") / "plugin_index.json").read_text(encoding="utf-8")
@@ -204,7 +266,7 @@ def _bytes_of(place: str, most: int) -> bytes:
             with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:  # noqa: S310 - checked above
                 content = answer.read(most + 1)
     except (OSError, urllib.error.URLError) as error:
-        raise _unusable(place, str(error)) from error
+        raise _unusable(place, str(getattr(error, "reason", error))) from error
     if len(content) > most:
         raise _unusable(place, f"it has more than {most >> 20} MB")
     return content

@@ -33,7 +33,7 @@ from agent_terminal_app.output import (
     say,
     stdout_to_stderr,
 )
-from agent_terminal_app.plugin_index import SHIPPED, fetch_wheel, find_listed, read_indexes
+from agent_terminal_app.plugin_index import SHIPPED, fetch_wheel, find_listed, read_indexes, wheels_for
 from agent_terminal_app.plugin_package import write_package
 from agent_terminal_app.settings import unset_value
 from agent_terminal_app.settings.plugins import set_checked
@@ -161,6 +161,9 @@ def search_plugins(words: tuple[str, ...], indexes: tuple[str, ...], *, as_json:
     if as_json:
         print_json(rows)
         return
+    if not rows:
+        say("agent: no index has a plugin with all these words; `agent plugins search` lists all")
+        return
     cells = [
         (row["name"], row["kind"], row["distribution"], "yes" if row["installed"] else "", row["summary"])
         for row in rows
@@ -174,7 +177,7 @@ def search_plugins(words: tuple[str, ...], indexes: tuple[str, ...], *, as_json:
 @click.option(
     "--wheels",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="A folder of wheels to install from; no registry is asked then.",
+    help="A folder of wheels to install from; Keelwork's own packages come from nowhere else then.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Install without asking, for scripts.")
 def add_plugin(name: str, indexes: tuple[str, ...], wheels: Path | None, *, yes: bool) -> int:
@@ -270,7 +273,7 @@ def _offer_of_index(name: str, indexes: Sequence[str], wheels: Path | None) -> _
     if plugin.wheel:
         arguments: tuple[str, ...] = (plugin.wheel,)
     elif wheels is not None:
-        arguments = ("--no-index", "--find-links", str(wheels), requirement)
+        arguments = ("--find-links", str(wheels), *map(str, wheels_for(plugin, wheels)))
     elif plugin.registry:
         arguments = (requirement,)
     else:
