@@ -21,9 +21,11 @@ from agent_client import (
     NotFound,
     RunFailed,
 )
+from agent_client.connection import VERSION
 from agent_client.stream import Decoder
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_server.testing import ASKS, TOKEN, Notes, Paced, Serving
+from agent_testing import ScriptedServer, json_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -314,3 +316,10 @@ def test_events_are_read_from_pieces_of_any_size(size: int) -> None:
         {"event": "heartbeat", "data": "{}"},
         {"id": "2", "data": "x\ny"},
     ]
+
+
+def test_clients_say_who_they_are() -> None:
+    with ScriptedServer(otherwise=json_reply({"items": []})) as server, Client(server.url) as client:
+        client.logged_events("s")
+
+    assert server.request.headers["user-agent"] == f"keelwork-client/{VERSION}"

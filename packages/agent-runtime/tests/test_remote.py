@@ -42,6 +42,7 @@ from starlette.routing import Route
 
 from agent_core import AgentCore, Cancellation, Session
 from agent_core.errors import RequestCancelled
+from agent_core.product import USER_AGENT
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import (
     AgentRuntimeBuilder,
@@ -837,6 +838,7 @@ def test_the_connection_goes_to_the_judged_address_and_keeps_the_name(cook: Serv
 
     path, headers = cook.requests[-1]
     assert path == "/.well-known/agent-card.json" and headers["host"] == f"localhost:{port}"
+    assert headers["user-agent"] == USER_AGENT
     assert error.category == "refused_address"
 
 

@@ -24,6 +24,7 @@ class OpenIdProvider:
     Attributes:
         claims: What it says of the person.
         asked: The paths that it was asked for.
+        visitors: How those that send the person here introduced themselves.
     """
 
     def __init__(self) -> None:
@@ -31,6 +32,7 @@ class OpenIdProvider:
             "sub": "ada", "name": "Ada", "email": "ada@example.com", "email_verified": True,
         }  # fmt: skip
         self.asked: list[str] = []
+        self.visitors: set[str] = set()
         self._codes: dict[str, dict[str, str]] = {}
         self.keys: list[Any] = []
         self.new_key()
@@ -54,6 +56,7 @@ class OpenIdProvider:
                     self.end_headers()
 
             def do_POST(self) -> None:
+                provider.visitors.add(self.headers["user-agent"])
                 body = self.rfile.read(int(self.headers["content-length"])).decode()
                 form = {name: values[0] for name, values in parse_qs(body).items()}
                 asked = provider._codes.pop(form["code"], None)

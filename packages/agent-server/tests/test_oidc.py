@@ -13,6 +13,7 @@ import pytest
 from joserfc.jwk import RSAKey
 from openid_provider import CLIENT, OpenIdProvider
 
+from agent_core.product import USER_AGENT
 from agent_server.people.accounts import Accounts
 from agent_server.people.oidc import OidcProvider, OidcSettings
 from agent_server.people.quota import Allowance, Quota
@@ -194,6 +195,7 @@ def test_a_browser_logs_in(served: Served, provider: OpenIdProvider) -> None:
     assert logged_in.status_code == 200, logged_in.text
     assert "samesite=strict" in logged_in.headers["set-cookie"].lower()
     assert "httponly" in logged_in.headers["set-cookie"].lower()
+    assert provider.visitors == {USER_AGENT}
     assert me.json()["id"] == f"{provider.url}#ada"
     assert again.status_code == 401
     assert (forged.status_code, made.status_code) == (403, 201)

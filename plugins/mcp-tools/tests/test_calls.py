@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import resource
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_core import Cancellation
+from agent_core.product import USER_AGENT, VERSION
+from agent_testing import ScriptedServer, error_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -240,3 +243,18 @@ def test_previews_name_the_server_and_the_tool(tea: World) -> None:
         "title": "echo of MCP server tea",
         "content": '{\n  "text": "ä"\n}',
     }
+
+
+@pytest.mark.parametrize(("declared", "said"), [({}, USER_AGENT), ({"user-agent": "tea/1"}, "tea/1")])
+def test_a_server_elsewhere_reads_who_asks(
+    declared: dict[str, str], said: str, new_world: type[World], tmp_path: Path
+) -> None:
+    world = new_world(tmp_path)
+    with ScriptedServer(otherwise=error_reply(500, "no")) as server, closing(world):
+        world.servers["tea"] = {"url": server.url, "headers": declared}
+        world.approve()
+        world.offered()
+        [asked, *_] = server.requests
+
+    assert asked.headers["user-agent"] == said
+    assert {"name": "keelwork", "version": VERSION} in asked.json["params"]["_meta"].values(), asked.json

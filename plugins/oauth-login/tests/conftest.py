@@ -195,6 +195,7 @@ class Authority(AuthorizationServer):
         revoked: The refresh tokens that were handed back.
         refreshes: How often somebody tried to refresh.
         polls: How often a device asked for its token.
+        visitors: How programs introduced themselves.
     """
 
     def __init__(self) -> None:
@@ -202,6 +203,7 @@ class Authority(AuthorizationServer):
         self.url = ""
         self.approved = self.denied = False
         self.interval = 5
+        self.visitors: set[str] = set()
         self.slow_down = self.drop_requests = self.drop_answers = self.refreshes = self.polls = 0
         self.codes: dict[str, Code] = {}
         self.device_codes: dict[str, Any] = {}
@@ -259,6 +261,7 @@ def handler_of(authority: Authority) -> type[BaseHTTPRequestHandler]:  # noqa: C
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             if parts.path.startswith("/.well-known"):
+                authority.visitors.add(self.headers["User-Agent"])
                 names = ("token", "device_authorization", "authorization", "revocation")
                 self.reply(200, {f"{name}_endpoint": f"{authority.url}/{name}" for name in names}, {})
             elif parts.path == "/device":  # the person who opens it says yes to the code in it
@@ -269,6 +272,7 @@ def handler_of(authority: Authority) -> type[BaseHTTPRequestHandler]:  # noqa: C
                 self.reply(*authority.authorize(FormRequest("GET", self.path, _fields(parts.query))))
 
         def do_POST(self) -> None:
+            authority.visitors.add(self.headers["User-Agent"])
             fields = _fields(self.rfile.read(int(self.headers["Content-Length"])).decode())
             request = FormRequest("POST", self.path, fields)
             with authority.lock:

@@ -18,6 +18,7 @@ import pytest
 from agent_app import AgentApplication
 from agent_app.testing import ApplicationConformance
 from agent_core import AgentCore, ConfigError
+from agent_core.product import USER_AGENT
 from agent_core.testing import ScriptedProvider
 from agent_plugin_kit.credentials import NoCredential, look_up
 from agent_provider_kit import find_key
@@ -73,6 +74,7 @@ def test_a_login_shows_a_card_waits_for_approval_and_keeps_the_token(
         assert look_up("oauth:house") == store.get("house")["access_token"]  # type: ignore[index]
         assert act("logout")["status"] == "done"
 
+    assert authority.visitors == {USER_AGENT}
     assert len(authority.revoked) == 1
     assert store.get("house") is None
     with pytest.raises(LoginNeeded, match=r"/oauth_login\.login server=house"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agent_core.product import USER_AGENT
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import Agent
 from agent_runtime.env import Prompt
@@ -51,6 +52,7 @@ def test_each_engine_is_asked_in_its_own_way_and_only_pages_of_the_web_come_back
         asked = server.request
 
     assert result["result"] == "1. Assam tea\n   https://tea.example/assam\n   Strong."
+    assert asked.headers["user-agent"] == USER_AGENT
     if engine == "searxng":
         assert (asked.path, dict(asked.query)) == ("/search", {"q": "assam tea", "format": "json"})
     elif engine == "brave":

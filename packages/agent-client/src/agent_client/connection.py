@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent_client.calls import Answer, Call
     from agent_client.values import Event
 
+VERSION = "0.1.0"
 SILENCE = 35.0
 """Seconds without a byte after which a stream is taken for broken; a server says something every ten."""
 TRIES = 4
@@ -29,7 +30,9 @@ _LONGEST_PAUSE = 30.0
 
 def settings(url: str, token: str | None, seconds: float) -> dict[str, Any]:
     """Return with what an HTTP client is made."""
-    headers = {"authorization": f"Bearer {token}"} if token else {}
+    headers = {"user-agent": f"keelwork-client/{VERSION}"}
+    if token:
+        headers["authorization"] = f"Bearer {token}"
     timeout = httpx2.Timeout(seconds, connect=10.0)
     return {"base_url": url, "headers": headers, "timeout": timeout, "follow_redirects": False}
 

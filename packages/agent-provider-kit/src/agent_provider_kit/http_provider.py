@@ -17,6 +17,7 @@ import orjson
 
 from agent_core import Batch, ConfigError, ProviderError, lazy
 from agent_core.io import run_awaitable
+from agent_core.product import USER_AGENT
 from agent_plugin_kit.credentials import is_reference
 from agent_provider_kit.cancellation import RunningRequests
 from agent_provider_kit.error_replies import failure_of_reply, looks_like_html, rate_limits, request_id
@@ -421,7 +422,7 @@ class HttpProvider:
         given = self.auth_headers(config, key) if cloud is None else cloud.auth_headers(key)
         auth = given if key.value else {}
         return {
-            "User-Agent": f"keelwork/{HttpProvider.version}",
+            "User-Agent": USER_AGENT,
             **auth,
             **(config.get("extra_headers") or {}),
         }

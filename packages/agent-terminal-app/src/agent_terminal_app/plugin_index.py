@@ -24,6 +24,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from agent_core.clean_text import one_line
 from agent_core.errors import nearest
 from agent_core.plugin.discovery import KINDS
+from agent_core.product import USER_AGENT
 from agent_terminal_app import __version__
 from agent_terminal_app.errors import CommandError, Exit
 
@@ -261,8 +262,7 @@ def _bytes_of(place: str, most: int) -> bytes:
             parts = urlsplit(place)
             if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOCAL):
                 raise _unusable(place, "an address must begin with https://")
-            agent = {"User-Agent": f"keelwork/{__version__}"}
-            request = urllib.request.Request(place, headers=agent)  # noqa: S310 - checked above
+            request = urllib.request.Request(place, headers={"User-Agent": USER_AGENT})  # noqa: S310 - checked above
             with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:  # noqa: S310 - checked above
                 content = answer.read(most + 1)
     except (OSError, urllib.error.URLError) as error:

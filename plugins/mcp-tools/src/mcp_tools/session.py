@@ -18,6 +18,7 @@ from mcp_types import (
     PaginatedRequestParams,
 )
 
+from agent_core.product import VERSION
 from mcp_tools.calls import Answered, Failed
 from mcp_tools.settings import Lost, filled_in, server_environment
 from mcp_tools.sieve import Sieve, sieved
@@ -72,7 +73,7 @@ async def open_session(
     else:
         env = server_environment(os.environ, declared.get("env", {}))
         transport = stdio_transport(server.launch, env, diary, lost, confine=confine)
-    us = Implementation(name="agent", version="0.1.0")
+    us = Implementation(name="keelwork", version=VERSION)
     sieve = Sieve()
     streams: Any = sieved(transport, sieve)
     async with mcp.Client(streams, client_info=us, cache=None, message_handler=hear) as client:

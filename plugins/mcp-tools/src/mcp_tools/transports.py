@@ -23,6 +23,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from agent_core.interop.wire import MAX_DEPTH
+from agent_core.product import USER_AGENT
 from agent_plugin_kit.credentials import is_reference, look_up
 from agent_plugin_kit.sandbox import explain
 from mcp_tools.settings import Lost
@@ -309,8 +310,9 @@ _SILENCE: Final = 300.0
 async def http_transport(url: str, headers: Mapping[str, str], patience: float) -> AsyncIterator[Any]:
     """Yield the streams on which the SDK talks to a server."""
     limits = httpx2.Timeout(_CONNECT, read=max(_SILENCE, patience))
-    # Unpacked, a small answer can be a large one; so none is packed.
-    asked = {**headers, "Accept-Encoding": "identity"}
+    asked = httpx2.Headers({"User-Agent": USER_AGENT})
+    asked.update(headers)
+    asked["Accept-Encoding"] = "identity"  # unpacked, a small answer can be a large one
     hooks: dict[str, list[Callable[..., Any]]] = {"request": [_with_tokens], "response": [_bound]}
     async with (
         httpx2.AsyncClient(headers=asked, timeout=limits, event_hooks=hooks) as client,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from agent_core import AgentError
+from agent_core.product import USER_AGENT
 from oauth_login.tokens import TokenStore, client_of
 
 if TYPE_CHECKING:
@@ -98,7 +99,12 @@ class Logins:
 
         asked = {"client_id": server.client_id, "scope": " ".join(server.scopes)}
         try:
-            answer = httpx2.post(server.device_authorization_endpoint, data=asked, timeout=30)
+            answer = httpx2.post(
+                server.device_authorization_endpoint,
+                data=asked,
+                headers={"User-Agent": USER_AGENT},
+                timeout=30,
+            )
             answer.raise_for_status()
             found = answer.json()
             return Pending(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agent_core import ConfigError
+from agent_core.product import USER_AGENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,7 +104,7 @@ def _metadata(issuer: str) -> dict[str, Any]:
     _check(issuer, "issuer", issuer)
     place = f"{parts.scheme}://{parts.netloc}/.well-known/oauth-authorization-server{parts.path.rstrip('/')}"
     try:
-        answer = httpx2.get(place, timeout=_PATIENCE)
+        answer = httpx2.get(place, headers={"User-Agent": USER_AGENT}, timeout=_PATIENCE)
         answer.raise_for_status()
         found = answer.json()
     except (httpx2.HTTPError, ValueError) as error:

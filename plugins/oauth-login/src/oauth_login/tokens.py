@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_core.product import USER_AGENT
 from agent_plugin_kit import make_private_folder
 from agent_plugin_kit.credentials import NoCredential
 
@@ -160,6 +161,7 @@ def client_of(server: Server, **more: Any) -> OAuth2Client:
         server.client_secret or None,
         token_endpoint_auth_method=method,
         scope=" ".join(server.scopes) or None,
+        headers={"User-Agent": USER_AGENT},
         timeout=_PATIENCE,
         **more,
     )

@@ -17,6 +17,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from agent_core.product import USER_AGENT
 from agent_plugin_kit.addresses import why_not_public
 
 _LARGEST: Final = 2_000_000
@@ -142,7 +143,7 @@ async def _read(label: str, query: Query, *, private: bool) -> Any:
                 "GET" if query.body is None else "POST",
                 query.url,
                 params=query.params,
-                headers=query.headers,
+                headers={"User-Agent": USER_AGENT, **(query.headers or {})},
                 json=query.body,
                 allow_redirects=False,
             ) as response,

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from agent_core.frozen import EMPTY
+from agent_core.product import USER_AGENT
 
 if TYPE_CHECKING:
     import ssl
@@ -180,7 +181,7 @@ async def open_client(wire: Wire) -> AsyncIterator[httpx.AsyncClient]:
         timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
         follow_redirects=False,
         trust_env=False,
-        headers={"Accept-Encoding": "identity"},
+        headers={"Accept-Encoding": "identity", "User-Agent": USER_AGENT},
     ) as client:
         yield client
 

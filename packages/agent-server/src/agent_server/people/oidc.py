@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
+from agent_core.product import USER_AGENT
 from agent_server.problem import Problem
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ class OidcProvider:
             raise ValueError(f"the provider {settings.issuer} must be reached by https://")
         self.settings = settings
         self._clock = clock
-        self._http: httpx2.AsyncClient = httpx2.AsyncClient(timeout=_TIMEOUT, follow_redirects=False)
+        self._http: httpx2.AsyncClient = httpx2.AsyncClient(
+            headers={"User-Agent": USER_AGENT}, timeout=_TIMEOUT, follow_redirects=False
+        )
         self._about: Mapping[str, Any] | None = None
         self._keys: Any = None
         self._fetched = 0.0
