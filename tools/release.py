@@ -79,8 +79,9 @@ def index() -> Iterator[str]:
     """The shipped index of plugins says that they are published."""
     text = (ROOT / "packages/agent-terminal-app/src/agent_terminal_app/plugin_index.json").read_text()
     if '"registry": false' in text:
-        yield 'plugin_index.json has "registry": false: write true, so that a registry is asked for plugins,'
-        yield "and take out of README.md that nothing is published yet"
+        yield 'plugin_index.json has "registry": false, so `agent plugins add` asks for a folder of wheels.'
+        yield "Write true once the names keelwork… on the registry are ours, and take out of README.md,"
+        yield "docs/how-to/first-run.md and docs/how-to/share-plugins.md that nothing is published."
 
 
 def site() -> Iterator[str]:

@@ -243,8 +243,8 @@ def declared(wheels: list[Path], extras: str) -> list[str]:
     return sorted(found)
 
 
-def run_tests(folder: Path, uv: str, places: Sequence[str], *options: str) -> None:
-    """Run tests in an environment.
+def run_tests(folder: Path, uv: str, places: Sequence[str], *options: str) -> str:
+    """Run tests in an environment and return their last words.
 
     Raises:
         Failed: With their last words, if one fails.
@@ -258,18 +258,21 @@ def run_tests(folder: Path, uv: str, places: Sequence[str], *options: str) -> No
     )
     if done.returncode:
         raise Failed(f"tests: {done.stdout.strip()[-3000:]}")
+    return done.stdout.strip()[-3000:]
 
 
 def try_components(wheels: list[Path], folder: Path, uv: str) -> None:
     """Run the chats for other frameworks, and use their tools, with the newest versions of those.
 
     Raises:
-        Failed: If one does not work.
+        Failed: If one does not work, or is not tried because a framework cannot be imported.
     """
     run([uv, "venv", "--quiet", folder])
     install = [uv, "pip", "install", "--quiet", "--python", folder / "bin" / "python"]
     run([*install, *requirements(wheels, EXTRAS, "highest"), *FRAMEWORKS])
-    run_tests(folder, uv, WITH_FRAMEWORKS, "-W", "default")  # what warns is not ours
+    said = run_tests(folder, uv, WITH_FRAMEWORKS, "-rs", "-W", "default")  # what warns is not ours
+    if "SKIPPED" in said:
+        raise Failed(said)
 
 
 def choices(wheels: list[Path]) -> dict[str, list[str]]:
