@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from agent_testing.conformance import Exchange, check_plugin
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(ROOT.glob("docs/**/*.md"))
@@ -25,3 +28,24 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pyt
 
     for block in python_blocks(page):
         exec(compile(block, str(page), "exec", dont_inherit=True), namespace)
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "kind"),
+    [
+        ("write-a-plugin", "Shout", "provider"),
+        ("write-a-plugin", "Politeness", "feature"),
+        ("test-your-plugin", "Politeness", "feature"),
+    ],
+)
+def test_a_plugin_that_readers_copy_passes_the_kit(
+    page: str, name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "example"}
+    for block in python_blocks(ROOT / "docs" / "how-to" / f"{page}.md"):
+        exec(compile(block, page, "exec", dont_inherit=True), namespace)
+
+    report = check_plugin(namespace[name], kind, exchange=Exchange(config={"model": "loud"}))
+
+    assert report.ok, str(report)

