@@ -306,8 +306,9 @@ class SessionWriter:
     def log_shown(self, events: Sequence[Event]) -> None:
         """Have events logged soon that are shown at once: pieces of an answer."""
         with self._lock:
-            self._events += [(event, True) for event in events]
-            self._owed += sum([size_of(event) for event in events])
+            for event in events:
+                self._events.append((event, True))
+                self._owed += size_of(event)
             if not self._is_behind:
                 self._is_behind = True
                 self._services.pieces.soon(self)

@@ -37,6 +37,7 @@ from agent_server.routes import (
 from agent_server.runs import LocalRuns
 from agent_server.schemas import ProblemDetails
 from agent_server.services import Services
+from agent_server.shortcut import Shortcut
 from agent_server.workers import WorkerRuns
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Server:
     ) -> None:
         feeds, program = Feeds(app), host or NoHost()
         self.api = describe_api()
-        counted = Counted(self.api)
+        counted = Counted(Shortcut(self.api))
         self.services = Services(
             app=app,
             access=access,

@@ -19,7 +19,7 @@ from agent_server.feed import Cursor, Gone, unseen_part
 from agent_server.problem import problem_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from starlette.types import Message, Receive, Scope, Send
 
@@ -48,6 +48,9 @@ class Reader:
 
     Args:
         one_run: Whether it ends with the run that comes next.
+
+    Attributes:
+        is_over: Whether it has ended.
     """
 
     def __init__(self, feed: Timeline, cursor: Cursor, *, one_run: bool = False) -> None:
@@ -55,8 +58,9 @@ class Reader:
         self._cursor = cursor
         self._number: int | None = None
         self._seen = 0  # of the pieces that come next
+        self._last: Frame | None = None  # that was read; its cursor is ours
         self._one_run = one_run
-        self._is_over = False
+        self.is_over = False
 
     async def start(self) -> None:
         """Check the cursor.
@@ -72,39 +76,52 @@ class Reader:
     @property
     def is_waiting(self) -> bool:
         """Whether there is nothing to read now, and something may come."""
-        return self._number == self._feed.end and not self._is_over
+        return self._number == self._feed.end and not self.is_over
 
     async def read(self) -> list[Frame] | None:
         """Return what is there and was not read yet; an empty list if one has to wait, None at the end."""
-        if self._is_over:
-            return None
-        frames = await self._next()
-        if self._one_run:
-            for count, frame in enumerate(frames, 1):
-                if frame.ends:
-                    self._is_over = True
-                    return frames[:count]
-        return frames
-
-    async def _next(self) -> list[Frame]:
-        while True:
-            if self._number is None:
-                found = self._feed.after(self._cursor)
-                if found is None:
-                    frames, self._cursor = await self._feed.logged_after(self._cursor)
-                else:
-                    frames, self._number, self._seen = found
-            else:
-                there = self._feed.frames_from(self._number)
-                if there is None:  # this reader was too slow for the feed; the log has it all
-                    self._number = None
-                    continue
-                self._number += len(there)
-                frames = self._unseen(there) if self._seen else there
-            if frames:
-                self._cursor = frames[-1].cursor
-            if frames or self._number == self._feed.end:
+        while not self.is_over:
+            frames = self.take()
+            if frames is not None:
                 return frames
+            if frames := await self._catch_up():
+                return frames
+        return None
+
+    def take(self) -> list[Frame] | None:
+        """Return what is in memory and was not read yet; None if that is not all there is to it: `read`."""
+        if self._number is None or self.is_over:
+            return None
+        frames = self._feed.frames_from(self._number)
+        if frames is None:  # this reader was too slow for the feed; the log has it all
+            self._number = None
+            if self._last is not None:
+                self._cursor = self._last.cursor
+            return None
+        self._number += len(frames)
+        return self._taken(self._unseen(frames) if self._seen else frames)
+
+    async def _catch_up(self) -> list[Frame]:
+        """Read the log, up to where the feed begins."""
+        found = self._feed.after(self._cursor)
+        if found is None:
+            frames, self._cursor = await self._feed.logged_after(self._cursor)
+        else:
+            frames, self._number, self._seen = found
+        self._last = None
+        return self._taken(frames)
+
+    def _taken(self, frames: list[Frame]) -> list[Frame]:
+        """Note how far the reader is; what comes behind the end of its run is not for it."""
+        if self._one_run:
+            for frame in frames:
+                if frame.ends:
+                    self.is_over = True
+                    frames = frames[: frames.index(frame) + 1]
+                    break
+        if frames:
+            self._last = frames[-1]
+        return frames
 
     def _unseen(self, frames: list[Frame]) -> list[Frame]:
         """Leave out what the reader has seen in another process before it was logged."""
@@ -195,32 +212,39 @@ class _Sending:
         if self._stuck_since is not None and self._stuck_since <= before and self._task is not None:
             self._task.cancel()
 
-    async def body(self, data: bytes, *, more: bool = True) -> None:
+    async def _body(self, data: bytes, *, more: bool = True) -> None:
         self._stuck_since = self.last_sent = time.monotonic()
         self.heartbeat_due = False
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
         self._stuck_since = None
 
     async def _send_all(self, gone: asyncio.Future[None]) -> bool:
+        reader, owed = self._reader, b"retry: %d\n\n" % RETRY_MILLISECONDS
         while not gone.done():
             if self._streams.is_closing:
-                await self.body(RECONNECT, more=False)
+                await self._body(owed + RECONNECT, more=False)
                 return True
             try:
-                frames = await self._reader.read()
+                frames = reader.take()  # mostly it is in memory: nothing is awaited then
+                if frames is None:
+                    frames = await reader.read()
             except AgentError as error:  # in the middle of an answer there is no other way to say it
-                await self.body(DELETED if isinstance(error, SessionNotFound) else RECONNECT, more=False)
+                last = DELETED if isinstance(error, SessionNotFound) else RECONNECT
+                await self._body(owed + last, more=False)
                 return True
-            if frames is None:
-                await self.body(b"", more=False)
+            data = owed + (frames[0].encoded() if frames and len(frames) == 1 else _encoded(frames or ()))
+            if data or self.heartbeat_due:
+                owed = b""
+                await self._body(data or HEARTBEAT, more=not reader.is_over)
+            if reader.is_over:
                 return True
-            if frames:
-                await self.body(b"".join([frame.encoded() for frame in frames]))
-            elif self.heartbeat_due:
-                await self.body(HEARTBEAT)
-            if self._reader.is_waiting and not (self._streams.is_closing or gone.done()):
+            if reader.is_waiting and not (self._streams.is_closing or gone.done()):
                 await self._feed.news()
         return False
+
+
+def _encoded(frames: Iterable[Frame]) -> bytes:
+    return b"".join([frame.encoded() for frame in frames])
 
 
 class EventStreamResponse(Response):
@@ -281,7 +305,6 @@ class EventStreamResponse(Response):
         finished = False
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-            await sending.body(b"retry: %d\n\n" % RETRY_MILLISECONDS)
             finished = await sending.run(gone)
         finally:
             self._streams.remove(sending)

@@ -135,21 +135,18 @@ class Timeline(ABC):
 
     Attributes:
         readers: How many there are.
+        end: The number that the next frame will have.
     """
 
     def __init__(self, seq: int) -> None:
         self.readers = 0
+        self.end = 0
         self._seq = seq  # every logged event up to this one is here, or was before there was a timeline
         self._units = 0  # of the pieces that are here and that no logged event up to _seq has
         self._start = Cursor(seq)
         self._frames: deque[Frame] = deque()
         self._first = 0  # the number of the first frame that is still here
         self._waiting: list[asyncio.Future[None]] = []
-
-    @property
-    def end(self) -> int:
-        """The number that the next frame will have."""
-        return self._first + len(self._frames)
 
     @property
     def cursor(self) -> Cursor:
@@ -205,7 +202,8 @@ class Timeline(ABC):
 
     def _add(self, frame: Frame) -> None:
         self._frames.append(frame)
-        if len(self._frames) > MOST_FRAMES:
+        self.end += 1
+        if self.end - self._first > MOST_FRAMES:
             self._trim()
         if self._waiting:
             self.wake()
@@ -416,18 +414,21 @@ class Feeds:
             self._following.cancel()  # again, since an event that comes at that moment can make it go unheard
             await asyncio.wait([self._following], timeout=1)
 
-    @asynccontextmanager
-    async def writing(self, session_id: str) -> AsyncIterator[Feed]:
-        """Have the feed of a session for a run, which puts its events in.
+    def begin(self, session_id: str, seq: int) -> Feed:
+        """Return the feed of a session for a run, which puts its events in from now on.
 
-        Raises:
-            SessionNotFound: If there is no such session.
+        Args:
+            seq: The last logged event before those of the run.
         """
-        feed, _ = await self._take(session_id)
-        try:
-            yield feed
-        finally:
-            self._give_back(session_id, feed)
+        feed = self._feeds.setdefault(session_id, Feed(self._app, session_id, seq))
+        feed.users += 1
+        feed.local = True
+        return feed
+
+    def end(self, session_id: str, feed: Feed) -> None:
+        """Say that a run puts nothing more in."""
+        feed.local = False
+        self._give_back(session_id, feed)
 
     @asynccontextmanager
     async def reading(self, session_id: str | None, tenant: str | None = None) -> AsyncIterator[Timeline]:

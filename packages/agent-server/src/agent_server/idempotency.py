@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 KEPT_SECONDS = 86400.0
 MOST_KEYS = 10_000
+LONGEST_KEY = 200
 _SPACE = UUID("5c2cfd55-9d0b-4f3e-9a2a-6a35b2b3f7c1")
 
 IdempotencyKey = Annotated[
     str | None,
-    Header(max_length=200, description="A name for this request: repeated under it, it has no effect twice."),
+    Header(
+        max_length=LONGEST_KEY,
+        description="A name for this request: repeated under it, it has no effect twice.",
+    ),
 ]
 
 

@@ -216,8 +216,7 @@ class LocalRuns(Runs):
         self, session_id: str, text: str, request: Mapping[str, Any], begun: asyncio.Future[LocalRun]
     ) -> None:
         try:
-            async with self._feeds.writing(session_id) as feed:
-                await self._put_all(feed, session_id, text, request, begun)
+            await self._put_all(session_id, text, request, begun)
         except (Exception, asyncio.CancelledError) as error:
             if not begun.done():
                 begun.set_exception(error)
@@ -227,21 +226,17 @@ class LocalRuns(Runs):
             raise
 
     async def _put_all(
-        self,
-        feed: Feed,
-        session_id: str,
-        text: str,
-        request: Mapping[str, Any],
-        begun: asyncio.Future[LocalRun],
+        self, session_id: str, text: str, request: Mapping[str, Any], begun: asyncio.Future[LocalRun]
     ) -> None:
         run: LocalRun | None = None
+        feed: Feed | None = None
         clock, asked_at = asyncio.get_running_loop().time, 0.0
         try:
             async with self._app.chat_async(session_id, text, **request) as events:
                 async for event in events:
-                    if run is None:
+                    if run is None or feed is None:  # the first is logged, as the start of a run
+                        feed = self._feeds.begin(session_id, event["seq"] - 1)
                         run = self._runs[session_id] = LocalRun(session_id, feed.cursor)
-                        feed.local = True
                         begun.set_result(run)
                     if event["type"] in ("final", "error"):
                         run.final = event  # first: whoever sees the end may begin the next run
@@ -258,10 +253,10 @@ class LocalRuns(Runs):
                                 await asyncio.sleep(pause)
                             asked_at = clock()
         finally:
-            if run is not None:
+            if run is not None and feed is not None:
                 if run.final is None:  # the store is gone: readers must hear of an end
                     run.final = _BROKEN_OFF
                     feed.put_piece(_BROKEN_OFF)
-                feed.local = False
+                self._feeds.end(session_id, feed)
                 del self._runs[session_id]
                 run.done.set()

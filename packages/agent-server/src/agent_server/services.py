@@ -72,7 +72,7 @@ class Services:
         return {share.session for share in shares}
 
 
-async def _services(request: Request) -> Services:
+async def services_of(request: Request) -> Services:
     """Return what a request may work with; a session of another tenant is not there unless it is shared.
 
     Raises:
@@ -105,7 +105,8 @@ async def _services(request: Request) -> Services:
     return own
 
 
-async def _who(request: Request) -> Principal:
+async def who_asks(request: Request) -> Principal:
+    """Return who makes a request."""
     principal: Principal = request.scope[PRINCIPAL]
     return principal
 
@@ -119,10 +120,10 @@ async def _team(request: Request) -> Team:
     return services.team
 
 
-Served = Annotated[Services, Depends(_services)]
+Served = Annotated[Services, Depends(services_of)]
 """The services of the server that answers a request."""
 
-Who = Annotated[Principal, Depends(_who)]
+Who = Annotated[Principal, Depends(who_asks)]
 """Who makes a request."""
 
 People = Annotated[Team, Depends(_team)]
