@@ -40,6 +40,14 @@ def test_the_setting_plugin_ids_replaces_the_usual_ones_and_must_name_installed_
         complete_config({"plugin_ids": ["mien"]})
 
 
+@pytest.mark.parametrize("setting", ["plugin_ids", "more_plugins"])
+def test_a_plugin_of_ours_that_is_not_installed_is_named_by_its_package(setting: str) -> None:
+    with pytest.raises(ConfigError, match="install it with `pip install keelwork-memory-feature`"):
+        complete_config({setting: ["memory"]})
+    with pytest.raises(ConfigError, match="install it with `pip install keelwork-files-tool`"):
+        complete_config({"agents": {"a": {"more_plugins": ["files_undo"]}}})
+
+
 def test_an_agent_that_names_its_plugins_gets_no_others() -> None:
     config = complete_config({"agents": {"a": {"plugin_ids": []}, "b": {"model": "gemini:y"}}})
 

@@ -230,6 +230,13 @@ def test_resolving_gives_everything_or_one_resolve_error(chosen: set[int]) -> No
         assert all(getattr(agent, field.name) is not None for field in fields(ResolvedAgent))
 
 
+def test_a_plugin_of_ours_that_is_not_there_is_named_by_its_package() -> None:
+    with pytest.raises(PluginNotFound) as caught:
+        runtime(spec(plugin_ids=["memory"])).resolve("a")
+
+    assert caught.value.hint == "install it with `pip install keelwork-memory-feature`"
+
+
 def test_an_agent_that_could_not_be_resolved_can_be_once_the_mistake_is_mended() -> None:
     made = runtime(spec(plugin_ids=["late"]))
     with pytest.raises(PluginNotFound):

@@ -82,7 +82,7 @@ def words(lines: list[str]) -> set[str]:
 
 COMMANDS = {
     "/help": "explains a command",
-    "/help actions": "INPUT=VALUE.",
+    "/help actions": "INPUT=.",
     "/permissions": "takes a grant back",
     "/tools": "write_todos",
     "/plugins": "explains one.",

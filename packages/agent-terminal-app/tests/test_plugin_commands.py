@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_runtime.errors import PACKAGES
 from agent_terminal_app import plugin_index
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.plugin_index import SHIPPED, fetch_wheel, find_listed, read_indexes, wheels_for
@@ -68,6 +69,7 @@ def test_the_shipped_index_lists_every_plugin_of_ours_and_nothing_else() -> None
     listed = read_indexes([SHIPPED])
 
     assert {(one.name, one.kind, one.distribution, one.summary) for one in listed} == declared
+    assert {one.name: one.distribution for one in listed} == PACKAGES
     assert {one.version for one in listed} == {(ROOT / "VERSION").read_text().strip()}
 
 

@@ -340,6 +340,24 @@ def test_progress_is_on_stderr_when_asked_for(shell: Shell) -> None:
     assert "→" in err and "✓ write_file" in err and "--session" in err
 
 
+def test_memories_that_are_left_out_are_mentioned_in_one_line(shell: Shell) -> None:
+    pytest.importorskip("memory_feature")
+    shell.environment["AGENT_LOAD_PLUGINS"] += ",memory"
+    with_settings(shell, '[agents.helper]\nplugin_ids = ["memory"]\n')
+    own = shell.home / "data" / "agent" / "memory"
+    own.mkdir(parents=True, mode=0o700)
+    for name in ("empty", "nothing"):
+        (own / f"{name}.md").touch()
+
+    code, out, err = shell.run("run", "hello")
+    with_all = shell.run("run", "--verbose", "hello")[2]
+
+    why = "is left out: it has no text: write at least a few words"
+    assert (code, out) == (0, "You said: hello\n")
+    assert err == f"agent: warning: {own}/empty.md {why} (and 1 more: --verbose)\n"
+    assert f"! {own}/nothing.md {why}" in with_all
+
+
 def test_people_at_a_terminal_see_what_goes_on_without_asking_for_it(shell: Shell) -> None:
     ours, theirs = os.openpty()
     process = shell.start("run", "tool please", stderr=theirs)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_core import Session
+from agent_core import ActionNotConfirmedError, Session
 from agent_core.display import validate_display
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_runtime import AgentRuntime, AgentRuntimeBuilder, AgentSpec, RunRequest
@@ -92,6 +92,20 @@ def test_without_memories_the_prompt_stays_as_it_was(project: Path) -> None:
     assert system(provider) == "Be brief."
     tools = [tool["function"]["name"] for tool in provider.requests[0].config["tools"]]
     assert tools == ["remember", "recall", "forget"]
+
+
+def test_a_demo_model_knows_the_memories_and_has_no_tools_for_them(project: Path, own: MemoryFolder) -> None:
+    class Demo(ScriptedProvider):
+        def get_tags(self, config: dict[str, Any]) -> list[str]:
+            return ["tools", "demo_model"]
+
+    own.add("Ann likes tea.")
+    provider = Demo(["Hello."])
+
+    built(provider, {}).run_to_completion(request(project))
+
+    assert "Ann likes tea." in system(provider)
+    assert not provider.requests[0].config.get("tools")
 
 
 def test_the_prompt_has_the_newest_memories_that_fit_and_says_how_many_more_there_are(
@@ -246,6 +260,28 @@ def test_a_person_is_asked_with_the_file_as_a_diff(project: Path, own: MemoryFol
     assert "there is no memory 'tea'" in shown("forget", id="person/tea")
 
 
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (ToolCall("forget", {"id": "person/tea"}), "there is no memory 'tea'"),
+        (ToolCall("forget", {"id": "freetet_2023"}), "an id looks like person/likes-tea"),
+        (ToolCall("remember", {"text": "Tea.", "replaces": "person/tea"}), "there is no memory 'tea'"),
+        (ToolCall("remember", {"text": "The key is sk-proj-abcdefghij0123456789abcd."}), "a password, key"),
+        (ToolCall("forget", {}), "id"),
+    ],
+)
+def test_nobody_is_asked_about_a_call_that_cannot_be_done(project: Path, call: ToolCall, why: str) -> None:
+    runtime = built(
+        ScriptedProvider([Reply(tool_calls=[call]), "Hello."]), {"permissions": {"default": "ask"}}
+    )
+
+    result = runtime.run_to_completion(request(project))
+
+    [answer] = [one["content"] for one in result.messages if one["role"] == "tool"]
+    assert result.text == "Hello."
+    assert why in answer
+
+
 def test_without_a_rule_that_allows_it_remembering_waits_for_a_person(
     project: Path, own: MemoryFolder
 ) -> None:
@@ -263,11 +299,13 @@ def test_without_a_rule_that_allows_it_remembering_waits_for_a_person(
 # What people do.
 
 
-def act(root: Path, action: str, **params: Any) -> Any:
+def act(root: Path, action: str, *, confirmed: bool = False, **params: Any) -> Any:
     """Run an action for a session of a project."""
     resolved = built(ScriptedProvider([]), {}).resolve("a")
     session = Session("s", metadata={"workspace_roots": [str(root)]})
-    return resolved.core.execute_session_action(session, dict(resolved.config), "memory", action, params)[1]
+    return resolved.core.execute_session_action(
+        session, dict(resolved.config), "memory", action, params, {"confirmed": confirmed}
+    )[1]
 
 
 def undo(root: Path, answer: Any) -> Any:
@@ -295,10 +333,11 @@ def test_people_list_and_search_memories_with_their_origin(project: Path, own: M
         {"text": "Ann likes tea."},
     )
     assert tea["origin"].startswith("person, 20") and tea["origin"].endswith(str(own.path))
-    assert "it has no text" in broken["problem"] and broken["actions"] == []
+    assert "it has no text" in broken["problem"]
+    assert (broken["id"], broken["actions"]) == ("person/empty", ["delete_memory_file"])
     assert act(project, "memory", query="make")["items"][0]["id"] == "project/build-with-make"
     assert "person/ann-likes-tea: Ann likes tea." in act(project, "memory")["display"]["body"]
-    assert act(project, "memory", query="whisky")["display"]["body"].startswith("left out: ")
+    assert act(project, "memory", query="whisky")["display"]["body"].startswith("person/empty: ")
 
 
 def test_people_add_change_and_remove_and_undo_each(project: Path) -> None:
@@ -317,6 +356,44 @@ def test_people_add_change_and_remove_and_undo_each(project: Path) -> None:
     assert listed(project) == []
     undo(project, forgotten)
     assert listed(project) == ["Ann likes tea."]
+
+
+def test_people_name_a_memory_by_its_id_its_name_or_a_beginning_that_only_one_has(
+    project: Path, own: MemoryFolder
+) -> None:
+    for text in ("Ann likes tea.", "Ann likes tea with milk.", "Bob likes coffee."):
+        own.add(text)
+
+    assert act(project, "forget_memory", item_id="bob")["display"]["body"] == (
+        "person/bob-likes-coffee is forgotten."
+    )
+    several = act(project, "forget_memory", item_id="person/ann")["error"]["message"]
+    assert several == (
+        "'person/ann' can mean person/ann-likes-tea, person/ann-likes-tea-with-milk: write more of it"
+    )
+    act(project, "forget_memory", item_id="ann-likes-tea")
+    assert listed(project) == ["Ann likes tea with milk."]
+    assert "there is no memory 'carol'" in act(project, "forget_memory", item_id="carol")["error"]["message"]
+
+
+def test_people_delete_files_that_cannot_be_used(project: Path, own: MemoryFolder, tmp_path: Path) -> None:
+    own.add("Ann likes tea.")
+    elsewhere = tmp_path / "elsewhere.md"
+    elsewhere.write_text("canary")
+    (own.path / "odd name.md").write_text("Tea.")
+    (own.path / "link.md").symlink_to(elsewhere)
+    (own.path / "large.md").write_bytes(b"x" * 20_000)
+
+    for name in ("odd", "person/link", "large"):
+        answer = act(project, "delete_memory_file", item_id=name, confirmed=True)
+        assert answer["display"]["body"].endswith("is deleted.")
+    refused = act(project, "delete_memory_file", item_id="ann", confirmed=True)
+
+    assert "'ann-likes-tea' can be used: forget it instead" in refused["error"]["message"]
+    assert [one.name for one in own.path.iterdir()] == ["ann-likes-tea.md"]
+    assert elsewhere.read_text() == "canary"
+    with pytest.raises(ActionNotConfirmedError):
+        act(project, "delete_memory_file", item_id="ann")
 
 
 def test_people_cannot_keep_secrets_either_and_hear_why(project: Path) -> None:

@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from agent_core import ConfigError
-from agent_core.errors import nearest
+from agent_runtime.errors import missing_plugin_hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -254,7 +254,7 @@ def _checked(names: Sequence[str], setting: str) -> list[str]:
     there = installed_names() if names else set()
     for name in names:
         if name not in there:
-            hint = nearest(name, sorted(there))
+            hint = missing_plugin_hint(name, sorted(there))
             raise ConfigError(
                 f"there is no plugin {name!r}, which the setting {setting} names; {hint}", field=setting
             )

@@ -16,6 +16,7 @@ from agent_runtime.agent_plugin import AgentParts, AgentPlugin
 from agent_runtime.builder import AgentRuntimeBuilder
 from agent_runtime.clock import SYSTEM_CLOCK, Clock
 from agent_runtime.env import Successor
+from agent_runtime.errors import PACKAGES
 from agent_runtime.foreign_tools import from_other_library, speaks_mcp, tools_of_mcp
 from agent_runtime.handoffs import HandoffPlugin, HandoffTool
 from agent_runtime.health import HealthRegistry
@@ -33,14 +34,6 @@ if TYPE_CHECKING:
     from agent_runtime.runtime import AgentRuntime
 
 _SHORT_NAMES = {"local": "local_llama", "openai": "openai_responses"}
-# The packages that bring the providers of our own.
-_PACKAGES = {
-    "anthropic": "keelwork-anthropic-provider",
-    "gemini": "keelwork-gemini-provider",
-    "local_llama": "keelwork-local-llama-provider",
-    "openai_compatible": "keelwork-openai-compatible-provider",
-    "openai_responses": "keelwork-openai-responses-provider",
-}
 _OWN = ("allowed_tools", "config", "models", "plugins", "plugin_ids", "sections")
 _MOST_KEPT = 32
 _kept: dict[Hashable, Assembly] = {}
@@ -300,10 +293,10 @@ def find_provider(model: object) -> tuple[object, str]:
     found = {plugin.name: plugin for plugin in find_installed(kinds=["providers"])}
     chosen = found.get(provider)
     if chosen is None:
-        if provider in _PACKAGES:
+        if provider in PACKAGES:
             raise ArgumentError(
                 f"no installed plugin provides the model {model!r}: install it with "
-                f"`pip install {_PACKAGES[provider]}`"
+                f"`pip install {PACKAGES[provider]}`"
             )
         known = nearest(provider, [*_SHORT_NAMES, *found])
         named = "" if ":" in model else f"; the name of an agent is given as name={model!r}"

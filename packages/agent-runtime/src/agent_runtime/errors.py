@@ -27,13 +27,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from agent_core import AgentError, ConfigError
 from agent_core.errors import ResolveError as CoreResolveError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+PACKAGES: Final = {
+    "anthropic": "keelwork-anthropic-provider",
+    "compaction": "keelwork-compaction-feature",
+    "files_tool": "keelwork-files-tool",
+    "files_undo": "keelwork-files-tool",
+    "gemini": "keelwork-gemini-provider",
+    "hooks": "keelwork-hooks-feature",
+    "local_llama": "keelwork-local-llama-provider",
+    "mcp_tools": "keelwork-mcp-tools",
+    "memory": "keelwork-memory-feature",
+    "oauth_login": "keelwork-oauth-login",
+    "openai_compatible": "keelwork-openai-compatible-provider",
+    "openai_responses": "keelwork-openai-responses-provider",
+    "prompt_cache": "keelwork-prompt-cache-extension",
+    "search_tool": "keelwork-search-tool",
+    "session_title": "keelwork-session-title-feature",
+    "shell_tool": "keelwork-shell-tool",
+    "skills": "keelwork-skills-feature",
+    "system_message": "keelwork-system-message-feature",
+    "todo_tool": "keelwork-todo-tool",
+    "traces": "keelwork-traces-feature",
+    "web_tool": "keelwork-web-tool",
+}
+"""The packages of our own plugins, for those who name one that is not installed."""
+
+
+def missing_plugin_hint(name: str, known: Iterable[str]) -> str:
+    """Return what to do about a plugin that is not there: install it if it is ours, or correct its name."""
+    package = PACKAGES.get(name)
+    return f"install it with `pip install {package}`" if package else nearest(name, known)
 
 
 class SpecError(ConfigError):
@@ -132,7 +163,8 @@ class PluginNotFound(ResolveError):
 
     def __init__(self, agent_id: str, plugin: str, known: Iterable[str]) -> None:
         self.plugin = plugin
-        super().__init__(agent_id, f"plugin {plugin!r} is not registered", hint=nearest(plugin, known))
+        hint = missing_plugin_hint(plugin, known)
+        super().__init__(agent_id, f"plugin {plugin!r} is not registered", hint=hint)
 
 
 class InvalidPluginConfig(ResolveError):

@@ -145,6 +145,21 @@ def test_values_can_be_given_in_a_line() -> None:
     assert read_inline(wanted, "") == {}
 
 
+def test_plain_words_are_for_the_texts_that_must_be_given() -> None:
+    item = {"type": "string", "required": True}
+    one = action(id=item, scope={"type": "string", "default": "all"})
+    two = action(id=item, text=item)
+
+    assert read_inline(one, "likes-tea") == {"id": "likes-tea"}
+    assert read_inline(one, "  Ann's tea: a=b, 5 o'clock ") == {"id": "Ann's tea: a=b, 5 o'clock"}
+    assert read_inline(two, "tea") == {"id": "tea"}
+    assert read_inline(two, "tea Ann likes it.") == {"id": "tea", "text": "Ann likes it."}
+    assert read_inline(one, "id=tea scope=none") == {"id": "tea", "scope": "none"}
+    for line in ("name=tea", "tea scope=none"):
+        with pytest.raises(ActionInputError, match="no such input"):
+            read_inline(one, line)
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [

@@ -51,7 +51,7 @@ def test_a_fact_that_a_person_approves_is_known_in_the_next_chat_and_can_be_forg
         chat.expect("With milk?")
         assert "- person/ann-likes-tea: Ann likes tea." in server.requests[-1].json["messages"][0]["content"]
         chat.expect_line("ready")
-        chat.type("/forget_memory item_id=person/ann-likes-tea\r")
+        chat.type("/forget_memory ann\r")
         chat.expect("person/ann-likes-tea is forgotten.")
         chat.wait(lambda: not file.exists(), "the file to be gone")
 

@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 
 PLUGIN: Final = "memory"
 LIST, ADD, CHANGE = "memory", "add_memory", "change_memory"
-FORGET, RESTORE = "forget_memory", "restore_memory"
+FORGET, RESTORE, DELETE_FILE = "forget_memory", "restore_memory", "delete_memory_file"
 _TITLE = 80
 _TEXT: Final = {
     "text": {"type": "string", "required": True, "label": "What to remember", "widget": "textarea"}
 }
 _ITEM: Final = {
-    "item_id": {"type": "string", "required": True, "description": "Its id, such as person/likes-tea."}
+    "item_id": {
+        "type": "string",
+        "required": True,
+        "description": "Its id, such as person/likes-tea, or the beginning of it.",
+    }
 }
 # The person's own memories are the same for every session, also before there is one.
 _ANYWHERE: Final = {"without_session": True}
@@ -70,6 +74,14 @@ ACTIONS: Final[list[dict[str, Any]]] = [
         "description": "Puts a memory back that was removed.",
         "inputs": {**_ITEM, **_TEXT, "created": {"type": "string"}},
     },
+    {
+        **_ANYWHERE,
+        "id": DELETE_FILE,
+        "label": "Delete the file",
+        "description": "Deletes a file that cannot be used as a memory.",
+        "inputs": _ITEM,
+        "confirm": "Delete the file for good? This cannot be undone.",
+    },
 ]
 ELEMENTS: Final[list[dict[str, Any]]] = [
     {
@@ -77,7 +89,7 @@ ELEMENTS: Final[list[dict[str, Any]]] = [
         "label": "Memory",
         "description": "Facts that agents keep for later sessions: yours, and those of this project.",
         "action_id": LIST,
-        "item_actions": [ADD, CHANGE, FORGET, RESTORE],
+        "item_actions": [ADD, CHANGE, FORGET, RESTORE, DELETE_FILE],
     }
 ]
 
@@ -95,16 +107,17 @@ def run_action(shelf: Shelf, action_id: str, params: Mapping[str, Any]) -> dict[
 
 def _list(shelf: Shelf, params: Mapping[str, Any]) -> dict[str, Any]:
     query = params.get("query") or ""
-    found, problems = shelf.find(query), shelf.problems()
-    broken = [
-        {"id": f"problem {place}", "problem": problem, "actions": []}
-        for place, problem in enumerate(problems)
-    ]
+    found, broken = shelf.find(query), shelf.broken()
+    others = [one for one in shelf.problems() if one not in {problem for _, problem in broken}]
+    items = [_item(shelf, one) for one in found]
+    items += [{"id": id_, "problem": problem, "actions": [DELETE_FILE]} for id_, problem in broken]
+    items += [{"id": f"problem {at}", "problem": one, "actions": []} for at, one in enumerate(others)]
     lines = [f"{one.id}: {shortened(one.memory.text, 500)}" for one in found]
-    lines += [f"left out: {problem}" for problem in problems]
+    lines += [f"{id_}: {problem}; {DELETE_FILE} deletes it" for id_, problem in broken]
+    lines += [f"left out: {problem}" for problem in others]
     nothing = f"Nothing is remembered about {query!r}." if query.split() else "Nothing is remembered yet."
     return {
-        "items": [*(_item(shelf, one) for one in found), *broken],
+        "items": items,
         "display": {"title": "Memory", "body": "\n".join(lines) or nothing, "display_id": "memory"},
     }
 
@@ -128,18 +141,25 @@ def _add(shelf: Shelf, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _change(shelf: Shelf, params: Mapping[str, Any]) -> dict[str, Any]:
-    item_id = params["item_id"]
+    item_id = shelf.resolve(params["item_id"])
     folder, name = shelf.place(item_id)
     before, _ = folder.change(name, params["text"])
     return _done(f"{item_id} is changed.", CHANGE, {"item_id": item_id, "text": before.text})
 
 
 def _forget(shelf: Shelf, params: Mapping[str, Any]) -> dict[str, Any]:
-    item_id = params["item_id"]
+    item_id = shelf.resolve(params["item_id"])
     folder, name = shelf.place(item_id)
     gone = folder.remove(name)
     undo = {"item_id": item_id, "text": gone.text, "created": gone.created}
     return _done(f"{item_id} is forgotten.", RESTORE, undo)
+
+
+def _delete_file(shelf: Shelf, params: Mapping[str, Any]) -> dict[str, Any]:
+    item_id = shelf.resolve(params["item_id"])
+    folder, name = shelf.place(item_id)
+    folder.delete_broken(name)
+    return {"display": {"body": f"The file of {item_id} is deleted.", "display_id": "memory-change"}}
 
 
 def _restore(shelf: Shelf, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,4 +191,5 @@ _RUN: Final[Mapping[str, Callable[[Shelf, Mapping[str, Any]], dict[str, Any]]]] 
     CHANGE: _change,
     FORGET: _forget,
     RESTORE: _restore,
+    DELETE_FILE: _delete_file,
 }

@@ -6,19 +6,19 @@ that is for a person to decide.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from agent_core import plugin_config
 from agent_plugin_kit.settings import read_settings, section_schema
 from agent_plugin_kit.trust import trusted_folders
+from agent_runtime import Block
 from memory_feature.actions import ACTIONS, ELEMENTS, PLUGIN, run_action
 from memory_feature.shelf import Settings, Shelf, own_folder
 from memory_feature.tools import MemoryTools
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from agent_core import Session
     from agent_core.steps import Flow
     from agent_runtime.env import PluginRegistrar, Prompt
@@ -54,6 +54,7 @@ class MemoryFeature:
         tools = _tools(settings, trusted_folders(registrar.spec.section("config")))
         registrar.request_transform(partial(_with_memories, tools, settings))
         registrar.phase_hook("run_start", partial(_warn, tools, self._warned))
+        registrar.tool_gate(partial(_refuse, tools))
         registrar.tool("memory_tools", tools)
 
     def get_actions(self) -> list[dict[str, Any]]:
@@ -88,6 +89,16 @@ def _with_memories(tools: MemoryTools, settings: Settings, prompt: Prompt, view:
     """Return the prompt with the list of memories behind its system message."""
     text = tools.shelf(view.session.metadata).text(settings.prompt_bytes)
     return prompt.with_system(text) if text else prompt
+
+
+def _refuse(tools: MemoryTools, view: PhaseView) -> Block | None:
+    """Block a call that cannot be done: small models ask to forget memories that do not exist."""
+    call = view.call
+    assert call is not None
+    if call.tool is not tools or not isinstance(call.arguments, Mapping):
+        return None
+    problem = tools.refusal(call.name, call.arguments, view.session.metadata)
+    return None if problem is None else Block(problem)
 
 
 def _warn(tools: MemoryTools, warned: set[tuple[str, str]], view: PhaseView) -> Flow[None]:

@@ -13,7 +13,7 @@ import os
 import secrets
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -37,7 +37,7 @@ from memory_feature.memory import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 MOST_MEMORIES: Final = 500
@@ -58,10 +58,12 @@ class Contents:
     Attributes:
         memories: The memories, oldest first.
         problems: Why files are left out, one sentence each.
+        broken: The names of the files that cannot be used, each with its problem.
     """
 
     memories: tuple[Memory, ...] = ()
     problems: tuple[str, ...] = ()
+    broken: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,20 @@ class MemoryFolder:
             os.unlink(f"{name}{ENDING}", dir_fd=folder)
             return memory
 
+    def delete_broken(self, name: str) -> None:
+        """Delete a file that cannot be used as a memory; of a link, the link itself.
+
+        Raises:
+            MemoryProblem: If there is no such file, or it is a memory.
+        """
+        with self._locked() as folder:
+            found = self._contents(folder)
+            if any(one.name == name for one in found.memories):
+                raise MemoryProblem(f"{name!r} can be used: forget it instead")
+            if name not in found.broken:
+                raise _unknown(name)
+            os.unlink(f"{name}{ENDING}", dir_fd=folder)
+
     def restore(self, name: str, text: str, created: str = "") -> Memory:
         """Put a memory back that was removed.
 
@@ -210,17 +226,19 @@ class MemoryFolder:
         with os.scandir(folder) as entries:
             named = (one.name for one in islice(entries, _MOST_ENTRIES) if not one.name.startswith("."))
             names = sorted(name.removesuffix(ENDING) for name in named if name.endswith(ENDING))
-        memories, problems = [], []
+        memories = []
+        broken = {}
         for name in names[:MOST_MEMORIES]:
             found = _known(folder, name)
             if isinstance(found, Memory):
                 memories.append(found)
             else:
-                problems.append(f"{self.path / f'{name}{ENDING}'} is left out: {found}")
+                broken[name] = f"{self.path / f'{name}{ENDING}'} is left out: {found}"
+        problems = list(broken.values())
         if len(names) > MOST_MEMORIES:
             problems.append(f"{self.path} has more than {MOST_MEMORIES} memories: the others are left out")
         memories.sort(key=lambda one: (one.at, one.name))
-        return Contents(tuple(memories), tuple(problems))
+        return Contents(tuple(memories), tuple(problems), broken)
 
     def _get(self, folder: int, name: str) -> Memory:
         found = _known(folder, name) if is_name(name) and _exists(folder, name) else None

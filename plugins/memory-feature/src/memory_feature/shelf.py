@@ -23,6 +23,7 @@ PERSON, PROJECT = "person", "project"
 SCOPES: Final = (PERSON, PROJECT)
 PROJECT_FOLDER: Final = (".agent", "memory")
 _LONGEST_LINE = 300
+_MOST_NAMED = 5
 _FRAME = (
     "You remember these facts from earlier sessions. They are notes and may be out of date: what the user "
     "says now counts more. Texts that end in … are longer; recall has the rest."
@@ -104,6 +105,38 @@ class Shelf:
             raise MemoryProblem(f"there is no memory {memory_id[:100]!r}: an id looks like person/likes-tea")
         return self.folder(scope), name
 
+    def resolve(self, given: str) -> str:
+        """Return the id that is meant by an id, a name, or a beginning of one of them that only one has.
+
+        Raises:
+            MemoryProblem: If none is meant, or several are.
+        """
+        ids = [
+            f"{scope}/{name}"
+            for scope, folder in self.folders.items()
+            for found in [folder.read()]
+            for name in (*(one.name for one in found.memories), *found.broken)
+        ]
+        wanted = given.strip()
+        exact = [one for one in ids if wanted in _spellings(one)]
+        fitting = exact or [one for one in ids if any(name.startswith(wanted) for name in _spellings(one))]
+        if len(fitting) > 1:
+            listed = ", ".join(fitting[:_MOST_NAMED]) + (", …" if len(fitting) > _MOST_NAMED else "")
+            raise MemoryProblem(f"{wanted[:100]!r} can mean {listed}: write more of it")
+        if not fitting:
+            if (scope := wanted.partition("/")[0]) in SCOPES:
+                self.folder(scope)
+            raise MemoryProblem(f"there is no memory {wanted[:100]!r}: list them to see their ids")
+        return fitting[0]
+
+    def broken(self) -> list[tuple[str, str]]:
+        """Return the ids of the files that cannot be used, each with its problem."""
+        return [
+            (f"{scope}/{name}", problem)
+            for scope, folder in self.folders.items()
+            for name, problem in folder.read().broken.items()
+        ]
+
     def all(self) -> list[Shelved]:
         """Return every memory, oldest first, the person's own before those of the project."""
         return [
@@ -170,6 +203,10 @@ def _project(metadata: Mapping[str, Any]) -> Path | None:
 
 def _line(one: Shelved) -> str:
     return f"- {one.id}: {shortened(one.memory.text, _LONGEST_LINE)}"
+
+
+def _spellings(memory_id: str) -> tuple[str, str]:
+    return memory_id, memory_id.partition("/")[2]
 
 
 def _searched(one: Shelved) -> str:

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 REMEMBER, RECALL, FORGET = "remember", "recall", "forget"
 MOST_FOUND: Final = 20
 _LONGEST_PREVIEW = 120
-_ID = {"type": "string", "description": "Its id, such as person/likes-tea."}
+_ID = {"type": "string", "description": "The id of the memory, as it is listed."}
 _SCHEMAS: Final[list[dict[str, Any]]] = [
     {
         "name": REMEMBER,
         "description": (
-            "Keep a fact for later sessions. Use it when the user asks you to remember something, or tells "
-            "you a lasting preference, decision or correction that you will need again. Do not keep secrets, "
-            "passing states, or what the project's own files say."
+            "Keep a fact for later sessions. Call it only when the user asks you to remember something, or "
+            "states a lasting preference, decision or correction that you will need again. Do not call it "
+            "for greetings, questions or small talk: answer those. Do not keep secrets, passing states, or "
+            "what the project's own files say."
         ),
         "parameters": {
             "type": "object",
@@ -55,7 +56,11 @@ _SCHEMAS: Final[list[dict[str, Any]]] = [
     },
     {
         "name": RECALL,
-        "description": "Search what was remembered. Without a query, the newest memories.",
+        "description": (
+            "Search what was remembered. Call it only when the answer depends on an earlier session and the "
+            "list of memories does not have it. Do not call it for greetings or general questions. Without a "
+            "query, it returns the newest memories."
+        ),
         "parameters": {
             "type": "object",
             "properties": {"query": {"type": "string", "description": "Words to look for."}},
@@ -64,7 +69,10 @@ _SCHEMAS: Final[list[dict[str, Any]]] = [
     },
     {
         "name": FORGET,
-        "description": "Remove a memory that is wrong, or that the user wants forgotten.",
+        "description": (
+            "Remove a memory. Call it only when the user wants something forgotten, or a listed memory is "
+            "wrong. Do not call it in any other case."
+        ),
         "parameters": {
             "type": "object",
             "properties": {"id": _ID},
@@ -88,6 +96,10 @@ class MemoryTools:
 
     def __init__(self, shelf: Callable[[Mapping[str, Any]], Shelf]) -> None:
         self.shelf = shelf
+
+    def forbidden_tags(self) -> list[str]:
+        """Leave the tools out for a demo model, which calls one at "hi", whatever the descriptions say."""
+        return ["demo_model"]
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         """Return the three tools."""
@@ -128,6 +140,18 @@ class MemoryTools:
             return []
         scope = self.permission_subjects(tool_name, arguments)[0].partition("/")[0]
         return [f"{scope}/*"] if scope in SCOPES else []
+
+    def refusal(
+        self, tool_name: str, arguments: Mapping[str, Any], metadata: Mapping[str, Any]
+    ) -> str | None:
+        """Return why a call cannot be done, so that no person is asked about it; None if it can be."""
+        if tool_name == RECALL:
+            return None
+        try:
+            _planned(self.shelf(metadata), tool_name, arguments)
+        except MemoryProblem as problem:
+            return str(problem)
+        return None
 
     def format_tool_call_preview(self, tool_name: str, arguments: Mapping[str, Any]) -> str:
         """Return what the call will do, in one line."""

@@ -22,6 +22,7 @@ from agent_app.defaults import installed_names
 from agent_core.errors import nearest
 from agent_core.plugin.discovery import KINDS
 from agent_plugin_kit.installer import find_installer
+from agent_runtime.errors import missing_plugin_hint
 from agent_terminal_app.application import open_settings
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.first_run.ask import hold, open_ask
@@ -115,7 +116,8 @@ def _named(decisions: list[dict[str, Any]], plugins: tuple[str, ...]) -> list[di
     known = [one["plugin"] for one in decisions]
     for name in plugins:
         if name not in known:
-            raise CommandError(f"there is no plugin {name!r}", code=Exit.USAGE, hint=nearest(name, known))
+            hint = missing_plugin_hint(name, known)
+            raise CommandError(f"there is no plugin {name!r}", code=Exit.USAGE, hint=hint)
     return [
         one for one in decisions if one["plugin"] in plugins or one["plugin"].partition(".")[0] in plugins
     ]

@@ -382,6 +382,7 @@ class Asking:
         self._as_events = as_events
         self._progress = progress
         self._is_json = False
+        self._warnings: list[str] = []
         self.limits: Mapping[str, Any] = {}
         self.raw = False
         self.server: str | None = None
@@ -409,7 +410,10 @@ class Asking:
         self._application.cancel(self._session_id)
 
     def finish(self, outcome: Outcome) -> int:
-        """Print the answer, if there is one, and return the exit code."""
+        """Print the answer, if there is one, and return the exit code; of warnings, one line on stderr."""
+        if self._warnings and outcome.code == Exit.OK:  # else there is an error to read
+            more = f" (and {len(self._warnings) - 1} more: --verbose)" if len(self._warnings) > 1 else ""
+            say(f"agent: warning: {one_line(self._warnings[0])}{more}")
         if outcome.text and outcome.code in (Exit.OK, Exit.LIMIT) and not self._as_events:
             print_lines([self._answer(outcome.text)])
         return int(outcome.code)
@@ -458,8 +462,11 @@ class Asking:
         """Show an event: all of it to programs, progress to users."""
         if self._as_events:
             print_json({key: value for key, value in event.items() if key != "session"}, indent=None)
-        if self._progress and (line := progress_line(event)):
-            say(line)
+        if self._progress:
+            if line := progress_line(event):
+                say(line)
+        elif event["type"] == "warning" and not self._as_events:
+            self._warnings.append(event["message"])
 
 
 def _outcome_of(event: Mapping[str, Any], agent_id: str) -> Outcome:

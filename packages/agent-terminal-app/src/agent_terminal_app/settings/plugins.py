@@ -15,7 +15,7 @@ from agent_core.config import CORE_KEYS
 from agent_core.errors import nearest
 from agent_core.json_schema import compile_schema
 from agent_core.plugin.discovery import ENTRY_POINT_GROUPS, find_installed
-from agent_runtime.errors import InvalidPluginConfig
+from agent_runtime.errors import InvalidPluginConfig, missing_plugin_hint
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.settings.changes import Change
 from agent_terminal_app.settings.keypaths import Way, read_way, spell
@@ -92,7 +92,7 @@ def plugin_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
 
 def _faults(name: str, section: Mapping[str, Any], way: Way) -> Iterator[Fault]:
     if name not in _names():
-        yield Fault(way, f"there is no plugin {name!r}", nearest(name, _names()))
+        yield Fault(way, f"there is no plugin {name!r}", missing_plugin_hint(name, _names()))
         return
     for found in find_installed(names=[name]):
         schema = _schema(found.plugin, name)

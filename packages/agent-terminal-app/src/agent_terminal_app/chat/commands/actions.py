@@ -154,7 +154,8 @@ async def actions(talk: Talk, rest: str) -> None:
     """List the actions of plugins for this session and for the program, or run one.
 
     Each is a command of its own as well: /PLUGIN.ACTION, or /ACTION where that means only one. The chat asks
-    for its inputs, unless you write them after the name as INPUT=VALUE.
+    for its inputs, unless you write them after the name as INPUT=VALUE. Texts that it needs can be written
+    without INPUT=.
     """
     if rest:
         name, _, inline = rest.partition(" ")

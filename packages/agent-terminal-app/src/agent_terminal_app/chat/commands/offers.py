@@ -1,12 +1,14 @@
 """The actions that plugins offer, as the chat names them, and the forms for their inputs.
 
-Inputs are asked for one by one, or given on one line as `name=value`.
+Inputs are asked for one by one, or given on one line: as `name=value`, or as plain words for those that must
+be given.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shlex
 from collections import Counter
 from contextlib import suppress
@@ -36,6 +38,7 @@ _WORDS = {
     **dict.fromkeys(("n", "no", "false", "off", "0"), False),
 }
 _EMPTY = '""'
+_NAMED = re.compile(r"(?:^|(?<=\s))(\w+)=")
 _EXPECTED = {
     "integer": "write a whole number, such as 3",
     "number": "write a number, such as 3 or 0.5",
@@ -180,11 +183,13 @@ def _ask(ask: Asking, field: Field) -> Awaitable[str | None]:
 def read_inline(action: Action, text: str) -> dict[str, Any]:
     """Return the values that were given as `name=value`; quotes hold spaces together.
 
+    Plain words are for the texts that must be given: one word for each, and the rest for the last.
+
     Raises:
         ActionInputError: If one cannot be read, or names no input.
     """
     values: dict[str, Any] = {}
-    for word in _split(action, text):
+    for word in _plain(action, text) or _split(action, text):
         name, equals, typed = word.partition("=")
         wanted = action.inputs.get(name)
         if not equals or wanted is None:
@@ -194,6 +199,16 @@ def read_inline(action: Action, text: str) -> dict[str, Any]:
         except Unreadable as problem:
             raise ActionInputError(action.id, name, str(problem)) from None
     return values
+
+
+def _plain(action: Action, text: str) -> Sequence[str]:
+    """Return plain words with the names of the inputs that they are for; nothing if names are written."""
+    needed = [one.name for one in missing(action, {}) if one.type == "string"]
+    names = [match[1] for match in _NAMED.finditer(text)]
+    if not needed or _NAMED.match(text) or not action.inputs.keys().isdisjoint(names):
+        return ()
+    pieces = text.split(maxsplit=len(needed) - 1)
+    return [f"{name}={piece.strip()}" for name, piece in zip(needed, pieces, strict=False)]
 
 
 def _split(action: Action, text: str) -> Sequence[str]:
