@@ -599,7 +599,7 @@ def test_a_mistake_in_a_run_is_answered_with_what_to_write(options: Any, told: s
 
 def test_a_message_that_is_none_is_refused() -> None:
     with pytest.raises(
-        ArgumentTypeError, match="messages must be texts, messages or dicts of messages, not int"
+        ArgumentTypeError, match="messages must be texts, files, messages or dicts of messages, not int"
     ):
         Agent(EchoProvider).run(5)
 

@@ -410,7 +410,7 @@ class Agent(Generic[DepsT, OutputT]):
         """Run the agent on a text or on messages, and return what it came to.
 
         Args:
-            messages: What the user says: a text, a message, or several.
+            messages: What the user says: a text, a `File`, a message, or several.
             deps: What tools and other functions of the agent find in their `RunContext`.
             options: The fields of `RunOptions`.
 
