@@ -579,3 +579,26 @@ def test_the_async_twins_do_the_same(make: Make, ran: list[str]) -> None:
     asyncio.run(work())
     assert ran == ["git status", "make"]
     assert len(app.grants()) == 1
+
+
+def test_a_tool_that_requires_approval_is_asked_about_until_it_is_granted(ran: list[str]) -> None:
+    @tool(requires_approval=True)
+    def refund(order: str) -> str:
+        """Pay an order back."""
+        ran.append(order)
+        return "paid"
+
+    call = Reply(tool_calls=[ToolCall("refund", {"order": "A-1"})])
+    config = {"agents": {"clerk": {"model": "m"}}, "models": {"m": {"provider": "scripted"}}}
+    plugins = [ScriptedProvider([call, "Paid.", call, "Paid."]), refund]
+    with AgentApplication(config, plugins=plugins, installed=False) as app:
+        session_id = app.create_session().session_id
+        list(app.chat(session_id, "Pay A-1 back."))
+        [approval] = app.approvals(session_id)
+        assert ran == []
+
+        app.decide(approval.id, {"approved": True, "grant": {"scope": "session", "pattern": "refund(A-1)"}})
+        list(app.chat(session_id))
+        list(app.chat(session_id, "And again."))
+
+        assert (ran, app.approvals(session_id)) == (["A-1", "A-1"], [])

@@ -9,6 +9,7 @@ import pytest
 
 from agent_app import AgentApplication, SessionAssetStore
 from agent_app.assets import AssetNotFound, AssetRefused
+from agent_core import File
 from agent_core.testing import ScriptedProvider
 
 if TYPE_CHECKING:
@@ -51,6 +52,15 @@ def test_an_asset_of_the_session_is_sent_as_its_content(
         {"type": "text", "text": "Look"},
         {"type": "image", "mime_type": "image/png", "data": data[0], "name": "p.png"},
         {"type": "file", "mime_type": "text/plain", "data": data[1], "name": "n.txt"},
+    ]
+
+
+def test_a_file_is_attached_as_what_it_is(app: AgentApplication) -> None:
+    parts = said(app, File(PICTURE, "image/png", "p.png"), File(b"plain words", "text/plain", "n.txt"))
+
+    assert parts[1:] == [
+        {"type": "image", "mime_type": "image/png", "data": b64encode(PICTURE).decode(), "name": "p.png"},
+        {"type": "text", "text": "File n.txt:\n\nplain words"},
     ]
 
 

@@ -588,6 +588,9 @@ def test_a_misspelt_setting_of_a_provider_is_noticed() -> None:
         ({"session": "abc"}, "session must be a Session, not str: give result.session"),
         ({"time_out": 3}, "did you mean 'timeout'"),
         ({"message_history": []}, "write session=result.session"),
+        ({"max_turns": 3}, r"write limits=UsageLimits\(requests=...\) here, or max_rounds=... when you make"),
+        ({"max_rounds": 3}, r"write limits=UsageLimits\(requests=...\) here"),
+        ({"stream": True}, r"write agent.stream\(...\)"),
         ({"prompt": "Hello."}, r"no option 'prompt': give the text first: agent.run\("),
         ({"limits": 3}, r"limits must be UsageLimits\(...\), not int"),
     ],
@@ -597,9 +600,35 @@ def test_a_mistake_in_a_run_is_answered_with_what_to_write(options: Any, told: s
         Agent(EchoProvider).run("Hello.", **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ({"needs_approval": True}, "a tool has no option 'needs_approval': write requires_approval=..."),
+        ({"retry": 2}, "did you mean 'retries'"),
+        ({"strict": True}, "known are name, description"),
+    ],
+)
+def test_a_mistake_in_the_options_of_a_tool_is_answered_with_what_to_write(options: Any, hint: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=hint):
+        Agent(EchoProvider).tool(**options)
+
+
+def test_an_agent_among_the_tools_is_refused_with_what_to_write() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"'clerk'.*: write delegates=\[...\] for it"):
+        Agent(EchoProvider, tools=[Agent(EchoProvider, name="clerk")])
+
+
+@pytest.mark.parametrize("name", ["stream", "stream_async"])
+def test_a_stream_names_what_others_call_its_methods(name: str) -> None:
+    stream = getattr(Agent(EchoProvider), name)("Hello.")
+
+    with pytest.raises(AttributeError, match=r"write stream.text\(\)"):
+        stream.stream_text()
+
+
 def test_a_message_that_is_none_is_refused() -> None:
     with pytest.raises(
-        ArgumentTypeError, match="messages must be texts, messages or dicts of messages, not int"
+        ArgumentTypeError, match="messages must be texts, files, messages or dicts of messages, not int"
     ):
         Agent(EchoProvider).run(5)
 

@@ -15,9 +15,12 @@ from agent_app.assets.asset import MAX_BYTES, AssetNotFound, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import TypeAlias
 
     from agent_app.assets.store import AssetStore
-    from agent_core import Message
+    from agent_core import File, Message
+
+    Attachments: TypeAlias = Sequence[Mapping[str, Any] | File]
 
 _DEFAULT = Limits(max_bytes=MAX_BYTES, allowed_types=None, quota=None)
 _DATA = ("data", "file_data", "url")

@@ -42,6 +42,7 @@ from agent_core import (
     AgentError,
     ArgumentError,
     ArgumentTypeError,
+    File,
     Message,
     MessageIndexError,
     PluginError,
@@ -54,12 +55,14 @@ from agent_core.drivers import call
 from agent_core.log import get_logger
 from agent_core.steps import Flow, run_blocking
 from agent_runtime.errors import DecisionError, describe
+from agent_runtime.prompt import as_part
 from agent_runtime.suspension import RUN, Decision, Suspension, match_decisions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from os import PathLike
 
+    from agent_app.attachments import Attachments
     from agent_app.services import ActiveRun, Services
     from agent_app.store.base import Approval, Lease, SessionInfo, Stored
     from agent_app.transfer import ImportedSession
@@ -406,7 +409,7 @@ def enqueue(
     session_id: str,
     text: str,
     mode: InputMode,
-    attachments: Sequence[Mapping[str, Any]],
+    attachments: Attachments,
     key: str | None = None,
 ) -> Flow[Waiting]:
     """Keep a message until it is delivered, and stop the run that it should interrupt."""
@@ -457,7 +460,7 @@ def _input_under(services: Services, session_id: str, key: str) -> dict[str, Any
     return None
 
 
-def _something(text: str, attachments: Sequence[Mapping[str, Any]]) -> list[Message]:
+def _something(text: str, attachments: Attachments) -> list[Message]:
     messages = user_message(text, attachments)
     if not messages:
         raise ArgumentError("there is nothing to say: the text is empty")
@@ -475,7 +478,7 @@ def edit_queued(
     seq: int,
     text: str,
     mode: InputMode | None,
-    attachments: Sequence[Mapping[str, Any]],
+    attachments: Attachments,
 ) -> Flow[Waiting | None]:
     """Change a queued message; None if it does not wait any more."""
     messages = _something(text, attachments)
@@ -645,12 +648,14 @@ def user_message(text: str, attachments: Any) -> list[Message]:
     """Return what a person says as a message, with what is attached as parts of it."""
     if not isinstance(text, str):
         raise ArgumentError(f"text must be a string, not {type(text).__name__}")
-    if isinstance(attachments, (str, bytes, Mapping)) or not all(isinstance(p, Mapping) for p in attachments):
-        raise ArgumentError("attachments must be a list of content parts, each a dict with a type")
-    if not attachments:
+    given = () if isinstance(attachments, (str, bytes, Mapping, File)) else attachments
+    if given is not attachments or not all(isinstance(part, (Mapping, File)) for part in given):
+        raise ArgumentError("attachments must be a list of `File` or content parts, each a dict with a type")
+    if not given:
         return [Message("user", text)] if text else []
     said = [{"type": "text", "text": text}] if text else []
-    return [Message("user", text, multipart_content=[*said, *(dict(part) for part in attachments)])]
+    parts = [as_part(part) if isinstance(part, File) else dict(part) for part in given]
+    return [Message("user", text, multipart_content=[*said, *parts])]
 
 
 def export(

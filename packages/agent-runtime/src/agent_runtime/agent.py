@@ -27,7 +27,14 @@ from agent_runtime.errors import DelegateCycle
 from agent_runtime.guardrails import Guardrail
 from agent_runtime.habits import missing
 from agent_runtime.loop import run_request
-from agent_runtime.options import AgentOptions, RunOptions, check_options, check_session, check_values
+from agent_runtime.options import (
+    AgentOptions,
+    RunOptions,
+    check_options,
+    check_session,
+    check_tool_options,
+    check_values,
+)
 from agent_runtime.outputs import read_output_type
 from agent_runtime.repl import talk
 from agent_runtime.results import LIMITS, MISSING, LimitReached, Reason
@@ -284,6 +291,7 @@ class Agent(Generic[DepsT, OutputT]):
         parallel: bool = True,
         idempotent: bool = False,
         retries: int | None = None,
+        requires_approval: bool = False,
     ) -> _ToolDecorator[DepsT]: ...
     def tool(self, function: Callable[..., Any] | None = None, /, **options: Any) -> object:
         """Add a function as a tool: as ``@agent.tool`` or ``@agent.tool(retries=2)``.
@@ -293,7 +301,11 @@ class Agent(Generic[DepsT, OutputT]):
 
         Args:
             options: What `agent_core.tool` takes.
+
+        Raises:
+            ArgumentTypeError: If there is no such option.
         """
+        check_tool_options(options)
         if function is None:
             return lambda function: self._add_tool(make_tool(function, **options))
         return self._add_tool(make_tool(function, **options))
@@ -410,7 +422,7 @@ class Agent(Generic[DepsT, OutputT]):
         """Run the agent on a text or on messages, and return what it came to.
 
         Args:
-            messages: What the user says: a text, a message, or several.
+            messages: What the user says: a text, a `File`, a message, or several.
             deps: What tools and other functions of the agent find in their `RunContext`.
             options: The fields of `RunOptions`.
 

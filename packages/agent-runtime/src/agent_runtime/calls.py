@@ -357,9 +357,15 @@ def _pending(run: Run, host: ToolHost, call: Mapping[str, Any], number: int) -> 
         name=inspected.tool_name,
         arguments=freeze(inspected.payload),
         raw=call,
-        tool=run.agent.tools.get(inspected.tool_name),
+        tool=run.agent.tools.get(inspected.tool_name) or _tool_behind(ready),
     )
     return Pending(view=view, number=number, ready=ready)
+
+
+def _tool_behind(ready: ReadyCall) -> object:
+    """Return the tool itself where a plugin stands for tools that are made during the run."""
+    find = getattr(ready.binding.plugin.plugin, "tool_behind", None)
+    return None if find is None else find(ready.call.tool_name, ready.binding.state)
 
 
 def _view_of_refused(host: ToolHost, call: Mapping[str, Any]) -> CallView:

@@ -12,6 +12,10 @@ HABITS = {
     "result_validator": "write @agent.output_validator",
     "invoke": "write agent.run(...)",
     "ainvoke": "write await agent.run_async(...)",
+    "astream": "write agent.stream_async(...)",
+    "run_stream_events": "write agent.stream_async(...)",
+    "to_cli": "write agent.repl()",
+    "to_cli_sync": "write agent.repl()",
     "data": "write result.output",
     "final_output": "write result.output",
     "all_messages": "write result.session.messages",
@@ -19,6 +23,11 @@ HABITS = {
     "to_input_list": "write result.session, and session=result.session in the next run",
     "last_agent": "write result.agent, the name of the agent that ended the run",
     "new_items": "write result.messages",
+    "interruptions": "write result.suspended",
+    "stream_text": "write stream.text()",
+    "stream_output": "write stream.outputs()",
+    "stream_events": "read the stream itself: `for event in stream`",
+    "get_output": "write stream.result.output, once the stream is read",
 }
 """What users of other libraries write, and what it is here."""
 

@@ -22,9 +22,10 @@ from agent_runtime.handoffs import hands_over, run_with_handoffs
 from agent_runtime.inference import infer
 from agent_runtime.limits import OverLimit
 from agent_runtime.phases import Phase
+from agent_runtime.prompt import as_messages
 from agent_runtime.recovery import known_answers, recover
 from agent_runtime.results import Reason, RunResult
-from agent_runtime.run import Run, as_messages
+from agent_runtime.run import Run
 from agent_runtime.runs import Keep, Receive, Settle
 from agent_runtime.side_request import ask_beside
 from agent_runtime.specs import HARD_CAP

@@ -93,6 +93,7 @@ class RunOptions(TypedDict, total=False):
 
 
 _CHOICES = {"on_limit": ("raise", "return"), "output_mode": ("auto", "tool", "native", "prompt")}
+_KEPT = "result.session has what was said: save it with `AgentApplication.save_session`"
 _INSTEAD = {
     "system": "write instructions=... for what the model reads first",
     "system_message": "write instructions=... for what the model reads first",
@@ -112,12 +113,45 @@ _INSTEAD = {
     "retries": "write output_retries=... for outputs; a tool has its own: @agent.tool(retries=2)",
     "usage_limits": "write limits=UsageLimits(...)",
     "max_turns": "write max_rounds=...",
+    "mcp_servers": "put connected MCP clients into tools=[...]",
+    "toolsets": "put them into tools=[...]",
+    "input_guardrails": "write @agent.input_guardrail above a function",
+    "output_guardrails": "write @agent.output_guardrail above a function",
+    "handoff_description": "write description=...",
+    "checkpointer": _KEPT,
+    "memory": _KEPT,
+    "store": _KEPT,
     "message_history": "write session=result.session of the run before",
     "messages": "give them as the first argument",
     "history": "write session=result.session of the run before",
 }
-_OF_A_RUN = dict.fromkeys(("prompt", "text", "message", "input"), 'give the text first: agent.run("...")')
+_PER_RUN = "write limits=UsageLimits(requests=...) here, or max_rounds=... when you make the agent"
+_OF_A_RUN = {
+    **dict.fromkeys(("prompt", "text", "message", "input"), 'give the text first: agent.run("...")'),
+    **dict.fromkeys(("max_turns", "max_rounds"), _PER_RUN),
+    "stream": "write agent.stream(...)",
+    "thread_id": "write session=result.session of the run before",
+    "session_id": "write session=result.session of the run before",
+}
 """What a run has in place of an option; the rest is as for an agent."""
+
+
+_OF_A_TOOL = {
+    "needs_approval": "write requires_approval=...",
+    "name_override": "write name=...",
+    "description_override": "write description=...",
+    "takes_ctx": "a first parameter of type RunContext is enough",
+}
+_TOOL_OPTIONS = (
+    "name",
+    "description",
+    "timeout",
+    "parallel",
+    "idempotent",
+    "retries",
+    "requires_approval",
+    "tags",
+)
 
 
 def check_options(given: Mapping[str, object], known: Any, owner: str, also: Sequence[str] = ()) -> None:
@@ -126,12 +160,26 @@ def check_options(given: Mapping[str, object], known: Any, owner: str, also: Seq
     Raises:
         ArgumentTypeError: With what to write in their place.
     """
-    names = [*sorted(known.__optional_keys__), *also]
+    instead = _INSTEAD if owner == "Agent" else {**_INSTEAD, **_OF_A_RUN}
+    _refuse_unknown(owner, given, [*sorted(known.__optional_keys__), *also], instead)
+
+
+def check_tool_options(given: Mapping[str, object]) -> None:
+    """Refuse options of a tool that do not exist.
+
+    Raises:
+        ArgumentTypeError: With what to write in their place.
+    """
+    _refuse_unknown("a tool", given, _TOOL_OPTIONS, _OF_A_TOOL)
+
+
+def _refuse_unknown(
+    owner: str, given: Mapping[str, object], names: Sequence[str], instead: Mapping[str, str]
+) -> None:
     for name in given:
         if name in names:
             continue
         close = closest(name, names)
-        instead = _INSTEAD if owner == "Agent" else {**_INSTEAD, **_OF_A_RUN}
         hint = instead.get(name) or (f"did you mean {close!r}?" if close else f"known are {', '.join(names)}")
         raise ArgumentTypeError(f"{owner} has no option {name!r}: {hint}")
 

@@ -11,7 +11,7 @@ from time import time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from agent_core import ArgumentTypeError, Cancellation, Message, Session
+from agent_core import Cancellation, Message, Session
 from agent_core.cancellation import check_token, on_cancel
 from agent_core.context import RESERVED_KEYS, Context, build_context, without_reserved
 from agent_core.dict_form import replace
@@ -446,28 +446,3 @@ def _without_run(session: Session) -> Session:
 def _do_all(steps: Sequence[Callable[[], object]]) -> None:
     for step in steps:
         step()
-
-
-def as_messages(given: Any) -> list[Message]:
-    """Return what a request or an inbox brought as messages: a text is the user's.
-
-    Raises:
-        ArgumentTypeError: If it is neither text, nor message, nor a dict of one.
-    """
-    if given is None:
-        return []
-    several = isinstance(given, Iterable) and not isinstance(given, (str, Message, Mapping))
-    items = list(given) if several else [given]
-    return [_as_message(item) for item in items]
-
-
-def _as_message(item: Any) -> Message:
-    if isinstance(item, Message):
-        return item
-    if isinstance(item, str):
-        return Message("user", item)
-    if isinstance(item, Mapping):
-        return Message.from_dict(dict(item))
-    raise ArgumentTypeError(
-        f"messages must be texts, messages or dicts of messages, not {type(item).__name__}"
-    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agent_core import AsyncEventStream, EventStream
+from agent_runtime.habits import missing
 from agent_runtime.outputs import OutputType, Refused, read_partial_json
 from agent_runtime.results import RunResult, Usage
 
@@ -40,6 +41,10 @@ class RunStream(EventStream[RunResult[OutputT]]):
 
         def __iter__(self) -> Iterator[RunEvent]: ...
         def __next__(self) -> RunEvent: ...
+    else:
+
+        def __getattr__(self, name: str) -> object:
+            raise missing("RunStream", name)
 
     def __repr__(self) -> str:
         return _shown(self, self.result)
@@ -85,6 +90,10 @@ class AsyncRunStream(AsyncEventStream[RunResult[OutputT]]):
 
         def __aiter__(self) -> AsyncIterator[RunEvent]: ...
         async def __anext__(self) -> RunEvent: ...
+    else:
+
+        def __getattr__(self, name: str) -> object:
+            raise missing("AsyncRunStream", name)
 
     def __repr__(self) -> str:
         return _shown(self, self.result)

@@ -82,7 +82,7 @@ class RunRequest:
 
     Attributes:
         agent_id: The agent to run.
-        messages: What to add before the model is asked: a text, a message, or several.
+        messages: What to add before the model is asked: a text, a `File`, a message, or several.
         session: The conversation so far; a new one by default.
         decisions: What was decided about the calls that a suspended run waits for.
         run_id: The run's id; by default a new one, or that of the run that is resumed.

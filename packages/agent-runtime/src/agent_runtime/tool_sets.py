@@ -138,6 +138,11 @@ class DynamicToolbox:
         answer: Any = chosen.execute_tool(tool_name, arguments, context=context, cancellation=cancellation)
         return await answer
 
+    def tool_behind(self, tool_name: str, state: Mapping[str, Any]) -> FunctionTool[..., Any] | None:
+        """Return the tool that answers a call; what it says of itself counts for its calls."""
+        toolbox: dict[str, FunctionTool[..., Any]] = state.get("toolbox") or {}
+        return toolbox.get(tool_name)
+
     def _tool(self, name: str, context: Mapping[str, Any] | None) -> FunctionTool[..., Any]:
         found = agent_run(context).toolbox.get(name)
         if found is None:
@@ -154,8 +159,16 @@ def checked_tools(given: object) -> Sequence[object]:
     if isinstance(given, ToolSet):
         return [given]
     if isinstance(given, Iterable) and not isinstance(given, (str, bytes, Mapping)):
-        return list(given)
+        return [_checked_tool(one) for one in given]
     if callable(given):
         name = getattr(given, "__name__", type(given).__name__)
         raise ArgumentTypeError(f"tools must be a list: write tools=[{name}]")
     raise ArgumentTypeError(f"tools must be a list of functions and tools, not {type(given).__name__}")
+
+
+def _checked_tool(given: object) -> object:
+    if hasattr(type(given), "as_tool") and hasattr(type(given), "run_async"):  # tools of LangChain have one
+        raise ArgumentTypeError(
+            f"{given!r} is an agent and no tool: write delegates=[...] for it, or tools=[it.as_tool(...)]"
+        )
+    return given

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.encoding import canonical
 from agent_core.frozen import EMPTY, freeze, thaw
+from agent_runtime import permissions
 from agent_runtime.engine import finish, warn
 from agent_runtime.gates import Block, SetResult, Suspend, Verdict, rank
 from agent_runtime.phases import CallView, Phase
@@ -75,11 +76,14 @@ def gated(run: Run, call: Pending) -> Flow[Outcome | None]:
     if settled is not None:
         return settled
     yield from run.phase(Phase.TOOL_GATE, call=call.view)
-    if not run.agent.env.tool_gates:
+    env = run.agent.env
+    asked_for = getattr(call.view.tool, "requires_approval", False) is True
+    gates = permissions.approval_gates(env) if asked_for else env.tool_gates
+    if not gates:
         return None
-    yield from run.settle_before(plugin for plugin, _ in run.agent.env.tool_gates)
+    yield from run.settle_before(plugin for plugin, _ in gates)
     answers: list[tuple[str, Verdict]] = []
-    for plugin, gate in run.agent.env.tool_gates:
+    for plugin, gate in gates:
         verdict = yield from _ask(plugin, gate, _view_for(run, call, plugin))
         if verdict is not None and not (isinstance(verdict, Suspend) and plugin in call.settled):
             answers.append((plugin, verdict))

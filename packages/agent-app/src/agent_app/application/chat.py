@@ -16,6 +16,7 @@ from agent_core.steps import CloseStream, Emit, OpenStream, Read, ask
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from agent_app.attachments import Attachments
     from agent_app.store.base import InputMode, Waiting
     from agent_core import AgentCore, Session
     from agent_core.steps import Flow
@@ -60,7 +61,7 @@ class Chat(ApplicationBase):
         session_id: str,
         text: str = "",
         *,
-        attachments: Sequence[Mapping[str, Any]] = (),
+        attachments: Attachments = (),
         stream: bool = True,
         overrides: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
@@ -79,8 +80,9 @@ class Chat(ApplicationBase):
         `cost_budget`.
 
         Args:
-            attachments: Content parts, such as ``{"type": "image", "mime_type": …, "data": …}`` with the data
-                as base64, or ``{"type": "asset", "asset_id": …}`` for what the session has as an asset.
+            attachments: `File` objects, or content parts: ``{"type": "image", "mime_type": …, "data": …}``
+                with the data as base64, or ``{"type": "asset", "asset_id": …}`` for what the session has as
+                an asset.
 
         Raises:
             AssetRefused: If an attachment is larger than an asset may be, or of a type that is not taken.
@@ -94,7 +96,7 @@ class Chat(ApplicationBase):
         session_id: str,
         text: str = "",
         *,
-        attachments: Sequence[Mapping[str, Any]] = (),
+        attachments: Attachments = (),
         stream: bool = True,
         overrides: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
@@ -112,7 +114,7 @@ class Chat(ApplicationBase):
         session_id: str,
         text: str = "",
         *,
-        attachments: Sequence[Mapping[str, Any]] = (),
+        attachments: Attachments = (),
         stream: bool = True,
         overrides: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
@@ -140,7 +142,7 @@ class Chat(ApplicationBase):
         session_id: str,
         text: str = "",
         *,
-        attachments: Sequence[Mapping[str, Any]] = (),
+        attachments: Attachments = (),
         stream: bool = True,
         overrides: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
@@ -169,7 +171,7 @@ class Chat(ApplicationBase):
         text: str,
         mode: InputMode = "steer",
         *,
-        attachments: Sequence[Mapping[str, Any]] = (),
+        attachments: Attachments = (),
         key: str | None = None,
     ) -> Waiting:
         """Say something while a run goes on: between two steps, after it, or in place of it.
@@ -189,7 +191,7 @@ class Chat(ApplicationBase):
         text: str,
         mode: InputMode = "steer",
         *,
-        attachments: Sequence[Mapping[str, Any]] = (),
+        attachments: Attachments = (),
         key: str | None = None,
     ) -> Waiting:
         """Do what `enqueue` does, on the running event loop."""
@@ -218,7 +220,7 @@ class Chat(ApplicationBase):
         text: str,
         mode: InputMode | None = None,
         *,
-        attachments: Sequence[Mapping[str, Any]] = (),
+        attachments: Attachments = (),
     ) -> Waiting | None:
         """Change a queued message, and when it is delivered; None if it was delivered already."""
         flow = operations.edit_queued(self._services, session_id, seq, text, mode, attachments)
@@ -231,7 +233,7 @@ class Chat(ApplicationBase):
         text: str,
         mode: InputMode | None = None,
         *,
-        attachments: Sequence[Mapping[str, Any]] = (),
+        attachments: Attachments = (),
     ) -> Waiting | None:
         """Do what `edit_queued` does, on the running event loop."""
         flow = operations.edit_queued(self._services, session_id, seq, text, mode, attachments)
@@ -361,7 +363,7 @@ class Chat(ApplicationBase):
     def _asked(
         self,
         text: str,
-        attachments: Sequence[Mapping[str, Any]],
+        attachments: Attachments,
         stream: bool,  # noqa: FBT001 - one of several that are passed on
         overrides: Mapping[str, Any] | None,
         context: Mapping[str, Any] | None,

@@ -116,6 +116,8 @@ class FunctionTool(Generic[P, R]):
         idempotent: Whether a call that may have run already can safely be run again.
         retries: How often in a row its calls may fail in one run before that ends the run; None: as often
             as the agent's stop conditions allow.
+        requires_approval: Whether a run asks before each call, unless a person granted it or a narrower
+            rule allows it.
         tags: Free labels.
     """
 
@@ -132,6 +134,7 @@ class FunctionTool(Generic[P, R]):
         parallel: bool = True,
         idempotent: bool = False,
         retries: int | None = None,
+        requires_approval: bool = False,
         tags: Sequence[str] = (),
     ) -> None:
         own_name = name_of(function)
@@ -141,6 +144,7 @@ class FunctionTool(Generic[P, R]):
         self.parallel = parallel
         self.idempotent = idempotent
         self.retries = retries
+        self.requires_approval = requires_approval
         self.tags = tuple(tags)
         self._description = description
         self._plans: dict[str, Plan] = {}
@@ -291,6 +295,7 @@ class FunctionTool(Generic[P, R]):
             "parallel": self.parallel,
             "idempotent": self.idempotent,
             "retries": self.retries,
+            "requires_approval": self.requires_approval,
             "tags": self.tags,
         }
 
@@ -306,6 +311,7 @@ def tool(
     parallel: bool = True,
     idempotent: bool = False,
     retries: int | None = None,
+    requires_approval: bool = False,
     tags: Sequence[str] = (),
 ) -> FunctionTool[P, R]: ...
 
@@ -319,6 +325,7 @@ def tool(
     parallel: bool = True,
     idempotent: bool = False,
     retries: int | None = None,
+    requires_approval: bool = False,
     tags: Sequence[str] = (),
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
@@ -331,7 +338,7 @@ def tool(function: Callable[..., object] | None = None, /, **options: Any) -> ob
             an object that can be called. What is a tool already is returned as it is.
         options: What `FunctionTool` takes: ``name`` (the function's own unless given),
             ``description`` (else the docstring's), ``timeout``, ``parallel``, ``idempotent``,
-            ``retries``, ``tags``.
+            ``retries``, ``requires_approval``, ``tags``.
 
     Raises:
         RegistrationError: If the name is not one that every provider accepts.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agent_runtime.permissions.plugin import (
         AskedCall,
         PermissionsPlugin,
+        approval_gates,
         asked_call,
         is_contained,
         permissions_of,
@@ -48,6 +49,7 @@ __all__ = [
     "PermissionsPlugin",
     "Rule",
     "Ruling",
+    "approval_gates",
     "asked_call",
     "is_contained",
     "permissions_of",
@@ -60,6 +62,7 @@ HOMES = {
     "agent_runtime.permissions.plugin": (
         "AskedCall",
         "PermissionsPlugin",
+        "approval_gates",
         "asked_call",
         "is_contained",
         "permissions_of",

@@ -20,6 +20,7 @@ from agent_core.encoding import canonical
 from agent_core.frozen import freeze, thaw
 from agent_core.log import get_logger
 from agent_core.steps import run_blocking
+from agent_runtime.env import TaggedGate
 from agent_runtime.errors import InvalidPluginConfig, SpecError
 from agent_runtime.gates import Block, Suspend
 from agent_runtime.handoffs import HandoffTool
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from agent_core.steps import Flow
-    from agent_runtime.env import PluginRegistrar
+    from agent_runtime.env import ExecutionEnv, PluginRegistrar
     from agent_runtime.permissions.rules import Ruling, Subject
     from agent_runtime.phases import PhaseView
     from agent_runtime.specs import AgentSpec
@@ -143,6 +144,13 @@ def permission_gate(
         return _judge(permissions.with_granted(rules), call, waits=waits)
 
     return gate
+
+
+def approval_gates(env: ExecutionEnv) -> Sequence[TaggedGate]:
+    """Return the gates before a tool that requires approval; where no rules are declared, one asks for it."""
+    if any(isinstance(plugin, PermissionsPlugin) for plugin in env.plugins):
+        return env.tool_gates
+    return (*env.tool_gates, TaggedGate(OWNER, permission_gate(Permissions(default="allow"))))
 
 
 def is_contained(call: CallView, spec: AgentSpec) -> bool:

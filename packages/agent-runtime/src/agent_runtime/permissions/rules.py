@@ -218,7 +218,8 @@ class Permissions:
             return Ruling("deny", None, "the arguments are nested too deep to be looked through")
 
     def _decide(self, call: CallView, subjects: Subjects) -> Ruling:
-        rules = [rule for rule in self.rules if rule.concerns(call, subjects)]
+        own = _rule_of_the_tool(call)
+        rules = [rule for rule in (*self.rules, *own) if rule.concerns(call, subjects)]
         rulings = [self._rule_on(call, rules, subject, subjects) for subject in subjects.each or (None,)]
         ruling = max(rulings, key=lambda one: _STRICTNESS[one.effect])
         if subjects.problem and ruling.effect == "allow":
@@ -229,7 +230,7 @@ class Permissions:
         self, call: CallView, rules: Sequence[Rule], subject: Subject | None, subjects: Subjects
     ) -> Ruling:
         matching = [rule for rule in rules if rule.is_about(subject, subjects.within)]
-        if self.default == "deny" and all(rule.granted and rule.effect == "allow" for rule in matching):
+        if self.default == "deny" and all(self._is_later(rule) for rule in matching):
             matching = []
         rule = max(matching, key=lambda one: one.precedence, default=None)
         effect = self.default if rule is None else rule.effect
@@ -239,9 +240,15 @@ class Permissions:
             return Ruling("ask", doubt, _COULD.format(str(doubt)), certain=False)
         if rule is None:
             return Ruling(effect, None, self._unruled(call, subjects))
+        if rule not in self.rules:
+            return Ruling(effect, rule, "its tool requires approval")
         if _is_certain(rule, subject, subjects.within):
             return Ruling(effect, rule, f"it falls under the rule {str(rule)!r}")
         return Ruling(effect, rule, _COULD.format(str(rule)), certain=False)
+
+    def _is_later(self, rule: Rule) -> bool:
+        """Say whether a rule cannot make run what the default denies: a grant, or what a tool asks for."""
+        return (rule.granted and rule.effect == "allow") or rule not in self.rules
 
     def _doubt(
         self, call: CallView, allowed_by: Rule | None, subject: Subject | None, subjects: Subjects
@@ -270,6 +277,13 @@ class Permissions:
                     f"are about, so write {call.name}(…) without a name"
                 )
         return reason
+
+
+def _rule_of_the_tool(call: CallView) -> tuple[Rule, ...]:
+    """Return the rule that a tool brings along if it requires approval: one that asks about all its calls."""
+    if getattr(call.tool, "requires_approval", False) is not True:
+        return ()
+    return (Rule("ask", CallPattern.exact(call.name)),)
 
 
 def _is_certain(rule: Rule, subject: Subject | None, within: Sequence[Subject]) -> bool:
