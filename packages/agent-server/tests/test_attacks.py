@@ -239,9 +239,12 @@ PATHS: dict[str, Callable[[str], str]] = {
     "capitals": str.upper,
     "a parameter of the path": lambda path: f"{path};/livez",
     "a fragment": lambda path: f"{path}%23/livez",
-    "a null byte": lambda path: f"{path}%00/livez",
     "a backslash": lambda path: f"/livez\\..{path}",
 }
+
+
+CONTROLS = ("%0a", "%0d%0a", "%00", "%e2%80%a8")
+"""What a pattern may leave out at the end of a path, or not see in its middle."""
 
 
 def check(answer: tuple[int, dict[str, str], bytes], statuses: set[int], what: object) -> None:
@@ -285,6 +288,17 @@ def test_no_spelling_of_a_path_leads_around_the_token(target: Target, name: str)
     for method, route in ROUTES:
         path = PATHS[name](target.path(route))
         check(target.ask(method, path, {}), {401}, (name, method, path))
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_no_control_character_leads_around_a_role(target: Target, control: str) -> None:
+    before = target.state()
+
+    for method, route in ROUTES:
+        path = target.path(route)
+        for one in (f"{path}{control}", f"{path[:-1]}{control}{path[-1]}"):
+            check(target.ask(method, one, known("viewer")(target)), {400}, (method, one))
+    assert target.state() == before
 
 
 def test_a_browser_changes_nothing_without_the_header_that_forms_cannot_send(target: Target) -> None:

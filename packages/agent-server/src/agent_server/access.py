@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import re
 import secrets
 import time
 from http.cookies import CookieError, SimpleCookie
@@ -44,6 +45,9 @@ OPEN_PATHS = frozenset({"/livez", "/readyz", "/login", "/login/oidc", "/login/oi
 
 _LINKS = frozenset({"/", "/login", "/login/oidc", "/login/oidc/callback"})
 """What pages of other sites may link to, the provider of logins among them."""
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 _STRANGER = """<!doctype html>
@@ -239,6 +243,7 @@ class Gate:
         headers = Headers(scope=scope)
         self._check_host(headers)
         self._check_site(scope, headers)
+        _check_path(scope["path"])
         if scope["path"] in OPEN_PATHS:
             return None
         principal = scope[PRINCIPAL] = await self._authenticated(scope, headers)
@@ -287,6 +292,16 @@ class Gate:
         is_link = scope["path"] in _LINKS and scope["method"] in SAFE
         if site not in ("none", "same-origin") and not is_link:
             raise Problem(403, "foreign-site", "Pages of other sites may not use this server")
+
+
+def _check_path(path: str) -> None:
+    """Refuse control characters: a route leaves a line break at the end out, what a path needs does not.
+
+    Raises:
+        Problem: If there are any.
+    """
+    if _CONTROL.search(path):
+        raise Problem(400, "invalid-path", "The address has a control character, such as a line break")
 
 
 def _host_name(host: str) -> str:
