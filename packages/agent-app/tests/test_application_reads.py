@@ -150,7 +150,7 @@ def test_an_attachment_needs_no_text_and_must_be_a_part(app: AgentApplication, a
     session_id = app.create_session().session_id
 
     assert ask(app, "enqueue", session_id, "", attachments=[PICTURE]).message["content"] == ""
-    with pytest.raises(ArgumentError, match="list of content parts"):
+    with pytest.raises(ArgumentError, match="content parts"):
         ask(app, "enqueue", session_id, "Look", attachments="picture.png")
 
 
