@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -236,3 +237,36 @@ def test_everything_that_a_chat_needs_is_in_its_lock() -> None:
             requirement = Requirement(text)
             name = canonicalize_name(requirement.name)
             assert name.startswith("keelwork") or name in locked, f"{text} of {folder}: run `make lock`"
+
+
+def pattern_texts(source: Path) -> list[str]:
+    """Give the strings of a module, with 0 for what an f-string fills in."""
+
+    def text(node: ast.expr) -> str:
+        match node:
+            case ast.Constant(value=str(value)):
+                return value
+            case ast.Constant(value=bytes(data)):
+                return data.decode("latin-1")
+            case ast.JoinedStr(values=values):
+                return "".join(map(text, values))
+        return "0"
+
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    return [text(node) for node in ast.walk(tree) if isinstance(node, ast.Constant | ast.JoinedStr)]
+
+
+def test_no_expression_repeats_a_group_possessively() -> None:
+    """Python before 3.11.5, which Debian 12 has, then loses its place in the text (gh-106052)."""
+    possessive = re.compile(r"(?<![\\(])\)\s*(?:[*+?]|\{[0-9,]*\})\+|\(\?>")
+    sources = [*ROOT.glob("packages/*/src/**/*.py"), *ROOT.glob("plugins/*/src/**/*.py")]
+
+    found = [
+        (source.relative_to(ROOT).as_posix(), text)
+        for source in sources
+        for text in pattern_texts(source)
+        if possessive.search(text)
+    ]
+
+    assert len(sources) > 100
+    assert found == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,9 @@ class Terminal:
         self._seen = 0
         self._pid, self._terminal = pty.fork()
         if self._pid == 0:
+            signal.signal(
+                signal.SIGINT, signal.default_int_handler
+            )  # it is ignored where tests run in the background
             os.execv(command[0], command)
 
     def type(self, text: str) -> None:

@@ -84,6 +84,11 @@ def test_the_depth_of_json_is_that_of_its_value(value: object) -> None:
     assert depth_of(json.dumps(value).encode(), -1) == depth(value)
 
 
+def test_a_string_that_is_never_closed_is_read_once() -> None:
+    """Trying each of its escaped quotes as the beginning of another string would take days."""
+    assert depth_of(b"[" * 70 + b'"' + rb"\"" * 1_000_000, 64) == 70
+
+
 def test_a_client_that_sends_slowly_is_cut_off(serve_it: Serving) -> None:
     served = serve_it(limits=Limits(seconds=0.2))
     address = urlsplit(served.url)

@@ -114,7 +114,7 @@ def _shape(keys: _Keys) -> Shape:
 _PEM = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _PEM_LONGEST = 16_384
 _PEM_BODY = (
-    rf"(?:(?:[^-]|-(?!----)){{0,{_PEM_LONGEST}}}+-----END {_PEM}|[A-Za-z0-9+/=\s\\]{{0,{_PEM_LONGEST}}}+)"
+    rf"(?:(?:[^-]|-(?!----)){{0,{_PEM_LONGEST}}}-----END {_PEM}|[A-Za-z0-9+/=\s\\]{{0,{_PEM_LONGEST}}}+)"
 )
 _JWT_LONGEST = 4_096
 _JWT_PART = rf"\.[A-Za-z0-9_-]{{4,{_JWT_LONGEST}}}+"

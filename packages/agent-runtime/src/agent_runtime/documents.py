@@ -227,10 +227,11 @@ def _stop_of(error: ValueError, text: str) -> int | None:
     return len(text) if place[1] is None else sum(len(line) + 1 for line in lines[: int(place[1]) - 1])
 
 
+# A group is never repeated possessively: before Python 3.11.5, `(?:...)*+` loses its place (gh-106052).
 _STRING = r'''(?x:
-    """(?:[^"\\]|\\[\s\S]|"{1,2}(?!"))*+"{3,5}
-  | "(?:[^"\\]|\\.)*+"
-  | \'\'\'(?:[^\']|\'{1,2}(?!\'))*+\'{3,5}
+    """[^"\\]*+(?:(?:\\[\s\S]|"{1,2}(?!"))[^"\\]*+)*"{3,5}
+  | "[^"\\]*+(?:\\.[^"\\]*+)*"
+  | \'\'\'[^\']*+(?:\'{1,2}(?!\')[^\']*+)*\'{3,5}
   | \'[^\']*+\'
 )'''
 
@@ -245,7 +246,7 @@ class _Walker(_Notes):
     of which can be mistaken in JSON; so both are walked alike.
     """
 
-    _blank = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*+")
+    _blank = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*")
     _string = re.compile(_STRING)
     _bare_key = re.compile(r"[A-Za-z0-9_-]+")
     _bare_value = re.compile(r"[^,\]}\n#]+")

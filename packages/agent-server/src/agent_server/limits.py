@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MEGABYTE = 1_000_000
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+# A string that nobody closed goes to the end, so that its escaped quotes are not tried one after the other.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*(?:"|\\?\Z)', re.DOTALL)
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _UPLOADS = re.compile(r"/v1/sessions/[^/]+/assets|/v1/sessions/import")
 _SMALLER = ("application/json", "text/html", "text/css", "text/javascript", "image/svg+xml")

@@ -25,8 +25,9 @@ _BEGINNINGS = (
     (re.compile(rb"\x7fELF"), "application/x-elf"),
 )
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+# The group in the lookahead stands for `(?:...)*+`, which loses its place before Python 3.11.5 (gh-106052).
 _HTML_BEGINS = re.compile(
-    rb"(?:\s|<!--.*?-->)*+<(?:!doctype html|html|head|body|title)\b", re.IGNORECASE | re.DOTALL
+    rb"(?=((?:\s|<!--.*?-->)*))\1<(?:!doctype html|html|head|body|title)\b", re.IGNORECASE | re.DOTALL
 )
 
 

@@ -25,7 +25,7 @@ MAX_HOST: Final = 253  # RFC 1035
 MAX_PORT: Final = 65_535
 
 _NETLOC = re.compile(r"(?:\[([0-9A-Fa-f:.]++)\]|([^\[\]:@]++))(?::([0-9]{0,5}))?")
-_HOST = re.compile(r"[a-z0-9_-]++(?:\.[a-z0-9_-]++)*+\.?")
+_HOST = re.compile(r"[a-z0-9_-]++(?:\.[a-z0-9_-]++)*\.?")
 _KEPT = "!$&'()*+,;=:@/?%~"  # RFC 3986, section 2: what needs no percent sign in path and query
 
 
@@ -117,8 +117,8 @@ def _punycode(host: str) -> str:
 
 Region = tuple[int, int]
 
-_FENCE = re.compile(r"([ \t]*+(?:(?:>|[-+*]|[0-9]{1,9}[.)])[ \t]*+)*+)(`{3,}+|~{3,}+)(.*+)")
-_LABEL_END = re.compile(r"(?:[^\[\]\\]|\\.)*+\]:", re.DOTALL)  # of a definition begun before the code
+_FENCE = re.compile(r"([ \t]*+(?:(?:>|[-+*]|[0-9]{1,9}[.)])[ \t]*+)*)(`{3,}+|~{3,}+)(.*+)")
+_LABEL_END = re.compile(r"[^\[\]\\]*+(?:\\.[^\[\]\\]*+)*\]:", re.DOTALL)  # of a definition begun earlier
 _BRACKET = re.compile(r"\\\[|[\[\]]")
 _RUN = re.compile("`++")
 _BLANK = " \t"
@@ -295,8 +295,8 @@ _TURN = re.compile(r"\\[\\!<]|<(?=[A-Za-z/!?])|\]\(|\]:|!(?=\[)")
 _AUTOLINK = re.compile(r"<([^\s<>`\\\[\]]++)>")
 _INLINE = re.compile(
     r"""\]\([ \t]*+
-        (?: <([^\s<>`\\\[\]]*+)> | ((?: [^\s<>`\\\[\]()]++ | \([^\s<>`\\\[\]()]*+\) )*+) )
-        ([ \t]++ (?: "[^"\n`\\<\[\]]*+" | '[^'\n`\\<\[\]]*+' ))?+
+        (?: <([^\s<>`\\\[\]]*+)> | ((?: [^\s<>`\\\[\]()]++ | \([^\s<>`\\\[\]()]*+\) )*) )
+        ([ \t]++ (?: "[^"\n`\\<\[\]]*+" | '[^'\n`\\<\[\]]*+' ))?
         [ \t]*+\)""",
     re.VERBOSE,
 )
