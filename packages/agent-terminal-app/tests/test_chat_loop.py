@@ -477,7 +477,7 @@ def test_esc_leaves_what_a_command_asks_and_stops_one_that_takes_long() -> None:
             await desk.chat.take("/dawdle")
             assert desk.chat.busy
             await desk.chat.take("/dawdle")
-            assert desk.paper.lines[-1] == "another command is running; Esc stops it"
+            assert desk.paper.lines[-1] == "waits until the command before it has ended; Esc stops both"
             assert desk.chat.interrupt()
             await asyncio.wait_for(desk.chat.finish(), _PATIENCE)
         finally:
@@ -493,6 +493,40 @@ def test_esc_leaves_what_a_command_asks_and_stops_one_that_takes_long() -> None:
     desk = sit(Desk("Hi."), talk)
 
     assert desk.paper.lines[-1] == "The title stays as it was."
+
+
+def test_a_command_that_is_typed_while_another_runs_is_next() -> None:
+    from agent_terminal_app.chat.commands import registry
+
+    async def talk(desk: Desk) -> None:
+        await desk.chat.ready()
+        free, order = asyncio.Event(), list[str]()
+
+        async def slow(_talk: object, _rest: str) -> None:
+            await free.wait()
+            order.append("slow")
+            raise OSError("it broke")
+
+        async def quick(_talk: object, rest: str) -> None:
+            order.append(rest)
+
+        registry.command("slow", "take long", group="The program")(slow)
+        registry.command("quick", "take no time", group="The program")(quick)
+        try:
+            await desk.chat.take("/slow")
+            await desk.chat.take("/quick 1")
+            await desk.chat.take("/quick 2")
+            assert order == []
+            free.set()
+            await asyncio.wait_for(desk.chat.finish(), _PATIENCE)
+        finally:
+            del registry.COMMANDS["slow"], registry.COMMANDS["quick"]
+        assert order == ["slow", "1", "2"]
+        assert not desk.chat.busy
+
+    desk = sit(Desk(), talk)
+
+    assert any("it broke" in line for line in desk.paper.lines)
 
 
 def test_the_meters_know_the_window() -> None:

@@ -6,7 +6,6 @@ import math
 import os
 import sys
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -152,10 +151,6 @@ def test_escape_stops_the_run_on_the_server(serve_it: Serving, tmp_path: Path) -
     assert served.app.events(session_id)[-1]["reason"]["code"] == "cancelled"
 
 
-def has_answered(chat: Terminal, refused: str, busy: str, tries: int) -> bool:
-    return refused in chat.text or chat.text.count(busy) == tries
-
-
 def test_commands_use_what_the_server_has_and_say_what_it_has_not(serve_it: Serving, tmp_path: Path) -> None:
     served = serve_it(["from the other one"])
 
@@ -164,13 +159,8 @@ def test_commands_use_what_the_server_has_and_say_what_it_has_not(serve_it: Serv
         chat.expect("/agent NAME has another one answer")
         chat.type("/agent other\r")
         chat.expect("other answers from now on")
-        refused, busy = "the agent is on a server", "another command is running"
-        for tries in range(1, 9):  # the command before may not be quite over
-            chat.type("/tools\r")
-            chat.wait(partial(has_answered, chat, refused, busy, tries))
-            if refused in chat.text:
-                break
-        chat.expect(refused)
+        chat.type("/tools\r")
+        chat.expect("the agent is on a server")
         chat.expect_line("ready")
 
     assert served.client.get("/v1/sessions").json()["items"][0]["agent_id"] == "other"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -48,31 +47,17 @@ def shown(terminal: Terminal, command: str, last: str) -> list[str]:
     """Return the lines that a command shows, from its echo to the echo of what is typed after its end.
 
     The screen does not tell when a command has ended: the last row may say "ready" from before, or
-    "working" although everything was shown. What is typed then is refused as long as the command works.
+    "working" although everything was shown. What is typed then waits as long as the command works.
     """
     terminal.type("\x0c")  # Ctrl+L: an empty screen
     terminal.wait(lambda: terminal.lines[:1] == ["»"])
     terminal.type(f"{command}\r")
     terminal.wait(lambda: any(last in line for line in terminal.lines), last)
-    tried = count(1)
-    while not is_over(terminal, f"/over{next(tried)}"):
-        pass
+    terminal.type("/over\r")
+    terminal.wait(lambda: any("There is no command /over:" in line for line in terminal.lines), "/over")
     lines = terminal.lines
-    found = lines[lines.index(f"» {command}") + 1 : lines.index("» /over1")]
+    found = lines[lines.index(f"» {command}") + 1 : lines.index("» /over")]
     return [line for line in found if not PROGRESS.match(line)]
-
-
-def is_over(terminal: Terminal, unknown: str) -> bool:
-    """Type a command that does not exist, and say whether it was looked for: nothing else is at work then."""
-    terminal.type(f"{unknown}\r")
-    told = (f"There is no command {unknown}:", "another command is running;")
-    terminal.wait(lambda: any(one in answer(terminal, unknown) for one in told), f"an answer to {unknown}")
-    return told[0] in answer(terminal, unknown)
-
-
-def answer(terminal: Terminal, command: str) -> str:
-    """Return what is shown below the echo of a command."""
-    return "\n".join(terminal.lines).partition(f"» {command}\n")[2]
 
 
 def words(lines: list[str]) -> set[str]:

@@ -161,7 +161,7 @@ class Chat:
     async def _ask_about_plan(self, conversation: Conversation) -> None:
         from agent_terminal_app.chat.commands.plan import ask_about_plan  # loaded with the other commands
 
-        await self._dialogue.begin(ask_about_plan(self._talk(conversation)))
+        await self._dialogue.begin(partial(ask_about_plan, self._talk(conversation)))
 
     # What is seen around the prompt
 
@@ -398,7 +398,7 @@ class Chat:
             self._remarks.note(return_draft(conversation, draft))
             return
         await self._dialogue.begin(
-            ask_about_session_in_use(self._talk(conversation), self._work, draft, in_use)
+            partial(ask_about_session_in_use, self._talk(conversation), self._work, draft, in_use)
         )
 
     async def next_mode(self) -> None:
@@ -424,10 +424,8 @@ class Chat:
         return text
 
     async def _command(self, conversation: Conversation, line: str) -> None:
-        if self._dialogue.running:
-            self._remarks.note("another command is running; Esc stops it")
-            return
-        await self._dialogue.begin(self._run_command(self._talk(conversation), line))
+        if not await self._dialogue.begin(partial(self._run_command, self._talk(conversation), line)):
+            self._remarks.note("waits until the command before it has ended; Esc stops both")
 
     def _talk(self, conversation: Conversation) -> Talk:
         dialogue = self._dialogue

@@ -1,8 +1,10 @@
-"""A running command: it may ask for lines, take its time, and be stopped."""
+"""A running command: it may ask for lines, take its time, and be stopped. The next ones wait for it."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,17 +12,17 @@ from agent_terminal_app.first_run.ask import choose_by_typing
 from agent_terminal_app.rows import in_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
     from agent_terminal_app.chat.picker import Picker
     from agent_terminal_app.chat.rendering.screen import Screen
+
+Command = Callable[[], Coroutine[None, None, None]]
 
 _SOON = 0.2
 """How many seconds the lines after a command wait for it; a slower command runs while they are taken."""
 
 
 class Dialogue:
-    """Runs one command at a time.
+    """Runs one command at a time, and those that were begun while it ran afterwards.
 
     Args:
         screen: Where questions are shown.
@@ -38,6 +40,7 @@ class Dialogue:
         self._ended = ended
         self._has_asked = asked
         self._task: asyncio.Task[None] | None = None
+        self._next: deque[Command] = deque()
         self._wanted: asyncio.Future[str | None] | None = None
         self._hidden = False
         self._picker: Picker | None = None
@@ -117,11 +120,23 @@ class Dialogue:
         for line in text.split("\n"):
             self._screen.line("\n".join(in_rows(line, self._screen.width)))
 
-    async def begin(self, command: Coroutine[None, None, None]) -> None:
-        """Start a command, and wait a moment for it: until it is done, asks, or takes long."""
-        self._task = asyncio.create_task(command)
-        self._task.add_done_callback(self._done)
+    async def begin(self, command: Command) -> bool:
+        """Start a command, and wait a moment for it: until it is done, asks, or takes long.
+
+        Returns:
+            False if it waits for another one.
+        """
+        if not self.running:
+            self._start(command)
+            await self._soon(_SOON)
+            return True
+        self._next.append(command)
         await self._soon(_SOON)
+        return command not in self._next
+
+    def _start(self, command: Command) -> None:
+        self._task = asyncio.create_task(command())
+        self._task.add_done_callback(self._done)
 
     async def answer(self, line: str | None) -> None:
         """Hand the command the line that it waits for."""
@@ -131,7 +146,7 @@ class Dialogue:
         await self._soon(_SOON)
 
     def stop(self) -> bool:
-        """Take the question back that is open, or stop the command; False if there is none."""
+        """Take the question back that is open, or stop the commands; False if there is none."""
         if self.picker is not None:
             self.picker.leave()
             return True
@@ -149,8 +164,9 @@ class Dialogue:
             await self._soon(_SOON)
 
     async def settle(self) -> None:
-        """Wait until the command is done, or asks something."""
-        await self._soon(None)
+        """Wait until all commands are done, or one asks something."""
+        while self.running and not self._asked.is_set():
+            await self._soon(None)
 
     async def _soon(self, seconds: float | None) -> None:
         if self._task is None or self._task.done():
@@ -163,4 +179,8 @@ class Dialogue:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._asked.clear()
+        if task.cancelled():
+            self._next.clear()
+        if self._next:
+            self._start(self._next.popleft())
         self._ended(None if task.cancelled() else task.exception())
