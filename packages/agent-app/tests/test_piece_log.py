@@ -125,3 +125,15 @@ def test_a_session_that_is_being_written_is_logged_with_the_next_alarm(
     assert said(app, busy) == "a"
     assert list(busy_events)[-1]["type"] == "final"
     assert said(app, busy) == "abc"
+
+
+def test_large_pieces_are_logged_at_once_and_need_one_alarm_in_all(tmp_path: Path, alarm: Alarm) -> None:
+    large = ["x" * 5000] * 9
+    url, provider = f"sqlite:///{tmp_path}/large.db", ScriptedProvider([Reply(chunks=large)])
+    with AgentApplication(CONFIG, store=url, plugins=[provider], installed=False) as app:
+        session_id = app.create_session().session_id
+        assert list(app.chat(session_id, "hello"))[-1]["type"] == "final"
+
+    assert len(alarm.callbacks) == 1
+    alarm.ring()
+    assert alarm.callbacks == []

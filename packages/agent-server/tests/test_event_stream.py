@@ -127,7 +127,9 @@ def test_a_silent_stream_says_that_the_server_is_there(serve_it: Serving) -> Non
 
 
 @pytest.mark.slow
-def test_a_reader_that_takes_nothing_is_cut_off_and_loses_nothing(serve_it: Serving) -> None:
+def test_a_reader_that_takes_nothing_is_cut_off_and_loses_nothing(
+    serve_it: Serving, caplog: pytest.LogCaptureFixture
+) -> None:
     """Its connection is closed; the run, other readers and the memory of the server do not notice."""
     piece = "x" * 20_000
     pieces = [piece] * 1000  # more than all buffers between the two take
@@ -148,6 +150,7 @@ def test_a_reader_that_takes_nothing_is_cut_off_and_loses_nothing(serve_it: Serv
 
     assert len(answer.json()["text"]) == 20_000_000
     assert len(text_of(whole)) == 20_000_000
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 def test_a_storm_of_readers_that_reconnect_all_the_time(serve_it: Serving) -> None:

@@ -52,13 +52,14 @@ class PieceLog:
     def __init__(self, store: Groups) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._behind: list[Answering] = []
+        self._behind: dict[Answering, None] = {}  # in the order in which they fell behind
 
     def soon(self, answering: Answering) -> None:
         """Log what a session shows from now on, after a tenth of a second at most."""
         with self._lock:
-            self._behind.append(answering)
-            if len(self._behind) > 1:  # the alarm is set
+            alarm_is_set = bool(self._behind)
+            self._behind[answering] = None
+            if alarm_is_set:
                 return
         SYSTEM_CLOCK.call_later(LOG_SECONDS, partial(run_in_worker, self._log_all))
 
@@ -68,7 +69,7 @@ class PieceLog:
 
     def _log_all(self) -> None:
         with self._lock:
-            behind, self._behind = self._behind, []
+            behind, self._behind = list(self._behind), {}
         group = self._store.group() if len(behind) > 1 else None
         if group is None:
             for answering in behind[1:]:

@@ -343,7 +343,7 @@ class SessionWriter:
         pieces, self._taken_pieces = self._taken_pieces, []
         failure, self._log_failure = self._log_failure or error, None
         session_id = self.lease.session_id
-        if failure is not None:
+        if pieces and failure is not None:
             with self._lock:
                 self._events = [*pieces, *self._events]
             _log.warning("pieces_not_logged", session=session_id, error=str(failure))

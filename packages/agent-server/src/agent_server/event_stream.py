@@ -185,6 +185,10 @@ class Streams:
                     stream.wake()
 
 
+class SlowReader(asyncio.CancelledError):
+    """Ends the answer to a reader who has taken nothing for too long; the connection is closed."""
+
+
 class _Sending:
     """One open stream."""
 
@@ -196,13 +200,19 @@ class _Sending:
         self._streams = streams
         self._send = send
         self._stuck_since: float | None = None
+        self._is_cut = False
         self._task: asyncio.Task[Any] | None = asyncio.current_task()
 
     async def run(self, gone: asyncio.Future[None]) -> bool:
         """Send until the reader leaves, the end, or the server stops; say whether it was not the reader."""
         # In a task of its own: what waits in the caller's would pass all layers around the routes, each time.
         self._task = sending = asyncio.create_task(self._send_all(gone))
-        return await sending
+        try:
+            return await sending
+        except asyncio.CancelledError:
+            if self._is_cut:
+                raise SlowReader from None
+            raise
 
     def wake(self) -> None:
         self._feed.wake()
@@ -210,6 +220,7 @@ class _Sending:
     def cut_if_stuck(self, before: float) -> None:
         """End a stream whose reader has taken nothing since some moment."""
         if self._stuck_since is not None and self._stuck_since <= before and self._task is not None:
+            self._is_cut = True
             self._task.cancel()
 
     async def _body(self, data: bytes, *, more: bool = True) -> None:

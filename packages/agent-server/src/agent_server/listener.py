@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from agent_server.event_stream import SlowReader
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -47,6 +49,11 @@ def open_socket(host: str, port: int) -> socket.socket:
     return opened
 
 
+def _is_failure(record: logging.LogRecord) -> bool:
+    """Say whether uvicorn reports a failure, and not that a slow reader was cut off."""
+    return not (record.exc_info and isinstance(record.exc_info[1], SlowReader))
+
+
 class _Uvicorn(uvicorn.Server):
     """Uvicorn, whose end begins with ours: readers are sent away before it waits for their connections."""
 
@@ -66,6 +73,7 @@ class _Uvicorn(uvicorn.Server):
         )
         # It would write addresses with their queries, and `access_log` alone does not stop it.
         logging.getLogger("uvicorn.access").disabled = True
+        logging.getLogger("uvicorn.error").addFilter(_is_failure)
         self._server = server
         self._ready = ready
 
