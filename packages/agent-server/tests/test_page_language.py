@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agent_core.testing import Reply, ToolCall
 from agent_server.testing import ASKS, Notes
 from agent_server.testing.page import IN_A_BROWSER, is_over, say
@@ -40,3 +42,17 @@ def test_the_browsers_language_is_spoken_and_another_can_be_chosen(
     page.wait_for_selector(".call >> text=done")
 
     assert page.locator("html").get_attribute("lang") == "en"
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "de-AT"])
+def test_the_choices_of_theme_and_language_are_not_cut_off(
+    serve_it: Serving, open_page: Callable[..., Page], locale: str
+) -> None:
+    page = open_page(serve_it(["fine"]), locale=locale)
+
+    for name in (".theme select", ".language select"):
+        there, needed = page.locator(name).evaluate(
+            "(it) => { const there = it.offsetWidth; it.style.width = 'max-content';"
+            " const needed = it.offsetWidth; it.style.width = ''; return [there, needed]; }"
+        )
+        assert needed <= there, f"{name} needs {needed} px and has {there}"

@@ -126,7 +126,7 @@ export function Sidebar({ sessions, current, open, close, speak, offers, openSet
         <button type="button" onClick={openSettings}>{words.settings}</button>
         <label class="theme">
           <span class="unseen">{words.theme}</span>
-          <select defaultValue={theme()} onChange={(event) => keepTheme(event.currentTarget.value as Theme)}>
+          <select title={words.theme} defaultValue={theme()} onChange={(event) => keepTheme(event.currentTarget.value as Theme)}>
             {(["system", "light", "dark"] as const).map((name) => <option key={name} value={name}>{words.themes[name]}</option>)}
           </select>
         </label>

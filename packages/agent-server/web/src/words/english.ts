@@ -218,7 +218,7 @@ export const english = {
 
   // First run
   connectModel: "Connect a model",
-  connectModelMore: "Choose what should answer. Nothing is saved before it was tested.",
+  connectModelMore: "Choose what should answer. Nothing is saved before it has been tested.",
   ownServer: "A server of your own",
   ownServerMore: "OpenAI-compatible, by its URL",
   embedded: "Embedded model",
@@ -270,7 +270,7 @@ export const english = {
   newVersion: "There is a new version of this page.",
   reload: "Reload",
   theme: "Theme",
-  themes: { system: "System theme", light: "Light", dark: "Dark" },
+  themes: { system: "System", light: "Light", dark: "Dark" },
   themeOf: (name: "system" | "light" | "dark") => ({ system: "Theme of the system", light: "Light theme", dark: "Dark theme" })[name],
 
   // What plugins say to the page

@@ -258,7 +258,7 @@ export const german: Words = {
   newVersion: "Es gibt eine neue Version dieser Seite.",
   reload: "Neu laden",
   theme: "Farben",
-  themes: { system: "Wie das System", light: "Hell", dark: "Dunkel" },
+  themes: { system: "System", light: "Hell", dark: "Dunkel" },
   themeOf: (name) => ({ system: "Farben des Systems", light: "Helle Farben", dark: "Dunkle Farben" })[name],
 
   suggestions: "Vorschläge",
