@@ -22,6 +22,41 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def is_stored(home: Home, words: bytes) -> bool:
+    """Say whether words are in the file of the sessions, or in the log next to it."""
+    return any(words in one.read_bytes() for one in home.folder.rglob("*.db*"))
+
+
+def test_an_answer_that_a_kill_cuts_short_is_shown_and_can_be_asked_for_again(
+    home: Home, server: ScriptedServer
+) -> None:
+    server.play(chat_reply(chunks=["The first half.\n\n", "And then ", "the rest."]).stall())
+    with home.chat(columns=100) as chat:
+        chat.type("tell me\r")
+        server.wait_until_stalled()
+        chat.expect("And then")
+        chat.wait(lambda: is_stored(home, b"And then"), "the words in the log")
+        chat.signal(signal.SIGKILL)
+        chat.end()
+
+    server.play(chat_reply("Once more, whole."))
+    with home.chat("--continue", columns=100) as chat:
+        chat.expect("The program ended before this was answered. Enter asks again.")
+        chat.expect("The first half.")
+        chat.expect("And then")
+        chat.expect_line("ready")
+        chat.type("\r")
+        chat.expect("Once more, whole.")
+        asked = [one["content"] for one in server.requests[-1].json["messages"] if one["role"] != "system"]
+        assert asked == ["tell me"]
+        chat.expect_line("ready")
+
+    with home.chat("--continue", columns=100) as chat:
+        chat.expect("Once more, whole.")
+        chat.expect_line("ready")
+        assert "The program ended" not in chat.text
+
+
 def test_after_a_kill_the_resumed_chat_tells_what_may_have_run_and_what_still_runs(
     home: Home, server: ScriptedServer
 ) -> None:

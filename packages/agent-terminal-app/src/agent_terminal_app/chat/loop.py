@@ -28,7 +28,7 @@ from agent_terminal_app.chat.rendering.text import one_line
 from agent_terminal_app.chat.shell import Shell
 from agent_terminal_app.chat.work import Work, ask_about_session_in_use, return_draft
 from agent_terminal_app.output import is_terminal
-from agent_terminal_app.views.sessions import broken_off_calls, in_chat, opening_notices
+from agent_terminal_app.views.sessions import broken_off_answer, broken_off_calls, in_chat, opening_notices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+_MOST_SHOWN = 10
+"""How many lines are shown of an answer that a crash has cut short."""
 _COMMAND = re.compile(r"/[^\s/]*(\s|$)")
 
 
@@ -316,6 +318,14 @@ class Chat:
             self._remarks.note("! The program ended in the middle of the last answer. The agent will read:")
             for line in lost:
                 self._remarks.note(f"!   {line}")
+        said = await asyncio.to_thread(broken_off_answer, conversation.app, session_id)
+        if said is not None:
+            self._work.can_resume(session_id)
+            self._remarks.note("! The program ended before this was answered. Enter asks again.")
+            if shown := said.strip().splitlines():
+                self._remarks.note("! The answer had begun:")
+                for line in shown[-_MOST_SHOWN:]:
+                    self._remarks.note(f"!   {one_line(line)}")
         await self._work.ask(conversation)
 
     # Lines

@@ -193,7 +193,7 @@ class Work:
             self.begin(conversation, text, attached)
 
     def resume(self, conversation: Conversation) -> None:
-        """Continue with the messages that are held back, or with the work that a limit has stopped."""
+        """Continue with the messages that are held back, or with work that a limit or a crash has stopped."""
         if self.running:
             return
         has_more = bool(self._stopped_by) and self._stopped_in == conversation.session_id
@@ -202,6 +202,10 @@ class Work:
             self.begin(conversation, _CONTINUE)
         elif conversation.queue.held or has_more:
             self.begin(conversation, "")
+
+    def can_resume(self, session_id: str) -> None:
+        """Let `resume` continue a session whose last message a crash has left without an answer."""
+        self._stopped_by, self._stopped_in = "crash", session_id
 
     async def _keep(
         self, conversation: Conversation, text: str, attached: Sequence[Attachment], *, queue: bool

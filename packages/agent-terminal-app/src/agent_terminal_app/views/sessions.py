@@ -50,6 +50,9 @@ _MOST = 10
 _LONGEST = 40
 _LONGEST_ADDED = 80
 _LONGEST_COMMAND = 80
+_LAST_EVENTS = 200
+_BEGINNINGS = frozenset({"run_start", "step_start"})
+_ENDS = frozenset({"final", "error"})
 
 
 def find_session(application: AgentApplication, given: str) -> SessionInfo:
@@ -274,6 +277,31 @@ def broken_off_calls(application: AgentApplication, session_id: str) -> list[str
         truth = "may have run, in part or completely" if call["id"] in begun else "did not run"
         lines.append(f"{about[:_LONGEST_COMMAND]}: {truth}")
     return lines
+
+
+def broken_off_answer(application: AgentApplication, session_id: str) -> str | None:
+    """Return the words that were shown of an answer that a crash has cut short.
+
+    They are in the log alone: an answer becomes a message when it ends, or is stopped.
+
+    Returns:
+        None if no answer was cut short, or one is being written.
+    """
+    session = application.load_session(session_id)
+    if not session.history or session.history[-1].role == "assistant":
+        return None
+    if application.holder(session_id) is not None:
+        return None
+    last = application.last_event(session_id)
+    said: list[str] = []
+    for event in reversed(application.events(session_id, max(0, last - _LAST_EVENTS), _LAST_EVENTS)):
+        if event["type"] in _ENDS:
+            return None
+        if event["type"] in _BEGINNINGS:
+            return "".join(reversed(said))
+        if event["type"] == "text":
+            said.append(event["text"])
+    return "".join(reversed(said)) or None
 
 
 def _sandbox_notices(application: AgentApplication, session: Session) -> list[Notice]:
