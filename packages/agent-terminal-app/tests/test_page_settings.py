@@ -63,6 +63,8 @@ def test_the_first_run_connects_a_server_and_escape_leaves_nothing(
 ) -> None:
     with page_of(tmp_path, open_page) as page:
         page.wait_for_selector(".first-run >> text=A server of your own")
+        offered = page.locator(".first-run .choices-list button:not(.found) strong").all_text_contents()
+        assert (offered[0], offered[-1]) == ("Embedded model", "A server of your own")
         no_findings(page)
         page.click(".first-run >> text=A server of your own")
         page.fill(".first-run [name=url]", "http://127.0.0.1:1/v1")

@@ -86,7 +86,7 @@ def test_a_command_in_the_background_may_have_a_limit(shell: Shell) -> None:
 def test_sessions_do_not_see_each_others_commands(shell: Shell) -> None:
     job = shell.start("echo secret; sleep 600", session="a")
 
-    assert shell.about("shell_jobs", session="b")["result"] == "There are no commands."
+    assert shell.about("shell_jobs", session="b")["result"] == "There are no commands in the background."
     for tool in ("shell_output", "shell_stop"):
         answer = shell.about(tool, id=job, session="b")
         assert answer["success"] is False

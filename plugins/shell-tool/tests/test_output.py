@@ -269,4 +269,4 @@ def test_cuts_of_junk_end(junk: bytes) -> None:
 def test_nothing_is_kept_of_what_was_shown_whole(shell: Shell) -> None:
     shell("echo a")
 
-    assert shell.about("shell_jobs")["result"] == "There are no commands."
+    assert shell.about("shell_jobs")["result"] == "There are no commands in the background."

@@ -247,7 +247,8 @@ def check_log(folder: Path) -> Iterator[Finding]:
         return
     files = sorted(folder.glob("*.jsonl"))
     size = sum(file.stat().st_size for file in files)
-    yield Finding("", "OK", f"{len(files)} files, {size / (1 << 20):.1f} MB in {folder}")
+    number = "1 file" if len(files) == 1 else f"{len(files)} files"
+    yield Finding("", "OK", f"{number}, {size / (1 << 20):.1f} MB in {folder}")
     for path in [folder, *files]:
         if path.stat().st_mode & 0o077:
             yield Finding("", "WARN", f"{path} can be read by others", f"run `chmod go= {path}`")

@@ -140,7 +140,7 @@ class UserHost:
         return configuration(asked, self._paths, database=self._database, titles=True)
 
     def connections(self) -> dict[str, Any]:
-        """Return what could answer: keys and servers that are here, then what can be connected."""
+        """Return what could answer: keys and servers that are here, the embedded model, then the others."""
         installed = installed_connections()
         found = [
             *keys_in_store(self._keys, installed),
@@ -149,11 +149,11 @@ class UserHost:
         ]
         seen = {one.connection.name: one for one in reversed(found)}
         others = [one for one in installed if one.name not in seen]
-        items = [_described(one.connection, one.seen) for one in reversed(seen.values())]
-        items += [_described(one, None) for one in others]
+        here = [_described(one.connection, one.seen) for one in reversed(seen.values())]
         own = {"name": "", "label": "", "found": None, "needs_key": False, "needs_address": True}
         embedded = {**own, "name": "local", "label": "local", "needs_address": False}
-        return {"needed": is_first_run(open_quietly().settings), "items": [*items, own, embedded]}
+        items = [*here, embedded, *(_described(one, None) for one in others), own]
+        return {"needed": is_first_run(open_quietly().settings), "items": items}
 
     def offered_models(self, choice: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Ask what was chosen for its models."""

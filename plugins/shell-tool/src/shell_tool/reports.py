@@ -90,7 +90,7 @@ def part(job: Job, offset: int, settings: Settings) -> dict[str, Any]:
 def listed(jobs: list[Job]) -> dict[str, Any]:
     """Return the list of a session's commands."""
     lines = [f"{job.id}  {state(job)}, {job.running.output.total:,} bytes  {brief(job.text)}" for job in jobs]
-    return {"success": True, "result": "\n".join(lines) or "There are no commands."}
+    return {"success": True, "result": "\n".join(lines) or "There are no commands in the background."}
 
 
 def state(job: Job) -> str:
