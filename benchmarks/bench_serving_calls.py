@@ -130,11 +130,11 @@ class Measured:
         )
 
     def __truediv__(self, count: float) -> Measured:
-        parts = [
-            Counter({name: number / count for name, number in one.items()})
-            for one in (self.loop, self.workers)
-        ]
-        return Measured(*parts, self.hand_overs)
+        return Measured(_share(self.loop, count), _share(self.workers, count), self.hand_overs)
+
+
+def _share(one: Counter[str], count: float) -> Counter[str]:
+    return Counter({name: number / count for name, number in one.items()})
 
 
 def _minus(one: Counter[str], other: Counter[str]) -> Counter[str]:

@@ -27,8 +27,8 @@ def ask(served: Served, session_id: str, how: dict[str, Any]) -> tuple[int, dict
     [
         {"content": SAID, "headers": JSON},
         {"content": SAID, "headers": {"content-type": "application/json; charset=utf-8"}},
-        {"content": SAID, "headers": {**JSON, "idempotency-key": "k" * 200}},
-        {"content": SAID, "headers": {**JSON, "idempotency-key": "k" * 201}},
+        {"content": SAID, "headers": JSON | {"idempotency-key": "k" * 200}},
+        {"content": SAID, "headers": JSON | {"idempotency-key": "k" * 201}},
         {"content": SAID, "headers": {"content-type": "text/plain"}},
         {"content": b'{"text": "hi", "extra": 1}', "headers": JSON},
         {"content": b'{"text": 1}', "headers": JSON},
