@@ -56,8 +56,13 @@ class History(Sequence[T]):
         if type(items) is History:  # isinstance would ask the abstract base class, which is slow
             return items
         items = tuple(items)
-        short = len(items) < _WIDTH
-        return History._made(len(items), ((items,) if items else ()) if short else _carried((), items))
+        if len(items) >= _WIDTH:
+            return History._made(len(items), _carried((), items))
+        history: History[T] = _blank(History)
+        history._length = len(items)
+        history._tail = items
+        history._spine = ()
+        return history
 
     @classmethod
     def of(cls, items: Iterable[T]) -> History[T]:
@@ -97,6 +102,11 @@ class History(Sequence[T]):
                 yield from _pieces(node, height)
         if self._tail:
             yield self._tail
+
+    @property
+    def last(self) -> T | None:
+        """The last item, or None if there is no item."""
+        return self._tail[-1] if self._tail else self[-1] if self._length else None
 
     def append(self, item: T) -> History[T]:
         """Return this history with *item* at its end."""
@@ -210,6 +220,8 @@ class History(Sequence[T]):
     def __getitem__(self, index: slice) -> History[T]: ...
     def __getitem__(self, index: SupportsIndex | slice) -> T | History[T]:
         if isinstance(index, slice):
+            if index.start == self._length and index.stop is None and index.step is None:
+                return History()  # what is behind the last one: asked by whoever looks for what is new
             return self._sliced(*index.indices(self._length))
         position = self._position(index)
         return self._leaf(position)[position & _MASK]

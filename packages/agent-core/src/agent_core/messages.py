@@ -27,13 +27,13 @@ USAGE, INTERRUPTED = "usage", "interrupted"
 _FIELDS = frozenset({"role", "content", "metadata", "multipartContent", "tool_result"})
 _NONE = type(None)
 # The classes that a message's fields have in the end; a value of any other is looked at.
-_KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
-    ("content", (str, FrozenList, FrozenDict, _NONE)),
-    ("metadata", (FrozenDict,)),
-    ("multipart_content", (_NONE, FrozenList)),
-    ("tool_result", (_NONE, FrozenDict)),
-    ("extra", (FrozenDict,)),
-)
+_KINDS: dict[str, tuple[type, ...]] = {
+    "content": (str, FrozenList, FrozenDict, _NONE),
+    "metadata": (FrozenDict,),
+    "multipart_content": (_NONE, FrozenList),
+    "tool_result": (_NONE, FrozenDict),
+    "extra": (FrozenDict,),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,24 @@ class Message:
         if self.role not in ROLES:
             raise ArgumentError(f"role must be one of {list(ROLES)}, not {self.role!r:.80}")
         # The only writes ever made to a message: its containers become frozen ones.
-        for name, kinds in _KINDS:
+        # Text with frozen metadata, as most messages are that come from another one, needs no look at all.
+        if self.content.__class__ is not str or not (
+            self.metadata.__class__ is FrozenDict is self.extra.__class__
+        ):
+            self._freeze("content", "metadata", "extra")
+        if self.tool_result is not None:
+            self._freeze("tool_result")
+        if self.multipart_content is not None:
+            self._freeze("multipart_content")
+            for part in self.multipart_content:
+                if not isinstance(part, dict):
+                    raise ArgumentTypeError("multipart_content must be a list of dicts")
+
+    def _freeze(self, *names: str) -> None:
+        for name in names:
             value = getattr(self, name)
-            if value.__class__ not in kinds:
-                object.__setattr__(self, name, _checked(name, value, kinds))
-        for part in self.multipart_content or ():
-            if not isinstance(part, dict):
-                raise ArgumentTypeError("multipart_content must be a list of dicts")
+            if value.__class__ not in _KINDS[name]:
+                object.__setattr__(self, name, _checked(name, value, _KINDS[name]))
 
     # What the platform knows about a message is written into its metadata by whoever makes it, and read
     # here: the names of the keys are the reference's.
@@ -112,9 +123,14 @@ class Message:
 
     def with_native_indices(self, indices: tuple[int, ...] | None) -> Message:
         """Return this message standing at other places of native history."""
-        if indices == self.native_indices and (indices is not None or NATIVE_INDICES not in self.metadata):
+        if NATIVE_INDICES not in self.metadata:
+            if indices is None:
+                return self
+            metadata = dict(self.metadata)
+        elif indices is not None and indices == self.native_indices:
             return self
-        metadata = {key: value for key, value in self.metadata.items() if key != NATIVE_INDICES}
+        else:
+            metadata = {key: value for key, value in self.metadata.items() if key != NATIVE_INDICES}
         if indices is not None:
             metadata[NATIVE_INDICES] = FrozenList(indices)
         kept = FrozenDict(metadata)  # its values are frozen already
@@ -129,16 +145,17 @@ class Message:
     def frozen_dict(self) -> FrozenDict:
         """Return the dict form for lending to plugins; made once."""
         if self._dict is None:
-            object.__setattr__(self, "_dict", freeze(self._fields()))
+            object.__setattr__(self, "_dict", FrozenDict(self.fields()))
         assert self._dict is not None
         return self._dict
 
     def to_dict(self) -> JsonObject:
         """Return the dict form as plain data that the caller may change."""
-        fields: JsonObject = plain(self._fields())
+        fields: JsonObject = plain(self.fields())
         return fields
 
-    def _fields(self) -> JsonObject:
+    def fields(self) -> JsonObject:
+        """Return the fields of the dict form; their values are the message's own."""
         fields = {**self.extra, "role": self.role, "content": self.content, "metadata": self.metadata}
         if self.multipart_content is not None:
             fields["multipartContent"] = self.multipart_content

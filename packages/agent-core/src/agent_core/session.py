@@ -14,7 +14,8 @@ from agent_core.history import History
 from agent_core.messages import Message, check_data
 
 _FIELDS: dict[str, type] = {"session_id": str, "messages": Sequence, "metadata": Mapping}
-_SEALED = frozenset({"native_messages", "native_messages_integrity"})
+_NATIVE = "native_messages"
+_SEALED = frozenset({_NATIVE, "native_messages_integrity"})
 
 
 @whole
@@ -46,9 +47,13 @@ class Session(DictForm):
     def __post_init__(self) -> None:
         if not isinstance(self.session_id, str):
             raise ArgumentTypeError(f"session_id must be a string, not {type(self.session_id).__name__}")
-        object.__setattr__(self, "messages", _history(self.messages))
-        object.__setattr__(self, "metadata", _frozen_metadata(self.metadata))
-        object.__setattr__(self, "extra", check_data("extra", self.extra))
+        # Most sessions are made of another one, whose parts need no second look.
+        if self.messages.__class__ is not History:
+            object.__setattr__(self, "messages", _history(self.messages))
+        if self.metadata.__class__ is not FrozenDict or _NATIVE in self.metadata:
+            object.__setattr__(self, "metadata", _frozen_metadata(self.metadata))
+        if self.extra.__class__ is not FrozenDict:
+            object.__setattr__(self, "extra", check_data("extra", self.extra))
 
     @property
     def seal(self) -> object | None:
@@ -90,6 +95,23 @@ class Session(DictForm):
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> Session:
         return self  # a copy could only be the same, and its containers would be plain ones
+
+    def with_messages(
+        self, messages: History[Message], metadata: JsonObject | None = None, seal: object | None = None
+    ) -> Session:
+        """Return this session with other messages and perhaps other metadata; its origin is the same.
+
+        Args:
+            seal: What is known of the integrity of the result.
+        """
+        changed = Session(
+            self.session_id, messages, self.metadata if metadata is None else metadata, self.extra
+        )
+        if self._origin is not None:
+            object.__setattr__(changed, "_origin", self._origin)
+        if seal is not None:
+            object.__setattr__(changed, "_seal", seal)
+        return changed
 
     def with_metadata(self, patch: Mapping[str, object]) -> Session:
         """Return this session with *patch* merged into its metadata."""
@@ -150,17 +172,17 @@ def _frozen_metadata(metadata: Mapping[str, object]) -> FrozenDict:
     frozen: FrozenDict = (
         metadata if metadata.__class__ is FrozenDict else check_data("metadata", dict(metadata))
     )
-    native = frozen.get("native_messages")
+    native = frozen.get(_NATIVE)
     if isinstance(native, FrozenList):
         # From here on it shares structure, like the messages do.
-        frozen = FrozenDict({**frozen, "native_messages": History(native)})
+        frozen = FrozenDict({**frozen, _NATIVE: History(native)})
     return frozen
 
 
 def _with_real_list(metadata: JsonObject) -> FrozenDict:
     """Return the metadata with native history as a list, as plugins and JSON encoders expect it."""
-    native = metadata.get("native_messages")
-    listed = {"native_messages": FrozenList(native)} if isinstance(native, History) else {}
+    native = metadata.get(_NATIVE)
+    listed = {_NATIVE: FrozenList(native)} if isinstance(native, History) else {}
     return FrozenDict({**metadata, **listed})
 
 

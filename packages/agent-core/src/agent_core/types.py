@@ -102,10 +102,13 @@ class ProviderPlugin(BasePlugin, Protocol):
 
     Attributes:
         accepts_unlisted_models: True if models outside `get_models` can be asked for.
+        one_item_per_message: True if `to_native_messages` makes one native item of every message. Otherwise
+            it is asked a second time, message by message, to find out which items belong to which.
         tool_schema_formats: The formats in which tool schemas should arrive in ``config["tools"]``.
     """
 
     accepts_unlisted_models: bool = False
+    one_item_per_message: bool = False
     tool_schema_formats: tuple[str, ...] = ()
 
     def init(self, config: Config, *, context: Context) -> State:

@@ -151,13 +151,17 @@ _RATE_LIMIT = re.compile(r"^(?:x-|anthropic-)?ratelimit-|^x-ms-ratelimit-|^retry
 
 def request_id(headers: Mapping[str, str]) -> str | None:
     """Return the provider's id of a request, whatever it calls it."""
+    return known_as_and_limits(headers)[0]
+
+
+def known_as_and_limits(headers: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
+    """Return the provider's id of a request, and the headers that say how much is left of a limit.
+
+    The names of the latter are in lower case.
+    """
     lowered = _lowered(headers)
-    return next((lowered[name] for name in _IDS if name in lowered), None)
-
-
-def rate_limits(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers that say how much is left of a limit, by their names in lower case."""
-    return {name: value for name, value in _lowered(headers).items() if _RATE_LIMIT.match(name)}
+    known_as = next((lowered[name] for name in _IDS if name in lowered), None)
+    return known_as, {name: value for name, value in lowered.items() if _RATE_LIMIT.match(name)}
 
 
 def retry_after(headers: Mapping[str, str], message: str = "", *, limited: bool = False) -> float | None:

@@ -19,6 +19,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -59,11 +60,16 @@ class Exchange(NamedTuple):
     @property
     def server(self) -> str:
         """The host alone: two ports of one machine count as one server."""
-        return urlsplit(self.url).hostname or self.host
+        return _host_name(self.url) or self.host
 
     def redact(self, text: str) -> str:
         """Return *text* with everything masked that is secret in this exchange."""
         return redact(text, [self.key.value, *self.other_secrets, *secrets_in(self.config or {})])
+
+
+@lru_cache(maxsize=64)
+def _host_name(url: str) -> str | None:
+    return urlsplit(url).hostname
 
 
 class ProviderFailure(ProviderError):

@@ -16,11 +16,12 @@ from urllib.parse import urlencode, urlsplit
 import orjson
 
 from agent_core import Batch, ConfigError, ProviderError, lazy
+from agent_core.frozen import EMPTY, FrozenDict
 from agent_core.io import run_awaitable
 from agent_core.product import USER_AGENT
 from agent_plugin_kit.credentials import is_reference
 from agent_provider_kit.cancellation import RunningRequests
-from agent_provider_kit.error_replies import failure_of_reply, looks_like_html, rate_limits, request_id
+from agent_provider_kit.error_replies import failure_of_reply, known_as_and_limits, looks_like_html
 from agent_provider_kit.failures import (
     Exchange,
     KeyMissing,
@@ -34,7 +35,13 @@ from agent_provider_kit.failures import (
 from agent_provider_kit.keys import ApiKey, brings_its_own_key, find_key
 from agent_provider_kit.settings import COMMON_SETTINGS, check_extras, timeouts
 from agent_provider_kit.sse import SseDecoder, SseError, SseEvent
-from agent_provider_kit.transport import HttpRequest, HttpResponse, Transport, default_transport
+from agent_provider_kit.transport import (
+    HttpRequest,
+    HttpResponse,
+    Timeouts,
+    Transport,
+    default_transport,
+)
 from agent_provider_kit.wire import TooDeep, decode_object
 
 if TYPE_CHECKING:
@@ -112,6 +119,7 @@ class HttpProvider:
     def __init__(self, transport: Callable[[], Transport] = default_transport) -> None:
         self._transport = transport
         self._running = RunningRequests()
+        self._last_config: tuple[Config, State] = (EMPTY, {})
 
     # What a provider adds
 
@@ -319,17 +327,37 @@ class HttpProvider:
         return self.clouds[name]
 
     def _exchange(self, config: Config, hook: str) -> Exchange:
+        return Exchange(self.name, hook, *self._address(config), config=config)
+
+    def _address(self, config: Config) -> tuple[str, ApiKey]:
+        """Return where to ask, and the key for it, both checked."""
         cloud = self._cloud(config)
         key = find_key(config, *(self.key_variables if cloud is None else cloud.key_variables))
-        check_extras(config, key)
-        return Exchange(self.name, hook, self._base_url(config), key, config=config)
+        known = self._known(config)
+        found: tuple[str, ApiKey] | None = known.get("address")
+        if found is None or found[1] != key:  # that of the environment or of a login may change at any time
+            check_extras(config, key)
+            found = known["address"] = self._base_url(config), key
+        return found
+
+    def _known(self, config: Config) -> State:
+        """Return what was found out about a configuration, for whoever finds out more.
+
+        Most requests have the configuration of the one before, the very same frozen dict.
+        """
+        last, known = self._last_config
+        if last is not config:
+            known = {}
+            if config.__class__ is FrozenDict:
+                self._last_config = config, known
+        return known
 
     def _exchange_of(self, state: State, hook: str) -> Exchange:
         """Return with whom a request talks: as it began, unless an extension has changed its settings."""
         known: Exchange | None = state.get(_EXCHANGE)
         if known is None or known.config is not state["config"]:
             return self._exchange(state["config"], hook)
-        return known._replace(hook=hook)
+        return Exchange(self.name, hook, known.url, known.key, config=known.config)
 
     def _base_url(self, config: Config) -> str:
         cloud = self._cloud(config)
@@ -374,21 +402,36 @@ class HttpProvider:
         self, method: str, path: str, config: Config, exchange: Exchange, body: JsonObject | None = None
     ) -> HttpResponse:
         """Send one request to an address below the base address, and return the reply if it is a good one."""
-        self._check(config, exchange)
         cloud = self._cloud(config)
-        headers = self._headers(config, exchange.key)
-        _check_password(exchange, headers)
-        query = {**({} if cloud is None else cloud.query(config)), **(config.get("extra_query") or {})}
+        headers, query, patience = self._common(config, exchange, cloud)
         request = HttpRequest(
             method,
             with_query(exchange.url + path, query),
             headers if body is None else {"Content-Type": "application/json", **headers},
             None if body is None else orjson.dumps(body),
-            timeouts(config),
+            patience,
         )
         if cloud is not None:
             request, exchange = await cloud.authorize(request, config, exchange)
         return await self._accept(await self._reach(request, exchange), exchange)
+
+    def _common(
+        self, config: Config, exchange: Exchange, cloud: Cloud | None
+    ) -> tuple[dict[str, str], JsonObject, Timeouts]:
+        """Return headers, query and timeouts of every request with a configuration, found out once.
+
+        Raises:
+            KeyMissing, ConfigError: If no request can be sent with it.
+        """
+        known = self._known(config)
+        found: tuple[ApiKey, dict[str, str], JsonObject, Timeouts] | None = known.get("common")
+        if found is None or found[0] != exchange.key:
+            self._check(config, exchange)
+            headers = self._headers(config, exchange.key)
+            _check_password(exchange, headers)
+            query = {**({} if cloud is None else cloud.query(config)), **(config.get("extra_query") or {})}
+            found = known["common"] = exchange.key, headers, query, timeouts(config)
+        return found[1:]
 
     def _asking(self, state: State, exchange: Exchange, running: RunningRequest) -> Ask:
         """Return a function that looks up an answer; cancelling the request ends it, too."""
@@ -499,10 +542,12 @@ def with_query(url: str, query: Mapping[str, Any]) -> str:
 
 def _calls_in(item: Mapping[str, Any]) -> int:
     """Return how many tool calls a native item asks for, whoever's format it is."""
-    lists = [one for one in (item.get("content"), item.get("parts")) if isinstance(one, list)]
-    blocks = [one for inside in lists for one in inside if isinstance(one, Mapping)]
-    called = sum(one.get("type") in _CALLS or "functionCall" in one for one in (item, *blocks))
-    return called + len(item.get("tool_calls") or ())
+    called = len(item.get("tool_calls") or ()) + (item.get("type") in _CALLS or "functionCall" in item)
+    for inside in (item.get("content"), item.get("parts")):
+        if isinstance(inside, list):
+            blocks = [one for one in inside if isinstance(one, Mapping)]
+            called += sum([one.get("type") in _CALLS or "functionCall" in one for one in blocks])
+    return called
 
 
 def _check_size(size: int, exchange: Exchange) -> None:
@@ -516,7 +561,7 @@ def _check_size(size: int, exchange: Exchange) -> None:
 
 def _with_headers(items: Dicts, headers: Mapping[str, str], exchange: Exchange) -> Dicts:
     """Keep the provider's id of the request and what it says about limits, with the last item."""
-    known_as, limits = request_id(headers), rate_limits(headers)
+    known_as, limits = known_as_and_limits(headers)
     if not items or not (known_as or limits):
         return items
     # A server may send the key back in any header.

@@ -67,6 +67,7 @@ class OpenAICompatibleProvider(HttpProvider):
     """Speaks Chat Completions with OpenAI, Ollama, LM Studio, llama.cpp, vLLM, OpenRouter and others."""
 
     name = "openai_compatible"
+    one_item_per_message = True
     default_base_url = "https://api.openai.com/v1"
     key_variables = ("OPENAI_API_KEY",)
     default_tags = ("streaming", "tools", "parallel_tools", "vision", "structured_output", "prompt_cache")
@@ -133,7 +134,7 @@ class OpenAICompatibleProvider(HttpProvider):
 
     def _sent(self, native_messages: Dicts, state: State) -> object:
         config = state["config"]
-        server = self._exchange(config, "request_body").server
+        server = self._exchange_of(state, "request_body").server
         left_out = {*(state.get(_REFUSED) or ()), *(() if config.get("send_reasoning", True) else THOUGHTS)}
         return compose_encoded(native_messages, server, left_out, state.get("memory"))
 

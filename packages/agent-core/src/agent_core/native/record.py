@@ -40,7 +40,7 @@ class Seal:
 
     def extend(self, messages: Sequence[Message], items: Sequence[Mapping[str, object]]) -> Seal:
         """Return the seal after *messages* and native *items* were appended."""
-        parts = (_part(message_digest(m), m.metadata.get(NATIVE_INDICES)) for m in messages)
+        parts = [_part(message_digest(m), m.metadata.get(NATIVE_INDICES)) for m in messages]
         links = _extend(self.messages, parts), _extend(self.native, map(canonical, items))
         start = len(self.native)
         in_order = self.in_order and _stand_in_order(
@@ -79,7 +79,7 @@ class Seal:
 
 def message_digest(message: Message) -> bytes:
     """Hash what a message says, wherever it stands in native history."""
-    fields = dict(message.frozen_dict())
+    fields = message.fields()
     if NATIVE_INDICES in message.metadata:
         metadata = {key: value for key, value in message.metadata.items() if key != NATIVE_INDICES}
         fields["metadata"] = metadata
@@ -101,7 +101,7 @@ def _stand_in_order(messages: Sequence[Message], start: int, end: int, *, are_fi
         if own:
             if are_first:
                 place, are_first = own[0], False
-            if own != tuple(range(place, place + len(own))):
+            if own != ((place,) if len(own) == 1 else tuple(range(place, place + len(own)))):
                 return False
             place += len(own)
     return place == end or (are_first and not messages)
@@ -120,7 +120,7 @@ def _part(digest: bytes, indices: object) -> bytes:
 
 
 def _extend(links: History[bytes], parts: Iterable[bytes]) -> History[bytes]:
-    last = links[-1] if links else b""
+    last = links.last or b""
     added = []
     for part in parts:
         last = sha256(last + part).digest()
@@ -129,7 +129,7 @@ def _extend(links: History[bytes], parts: Iterable[bytes]) -> History[bytes]:
 
 
 def _head(links: History[bytes]) -> str:
-    return links[-1].hex() if links else ""
+    return (links.last or b"").hex()
 
 
 # A session's native history: read from its metadata, checked, extended, written back.
@@ -242,7 +242,8 @@ def write_native(
         report: What had to be rebuilt and why; stored as ``native_rebuilt`` until the next change.
         metadata: Replaces the session's metadata, except for the keys of native history.
     """
-    kept = {key: value for key, value in (metadata or session.metadata).items() if key not in OWNED_METADATA}
+    given = metadata or session.metadata
+    kept = {key: value for key, value in given.items() if key not in OWNED_METADATA}
     if ARCHIVE in session.metadata:
         kept[ARCHIVE] = session.metadata[ARCHIVE]
     if native is not None:
@@ -250,10 +251,10 @@ def write_native(
         kept[INTEGRITY] = FrozenDict(native.seal.to_dict())
         kept[PROVENANCE] = _write_provenance(native)
     if report is not None:
-        kept[REBUILT] = report
-    written = Session(session.session_id, History.of(messages), kept, session.extra)
-    written.with_origin(session.origin)
-    return written if native is None else written.sealed(native.seal)
+        kept[REBUILT] = freeze(report)
+    # Of a session's own metadata, all values are frozen; what somebody else gave is looked at.
+    frozen = FrozenDict(kept) if given.__class__ is FrozenDict else kept
+    return session.with_messages(History.of(messages), frozen, None if native is None else native.seal)
 
 
 def cut_native(native: NativeHistory, messages: int, items: int) -> NativeHistory:

@@ -124,14 +124,18 @@ def _groups_of_provider(
 ) -> Groups:
     """Ask again message by message, and believe it if the sum is the same.
 
-    As many items as messages prove nothing: one message may have made two of them, another none.
+    As many items as messages prove nothing, unless the provider declares that each message makes one: one
+    message may have made two of them, another none.
     """
+    provider = resolution.provider.provider
+    one_each = [1] * len(dicts)
+    if provider.one_item_per_message and len(made) == len(dicts):
+        return _consecutive(one_each)
     alone: list[Sequence[object]] | None
     try:
-        alone = resolution.provider.provider.to_native_one_by_one(dicts, state, context)
+        alone = provider.to_native_one_by_one(dicts, state, context)
     except PluginError:
         alone = None  # some cannot be understood alone
-    one_each = [1] * len(dicts)
     if alone is None:
         return _consecutive(one_each) if len(made) == len(dicts) else [None] * len(dicts)
     sizes = [len(items) for items in alone]

@@ -71,7 +71,7 @@ class Editor:
             return longer
         request = replace(self.request, session=longer)
         state, context = begin(request)
-        return native_view(request, state, context).session
+        return native_view(request, state, context).written()
 
     def insert(self, message: Message, at: int) -> Session:
         """Return the session with a message before the one that stands at *at*."""
@@ -310,9 +310,8 @@ def _with_messages(session: Session, messages: Sequence[Message], native: Native
     """Return the session with messages added behind those that native history covers."""
     metadata = session.metadata
     if REBUILT in metadata:
-        metadata = {key: value for key, value in metadata.items() if key != REBUILT}
-    longer = replace(session, messages=History.of(messages), metadata=metadata).with_origin(session.origin)
-    return longer if native is None else longer.sealed(native.seal)
+        metadata = FrozenDict({key: value for key, value in metadata.items() if key != REBUILT})
+    return session.with_messages(History.of(messages), metadata, None if native is None else native.seal)
 
 
 def _indices(messages: Sequence[Message]) -> list[int]:

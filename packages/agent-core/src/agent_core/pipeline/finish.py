@@ -98,7 +98,7 @@ def _finalize(request: Request, draft: Draft) -> Draft:
         _log.warning("interrupted_turn_not_finalized", error=str(error))
         finals, native = ledger.settle(provider, "finalize", draft.finals, (), draft.native)
         native, state = ledger.cover(finals, native), draft.state
-    return replace(draft, finals=finals, native=native, state=state)
+    return draft.after(finals, native, state, draft.interrupted)
 
 
 def _behind_what_is_kept(draft: Draft) -> Draft:

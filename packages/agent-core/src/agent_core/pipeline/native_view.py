@@ -13,7 +13,7 @@ from agent_core.dict_form import replace
 from agent_core.errors import PluginError, SessionFormatError
 from agent_core.frozen import FrozenDict, State
 from agent_core.history import History
-from agent_core.messages import Message, fold_foreign_fields
+from agent_core.messages import NATIVE_INDICES, Message, fold_foreign_fields
 from agent_core.native import (
     NATIVE_MESSAGES,
     NativeHistory,
@@ -120,12 +120,18 @@ class NativeView:
     """A session whose native history covers all of its messages.
 
     Attributes:
+        session: Its messages point at their items. Its metadata may still be that of before: a request
+            writes it once, with the answer.
         report: What had to be rebuilt, and why; None if nothing had to.
     """
 
     session: Session
     native: NativeHistory
     report: FrozenDict | None = None
+
+    def written(self) -> Session:
+        """Return the session with this native history in its metadata."""
+        return write_native(self.session, self.session.history, self.native, report=self.report)
 
 
 def native_view(request: Request, state: State, context: object) -> NativeView:
@@ -138,8 +144,7 @@ def native_view(request: Request, state: State, context: object) -> NativeView:
     items = _inherit(request.session, view, messages, items)
     native = view.native.extend(messages, items, request.resolution.model)
     kept = view.session.history.prefix(view.native.covered)
-    session = write_native(view.session, kept.extend(messages), native, report=view.report)
-    return replace(view, session=session, native=native)
+    return NativeView(view.session.with_messages(kept.extend(messages)), native, view.report)
 
 
 def _inherit(
@@ -165,7 +170,7 @@ def convert(
 def point(messages: list[Message], groups: Groups, start: int) -> list[Message]:
     """Return the messages with the indices of their groups, moved up by *start*."""
     return [
-        message.with_native_indices(None if group is None else tuple(start + index for index in group))
+        message.with_native_indices(None if group is None else tuple([start + index for index in group]))
         for message, group in zip(messages, groups, strict=True)
     ]
 
@@ -179,7 +184,9 @@ def _trusted_part(request: Request) -> NativeView:
     """Return what native history can be used as it is; the rest of the messages is pending."""
     session, provider = request.session, request.resolution.provider.name
     native, problem = read_native(session)
-    if native is not None and native.provider in (None, provider):
+    if native is not None and native.provider == provider:
+        return NativeView(session, native)
+    if native is not None and native.provider is None:
         return NativeView(session, replace(native, provider=provider))
     report = None if problem is None else rebuilt(request, "integrity", problem, len(session.messages))
     if native is not None:
@@ -196,9 +203,11 @@ def _from_archive(request: Request, session: Session, report: FrozenDict | None)
         report = _add_problem(request, report, problem)
         session = without(session, provider)
     if found is None:
-        unpointed = [message.with_native_indices(None) for message in session.messages]
         empty = NativeHistory(items=History(), provider=provider, models=(), seal=Seal())
-        return NativeView(replace_messages(session, unpointed), empty, report)
+        if any([NATIVE_INDICES in message.metadata for message in session.messages]):
+            unpointed = [message.with_native_indices(None) for message in session.messages]
+            session = replace_messages(session, unpointed)
+        return NativeView(session, empty, report)
     messages = [*found.messages, *session.history[len(found.messages) :]]
     native = new_native(found.messages, found.items, provider, found.models)
     if report is not None:
@@ -214,4 +223,4 @@ def _add_problem(request: Request, report: FrozenDict | None, problem: str) -> F
 
 def replace_messages(session: Session, messages: list[Message]) -> Session:
     """Return the session with other messages; its seal, if any, is gone."""
-    return replace(session, messages=History(messages)).with_origin(session.origin)
+    return session.with_messages(History(messages))

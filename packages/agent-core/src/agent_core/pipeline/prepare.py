@@ -129,6 +129,22 @@ class Draft:
     chosen: bool = False
     interrupted: str | None = None
 
+    def after(self, finals: FrozenList, native: FrozenList, state: State, interrupted: str | None) -> Draft:
+        """Return the draft as plugins have taken it on; `dataclasses.replace` takes three times as long."""
+        return Draft(
+            session=self.session,
+            before=self.before,
+            native=native,
+            baseline=self.baseline,
+            state=state,
+            context=self.context,
+            finals=finals,
+            ledger=self.ledger,
+            report=self.report,
+            chosen=self.chosen,
+            interrupted=interrupted,
+        )
+
     @property
     def restructured(self) -> bool:
         """True if a plugin changed the conversation before the model was asked."""

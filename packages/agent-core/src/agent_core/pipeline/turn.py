@@ -149,7 +149,6 @@ def call_api(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draft]:
     """Ask for the answer in one piece."""
     provider = request.resolution.provider.provider
     hook = _api_hook(provider, "call_api")
-    stopped = replace(draft, interrupted="cancelled")
     try:
         watch.check()
         work = provider.api_work(
@@ -157,20 +156,21 @@ def call_api(request: Request, draft: Draft, watch: CancelWatch) -> Flow[Draft]:
         )
         answer = yield from _call(work, watch)
     except RequestCancelled:
-        return stopped
+        return replace(draft, interrupted="cancelled")
     except Exception as error:
         if watch.cancelled:
-            return stopped
+            return replace(draft, interrupted="cancelled")
         raise _named(provider.name, hook, error, ProviderError) from error
     partials, finals, native, state = expect_tuple(provider.name, hook, answer, _KINDS, _ANSWER)
     native = draft.ledger.take_native(provider.name, hook, draft.native, native)
-    stopped = _progress(stopped, (provider.name, hook), finals, native, state, "cancelled")
+    draft = _progress(draft, (provider.name, hook), finals, native, state, None)
     try:
         if request.stream and partials:
             yield Emit([{"type": "partial", "message": message} for message in partials])
+        watch.check()
     except RequestCancelled:
-        return stopped
-    return stopped if watch.cancelled else replace(stopped, interrupted=None)
+        return replace(draft, interrupted="cancelled")
+    return draft
 
 
 def _call(work: Work[Any], watch: CancelWatch) -> Flow[Any]:
@@ -265,7 +265,7 @@ def _progress(
     frozen = FrozenList(frozen_dicts(*asked, finals))
     if native.__class__ is not FrozenList:  # the ledger makes it one, so nobody has looked at this yet
         native = FrozenList(frozen_dicts(*asked, native))
-    return replace(draft, finals=frozen, native=native, state=state, interrupted=interrupted)
+    return draft.after(frozen, native, state, interrupted)
 
 
 def _stream_failure(provider: ProviderWrapper, who: str, hook: str, error: Exception) -> AgentError:

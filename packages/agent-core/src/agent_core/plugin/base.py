@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from agent_core.config import plugin_config
 from agent_core.errors import AgentError, PluginError, RegistrationError
-from agent_core.frozen import Dicts, FrozenDict, FrozenList, JsonObject, NotData, State, freeze_data
+from agent_core.frozen import EMPTY, Dicts, FrozenDict, FrozenList, JsonObject, NotData, State, freeze_data
 from agent_core.log import get_logger
 from agent_core.plugin.hooks import (
     Adapter,
@@ -69,6 +69,7 @@ class PluginWrapper:
         self._adapters: dict[str, Adapter] = {}
         self._logged: dict[str, PluginError] = {}
         self._wants_context: dict[tuple[str, ...], bool] = {}
+        self._own_config = (EMPTY, EMPTY)
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name!r}>"
@@ -98,7 +99,12 @@ class PluginWrapper:
 
     def own_config(self, config: FrozenDict) -> FrozenDict:
         """Return the configuration as this plugin reads it, with the settings of its own section."""
-        return plugin_config(config, self.name)
+        last, own = self._own_config
+        if last is not config:
+            own = plugin_config(config, self.name)
+            if config.__class__ is FrozenDict:  # many requests have the same one, which never changes
+                self._own_config = config, own
+        return own
 
     def get_config_schema(self, problems: Problems | None = None) -> JsonObject:
         """Return the plugin's configuration keys and what it says of each.

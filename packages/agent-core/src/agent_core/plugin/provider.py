@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent_core.drivers import call
@@ -48,6 +49,7 @@ class ProviderWrapper(PluginWrapper):
         super().__init__(plugin)
         self.extensions = tuple(ExtensionWrapper(extension) for extension in extensions)
         self.accepts_unlisted_models = getattr(self.plugin, "accepts_unlisted_models", False) is True
+        self.one_item_per_message = getattr(self.plugin, "one_item_per_message", False) is True
         self.tool_schema_formats = _read_formats(self.name, self.plugin)
         if not any(self.has(name) for name in API_HOOKS):
             raise RegistrationError(self.name, f"a provider needs one of {', '.join(API_HOOKS)}")
@@ -114,7 +116,10 @@ class ProviderWrapper(PluginWrapper):
         answer = self._call("finalize", ([], native, state), native, state, context)
         expected = "(final_messages, native_messages, state)"
         finals, items, state = expect_tuple(self.name, "finalize", answer, (list, list, dict), expected)
-        return self._native("finalize", finals, FrozenList()), self._native("finalize", items, native), state
+        frozen = self._native("finalize", finals, FrozenList())
+        if frozen and items[: len(native)] == native and _are_same(items[len(native) :], finals):
+            return frozen, FrozenList([*native, *frozen]), state  # as nearly all providers have it
+        return frozen, self._native("finalize", items, native), state
 
     def repair_native(
         self, native: FrozenList, context: object, memory: State
@@ -256,6 +261,11 @@ def _read_formats(name: str, plugin: object) -> tuple[str, ...]:
     if not isinstance(formats, (list, tuple)) or not all(isinstance(item, str) for item in formats):
         raise RegistrationError(name, f"its tool_schema_formats must be a list of strings, not {formats!r}")
     return tuple(formats)
+
+
+def _are_same(items: Sequence[object], others: Sequence[object]) -> bool:
+    """Say whether two lists hold the very same objects."""
+    return len(items) == len(others) and all(map(is_, items, others))
 
 
 def _without_core_fields(message: FrozenDict) -> FrozenDict:
