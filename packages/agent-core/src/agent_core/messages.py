@@ -15,7 +15,6 @@ from agent_core.frozen import (
     FrozenList,
     JsonObject,
     NotData,
-    freeze,
     freeze_data,
 )
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_core.encoding import canonical
 from agent_core.frozen import FrozenDict, FrozenList, JsonObject, State, freeze
 from agent_core.history import History
 from agent_core.messages import NATIVE_INDICES, Message
-from agent_core.session import Session
+
+if TYPE_CHECKING:
+    from agent_core.session import Session
 
 # Integrity of a session as a hash chain.
 #

@@ -204,7 +204,7 @@ def _from_archive(request: Request, session: Session, report: FrozenDict | None)
         session = without(session, provider)
     if found is None:
         empty = NativeHistory(items=History(), provider=provider, models=(), seal=Seal())
-        if any([NATIVE_INDICES in message.metadata for message in session.messages]):
+        if any(NATIVE_INDICES in message.metadata for message in session.messages):
             unpointed = [message.with_native_indices(None) for message in session.messages]
             session = replace_messages(session, unpointed)
         return NativeView(session, empty, report)
