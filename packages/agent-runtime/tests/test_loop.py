@@ -519,6 +519,7 @@ FIELDS: dict[str, tuple[Callable[[Scene], Any], Callable[[Scene], Any], Any, Any
         [0.5, 0.5],
     ),
     "stream": (lambda _: False, lambda scene: types(scene.events).count("text"), 2, 0),
+    "silent": (lambda _: True, lambda scene: {*types(scene.events)} - {"text"} == set(), False, True),
     "timeout": (lambda _: 4.0, lambda scene: scene.reason, "natural_end", "timeout"),
     "token_budget": (lambda _: 100, lambda scene: scene.reason, "natural_end", "token_budget"),
     "cost_budget": (lambda _: 0.6, lambda scene: scene.reason, "natural_end", "cost_budget"),

@@ -171,9 +171,9 @@ FIELDS = {
     "allowed_tools excluded_tools context_policy stop_conditions endpoint sections",
     "ModelSpec": "id provider model context_window max_output_tokens input_price output_price "
     "cached_input_price config",
-    "RunRequest": "agent_id messages session decisions run_id config stream timeout token_budget cost_budget "
-    "limits deps cancellation context checkpoint pauses resumable inbox granted ask_anyway parents trace "
-    "journey",
+    "RunRequest": "agent_id messages session decisions run_id config stream silent timeout token_budget "
+    "cost_budget limits deps cancellation context checkpoint pauses resumable inbox granted ask_anyway "
+    "parents trace journey",
     "RunResult": "text added session reason usage rounds run_id agent suspended error produced",
     "ResolvedAgent": "spec model provider config env tools decisions warnings core models descriptors "
     "tool_settings unclaimed handoffs",

@@ -134,7 +134,8 @@ class Emit(Step[None]):
 
 def ask(step: Step[R]) -> Flow[R]:
     """Yield *step* and return its answer."""
-    return cast("R", (yield step))
+    answer: R = yield step
+    return answer
 
 
 def run_blocking(function: Callable[[], R], lane: Lane | None = None) -> Flow[R]:

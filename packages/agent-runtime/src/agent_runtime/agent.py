@@ -431,7 +431,7 @@ class Agent(Generic[DepsT, OutputT]):
             GuardrailTripped: If a guardrail ended it.
             AgentError: If the run failed; its `partial` may have what was produced up to then.
         """
-        work = self._work(messages, deps, options, stream=False)
+        work = self._work(messages, deps, options, silent=True)
         return work.settled(call(work.flow()))
 
     @overload
@@ -446,7 +446,7 @@ class Agent(Generic[DepsT, OutputT]):
         self, messages: object = (), *, deps: Any = None, **options: Any
     ) -> RunResult[OutputT]:
         """Do what `run` does, on the running event loop."""
-        work = self._work(messages, deps, options, stream=False)
+        work = self._work(messages, deps, options, silent=True)
         return work.settled(await call_async(work.flow()))
 
     @overload
@@ -582,7 +582,7 @@ class Agent(Generic[DepsT, OutputT]):
         return known
 
     def _work(
-        self, messages: object, deps: Any, options: dict[str, Any], *, stream: bool = True
+        self, messages: object, deps: Any, options: dict[str, Any], *, silent: bool = False
     ) -> _Work[OutputT]:
         check_options(options, RunOptions, "a run", ("deps",))
         check_values(options)
@@ -594,7 +594,9 @@ class Agent(Generic[DepsT, OutputT]):
         options["context"] = {**(options.get("context") or {}), KEY: run}
         options["deps"] = deps if override.deps is MISSING else override.deps
         self._check_deps(options["deps"])
-        request = RunRequest(self.name, messages, options.pop("session", None), stream=stream, **options)
+        request = RunRequest(
+            self.name, messages, options.pop("session", None), stream=not silent, silent=silent, **options
+        )
         return _Work(self, request, run, model, on_limit)
 
     def _check_deps(self, deps: object) -> None:

@@ -207,7 +207,8 @@ class Calls:
             yield from run.keep("result", call.view.id)
         except RequestCancelled:  # it is stored all the same, and so it is shown
             run.leave()
-        yield from run.tell(result_event(call.view, outcome.message, outcome.seconds))
+        if run.shows:
+            yield from run.tell(result_event(call.view, outcome.message, outcome.seconds))
         yield from run.pause("result", call.view.id)
 
     def _settled(self, call: Pending, outcome: Outcome) -> Flow[Outcome]:
@@ -235,8 +236,9 @@ class Calls:
         run, view, ready = self._run, call.view, call.ready
         assert ready is not None
         host = self._host_for(call, alone=alone)
-        display = yield from _display(host, ready)
-        yield from run.tell(start_event(view, preview_ready(host, ready), display))
+        if run.shows:
+            display = yield from _display(host, ready)
+            yield from run.tell(start_event(view, preview_ready(host, ready), display))
         if alone:
             yield from run.settle()
         began = run.clock.now()

@@ -85,7 +85,10 @@ def _ask(run: Run) -> Flow[Answer]:
                 if warning not in run.warned:
                     run.warned.add(warning)
                     yield from warn(warning)
-            answer = yield from with_events(run.agent.provider.ask(inference), translation.of_all)
+            asking = run.agent.provider.ask(inference)
+            # Without pieces there is nothing to translate: retries and fallbacks are shown as they are.
+            quiet = not run.request.stream and not run.keeps
+            answer = yield from asking if quiet else with_events(asking, translation.of_all)
         except AgentError as error:
             if not _can_shorten(run, error) or not (yield from _shorten(run, error)):
                 raise
@@ -102,11 +105,14 @@ def _take(run: Run, answer: Answer) -> Flow[None]:
     run.rounds += 1
     used = Usage.of_answer(usage_of(answer.turn.messages), answer.model)
     run.use(used)
-    total = run.usage.to_dict()
-    event: UsageEvent = {"type": "usage", "model": answer.model.id, "usage": used.to_dict(), "total": total}
-    if run.keeps and run.first_piece_at is not None:
-        event["first_at"] = run.first_piece_at
-    yield from run.tell(event)
+    if run.shows:
+        total = run.usage.to_dict()
+        event: UsageEvent = {
+            "type": "usage", "model": answer.model.id, "usage": used.to_dict(), "total": total,
+        }  # fmt: skip
+        if run.keeps and run.first_piece_at is not None:
+            event["first_at"] = run.first_piece_at
+        yield from run.tell(event)
     for problem in answer.turn.problems:
         yield from warn(
             f"action {problem['action_id']!r} failed: {problem['error']['message']}", problem["plugin"]

@@ -63,6 +63,8 @@ def run_request(agent: ResolvedAgent, request: RunRequest, clock: Clock) -> Flow
         DecisionError: If a decision does not fit what the session waits for. Nothing was done then.
     """
     keeps = request.checkpoint is not None
+    if not keeps and request.inbox is None:  # then nothing of what a run asks for has to be answered
+        return run_agent(agent, request, clock, keeps=False)
     return relay(run_agent(agent, request, clock, keeps=keeps), partial(_answer_step, request))
 
 
@@ -96,7 +98,9 @@ def _received(request: RunRequest) -> Flow[list[Message]]:
 
 
 def run_agent(agent: ResolvedAgent, request: RunRequest, clock: Clock, *, keeps: bool) -> Flow[RunResult]:
-    """Run an agent for somebody who answers `Keep`, `Settle` and `Receive`; without *keeps* only `Receive`.
+    """Run an agent for somebody who answers `Keep`, `Settle` and `Receive`.
+
+    Without *keeps*, only `Receive` is asked for, and that only where the request has an `inbox`.
 
     Raises:
         ArgumentError, DecisionError: As of `run_request`.
@@ -117,6 +121,7 @@ def _run_part(agent: ResolvedAgent, request: RunRequest, clock: Clock, *, keeps:
         raise
     flow = _run(run, decided)
     seen_by = watches(agent.env.watches)
+    run.shows = run.shows or bool(seen_by)
     return (yield from (watched(flow, run.scope, seen_by) if seen_by else flow))
 
 
@@ -247,8 +252,9 @@ def _step(run: Run) -> Flow[Reason | None]:
     turn = yield from infer(run)
     yield from _answered(run, turn)
     yield from run.phase(Phase.STEP_END)
-    added: list[dict[str, Any]] = [message.frozen_dict() for message in run.session.history[before:]]
-    yield from run.tell({"type": "step_end", "round": run.round, "messages": added})
+    if run.shows:
+        added: list[dict[str, Any]] = [message.frozen_dict() for message in run.session.history[before:]]
+        yield from run.tell({"type": "step_end", "round": run.round, "messages": added})
     run.check()
     return (yield from _what_next(run))
 
@@ -326,6 +332,8 @@ def _at_natural_end(run: Run, stop: Reason | None) -> Flow[Reason | None]:
 
 def _take_inbox(run: Run) -> Flow[bool]:
     """Add what came while the run was busy; say whether anything did."""
+    if not run.keeps and run.request.inbox is None:
+        return False
     messages = yield from ask(Receive())
     if messages:
         run.append(messages)
@@ -425,7 +433,8 @@ def _end(run: Run, reason: Reason, error: Exception | None) -> Flow[RunResult]:
         yield from run.tell({"type": "suspended", "suspensions": [one.to_dict() for one in result.suspended]})
     if error is not None:
         yield from run.tell({"type": "error", "error": describe(error)})
-    yield from run.tell(_run_end(run, result))
+    if run.shows:
+        yield from run.tell(_run_end(run, result))
     return result
 
 

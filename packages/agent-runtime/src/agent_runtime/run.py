@@ -69,6 +69,7 @@ class Run:
         earlier: The run that the session was stored with, whether this one continues it or not.
         cancellation: Cancelled when the run should stop, whoever wants it.
         keeps: Whether somebody stores what it brings.
+        shows: Whether somebody reads its events; they are not made otherwise.
         warned: The warnings about its requests that were shown already.
         first_piece_at: When the first piece of the last answer came, in seconds since 1970.
     """
@@ -84,6 +85,7 @@ class Run:
     ) -> None:
         self.agent = agent
         self.keeps = keeps
+        self.shows = keeps or not request.silent
         self._ask = ask
         self.request = request
         self.clock = clock
@@ -233,6 +235,9 @@ class Run:
 
     def tell(self, *events: Event) -> Flow[None]:
         """Show events; that the caller leaves at one of them ends the run later, not here."""
+        return self._show(events) if self.shows else nothing()
+
+    def _show(self, events: Sequence[Event]) -> Flow[None]:
         if self.keeps:  # who reads the log later can tell how long everything took
             now = time()
             for event in events:

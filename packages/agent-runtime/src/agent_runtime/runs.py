@@ -88,6 +88,7 @@ class RunRequest:
         run_id: The run's id; by default a new one, or that of the run that is resumed.
         config: Settings for this run's requests, over all others.
         stream: Whether answers are wanted piece by piece.
+        silent: Whether nobody reads the run's events, so that it need not make them.
         timeout: Seconds after which the run is stopped, whatever it is doing; time in which it waits for a
             decision does not count. "default" leaves it to the agent's stop condition `timeout`, and where
             there is none to `DEFAULT_TIMEOUT`, two hours. None sets no limit besides the agent's.
@@ -122,6 +123,7 @@ class RunRequest:
     run_id: str | None = None
     config: Mapping[str, Any] = field(default_factory=lambda: EMPTY, repr=False)  # may have a key in it
     stream: bool = True
+    silent: bool = False
     timeout: float | Literal["default"] | None = "default"
     token_budget: int | None = None
     cost_budget: float | None = None

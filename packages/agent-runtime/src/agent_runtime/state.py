@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar
 
 from agent_core.frozen import freeze, thaw
 from agent_runtime.errors import StateError
@@ -62,7 +62,8 @@ class State(Mapping[str, Any]):
 
     def read(self, key: StateKey[V]) -> V:
         """Return the value of *key*, its default if nobody has updated it."""
-        return cast("V", self._values.get(key.name, key.default))
+        value: V = self._values.get(key.name, key.default)
+        return value
 
     @property
     def is_untouched(self) -> bool:

@@ -306,8 +306,8 @@ def read_runs(stored: Any, count: int) -> ModelRuns:
     """Return stored model runs if they make sense for *count* items, otherwise one of an unknown model."""
     unknown: ModelRuns = ((None, count),) if count else ()
     try:
-        runs: ModelRuns = tuple((model, size) for model, size in stored)
-        known = sum(size for _, size in runs if size > 0)
+        runs: ModelRuns = tuple([(model, size) for model, size in stored])
+        known = sum([size for _, size in runs if size > 0])
     except (TypeError, ValueError):  # it may come from a file that somebody edited
         return unknown
     return runs if known == count else unknown

@@ -43,6 +43,8 @@ def request_turn(request: Request) -> Flow[TurnResult]:
         watch.stop()
     result = yield from finish(request, draft)
     _log_answer(request, result)
+    if not request.stream:
+        return result
     try:
         yield Emit([result.event()])
     except RequestCancelled:  # at the last event: all is done, and a loop around us must still stop
