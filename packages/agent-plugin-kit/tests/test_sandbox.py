@@ -349,6 +349,27 @@ def test_what_is_hidden_below_what_is_hidden_does_not_keep_a_command_from_starti
         assert run_with_input(confined, house.work, b"") == (1, b"begun\n", b"")
 
 
+def test_a_socket_behind_a_linked_folder_is_covered_and_does_not_keep_a_command_from_starting(
+    house: Any, bubblewrap: Bubblewrap
+) -> None:
+    real, link = house.home / "run", house.home / "linked-run"
+    real.mkdir()
+    link.symlink_to(real.name)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(link / "service.sock"))  # as PostgreSQL does it in /var/run
+        listener.listen()
+        box = Sandbox(bubblewrap)
+        confined = box.confine(
+            ["sh", "-c", f"echo begun; test -S {real}/service.sock"],
+            SandboxSettings.read({}),
+            roots=[house.work],
+            folder=house.work,
+            env=house.variables,
+        )
+
+        assert run_with_input(confined, house.work, b"") == (1, b"begun\n", b"")
+
+
 @pytest.mark.parametrize("setpriv", ["there", "missing"])
 def test_a_socket_that_vanishes_before_it_is_covered_does_not_keep_a_command_from_starting(
     house: Any, guarded: Bubblewrap, setpriv: str

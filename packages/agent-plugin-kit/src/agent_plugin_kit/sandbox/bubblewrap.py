@@ -230,11 +230,15 @@ def _foreign_sockets(profile: Profile) -> Iterator[Path]:
     except OSError:
         return
     for text in dict.fromkeys(line.split(maxsplit=7)[7] for line in lines if line.count("/")):
-        path = Path(text)
-        if path.is_absolute() and not any(path.is_relative_to(root) for root in profile.roots):
-            with suppress(OSError, ValueError):
-                if stat.S_ISSOCK(path.lstat().st_mode):
-                    yield path
+        if not text.startswith("/"):
+            continue
+        with suppress(OSError, ValueError):
+            # As whoever listens spelled it: PostgreSQL says /var/run, which is a link, and nothing can be
+            # mounted behind a link.
+            path = Path(text).resolve(strict=True)
+            in_root = any(path.is_relative_to(root) for root in profile.roots)
+            if not in_root and stat.S_ISSOCK(path.lstat().st_mode):
+                yield path
 
 
 @lru_cache(maxsize=1)
