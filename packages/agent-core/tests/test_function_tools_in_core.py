@@ -4,6 +4,7 @@ import asyncio
 import functools
 import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
@@ -338,3 +339,77 @@ def test_an_annotation_without_a_schema_is_an_error_when_the_schema_is_read() ->
     with pytest.raises(RegistrationError, match="parameter 'thing'") as caught:
         core.get_tool_schemas({})
     assert caught.value.plugin == "odd"
+
+
+# Functions that return at once.
+
+
+def test_an_instant_function_runs_in_the_thread_of_the_loop_and_any_other_in_one_of_its_own() -> None:
+    threads: dict[str, int] = {}
+
+    @tool(blocking=False)
+    def quick(x: int) -> int:
+        threads["quick"] = threading.get_ident()
+        return x + 1
+
+    @tool
+    def slow(x: int) -> int:
+        threads["slow"] = threading.get_ident()
+        return x + 1
+
+    core = core_with(quick, slow)
+    found = _iterate_async(core, [call("quick", "1", x=1), call("slow", "2", x=2)], {})
+
+    assert [message["content"] for message in found] == ["2", "3"]
+    assert threads["quick"] == threading.get_ident()
+    assert threads["slow"] != threading.get_ident()
+
+
+def test_what_an_instant_function_raises_is_its_result(run: Drive) -> None:
+    @tool(blocking=False)
+    def broken() -> str:
+        raise ValueError("no such thing")
+
+    [message] = run(core_with(broken), [call("broken")], {})
+
+    assert message["metadata"]["error"] == {"type": "exception"}
+    assert "no such thing" in message["content"]
+
+
+def test_an_instant_generator_shows_its_parts(run: Drive) -> None:
+    @tool(blocking=False)
+    def count() -> Iterator[Any]:
+        yield 1
+        yield 2
+        return "done"
+
+    *parts, message = run(core_with(count), [call("count")], {})
+
+    assert [part["part"]["content"] for part in parts] == ["1", "2"]
+    assert message["content"] == "done"
+
+
+def test_context_variables_that_an_instant_function_sets_stay_with_it() -> None:
+    mood: ContextVar[str] = ContextVar("mood", default="calm")
+
+    @tool(blocking=False)
+    def excite() -> str:
+        mood.set("excited")
+        return mood.get()
+
+    async def collect() -> tuple[Dicts, str]:
+        stream = core_with(excite).iter_tool_messages_async([call("excite")], {})
+        return [event async for event in stream], mood.get()
+
+    [message], after = asyncio.run(collect())
+
+    assert (message["content"], after) == ("excited", "calm")
+
+
+def test_what_could_not_be_instant_is_refused() -> None:
+    async def waits() -> None: ...
+
+    with pytest.raises(RegistrationError, match="blocking=False is for functions that are not async"):
+        tool(waits, blocking=False)
+    with pytest.raises(RegistrationError, match="no call can be timed out"):
+        tool(shout, blocking=False, timeout=3.0)

@@ -51,13 +51,15 @@ class Run(Step[R]):
 
     Args:
         lane: How the blocking form gets a thread where one is needed; usually it gets one of its own.
+        in_place: Whether the blocking form needs no thread at all, since it takes no time to speak of.
     """
 
-    __slots__ = ("lane", "work")
+    __slots__ = ("in_place", "lane", "work")
 
-    def __init__(self, work: Work[R], lane: Lane | None = None) -> None:
+    def __init__(self, work: Work[R], lane: Lane | None = None, *, in_place: bool = False) -> None:
         self.work = work
         self.lane = lane
+        self.in_place = in_place
 
 
 class Batch(list[Any]):

@@ -263,12 +263,14 @@ class ToolPlugin(BasePlugin, Protocol):
         timeout: After how many seconds a call is given up, for all tools or by name.
         stateless: True if it needs no state and always offers the same; it is asked only once then.
         streams: False if its `stream_tool` is not to be used.
+        blocking: False if its tools take no time to speak of, so that an event loop calls them itself.
         is_async: True if `execute_tool` or `stream_tool` is async without looking so.
     """
 
     timeout: float | dict[str, float] | None = None
     stateless: bool = False
     streams: bool = True
+    blocking: bool = True
     is_async: bool = False
 
     def init(self, *, config: Config, context: Context) -> State:

@@ -289,6 +289,7 @@ class Agent(Generic[DepsT, OutputT]):
         description: str | None = None,
         timeout: float | None = None,
         parallel: bool = True,
+        blocking: bool = True,
         idempotent: bool = False,
         retries: int | None = None,
         requires_approval: bool = False,

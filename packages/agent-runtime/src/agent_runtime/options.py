@@ -147,6 +147,7 @@ _TOOL_OPTIONS = (
     "description",
     "timeout",
     "parallel",
+    "blocking",
     "idempotent",
     "retries",
     "requires_approval",

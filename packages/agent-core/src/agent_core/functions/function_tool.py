@@ -113,6 +113,8 @@ class FunctionTool(Generic[P, R]):
         name: What the model calls it.
         timeout: Seconds after which the platform gives up on a call, or None.
         parallel: Whether calls may run at the same time as other calls of the same answer.
+        blocking: False for a function that takes no time to speak of: an event loop calls it itself, without
+            a thread, so that a call can be neither timed out nor cancelled.
         idempotent: Whether a call that may have run already can safely be run again.
         retries: How often in a row its calls may fail in one run before that ends the run; None: as often
             as the agent's stop conditions allow.
@@ -132,6 +134,7 @@ class FunctionTool(Generic[P, R]):
         description: str | None = None,
         timeout: float | None = None,
         parallel: bool = True,
+        blocking: bool = True,
         idempotent: bool = False,
         retries: int | None = None,
         requires_approval: bool = False,
@@ -140,8 +143,11 @@ class FunctionTool(Generic[P, R]):
         own_name = name_of(function)
         self.name = own_name if name is None else name
         _check(self.name, function, timeout, retries)
+        if not blocking:
+            _check_instant(self.name, function, timeout)
         self.timeout = timeout
         self.parallel = parallel
+        self.blocking = blocking
         self.idempotent = idempotent
         self.retries = retries
         self.requires_approval = requires_approval
@@ -293,6 +299,7 @@ class FunctionTool(Generic[P, R]):
             "description": self._description,
             "timeout": self.timeout,
             "parallel": self.parallel,
+            "blocking": self.blocking,
             "idempotent": self.idempotent,
             "retries": self.retries,
             "requires_approval": self.requires_approval,
@@ -309,6 +316,7 @@ def tool(
     description: str | None = None,
     timeout: float | None = None,
     parallel: bool = True,
+    blocking: bool = True,
     idempotent: bool = False,
     retries: int | None = None,
     requires_approval: bool = False,
@@ -323,6 +331,7 @@ def tool(
     description: str | None = None,
     timeout: float | None = None,
     parallel: bool = True,
+    blocking: bool = True,
     idempotent: bool = False,
     retries: int | None = None,
     requires_approval: bool = False,
@@ -337,8 +346,8 @@ def tool(function: Callable[..., object] | None = None, /, **options: Any) -> ob
         function: A function (async and generators too), a bound method, a `functools.partial` or
             an object that can be called. What is a tool already is returned as it is.
         options: What `FunctionTool` takes: ``name`` (the function's own unless given),
-            ``description`` (else the docstring's), ``timeout``, ``parallel``, ``idempotent``,
-            ``retries``, ``requires_approval``, ``tags``.
+            ``description`` (else the docstring's), ``timeout``, ``parallel``, ``blocking``,
+            ``idempotent``, ``retries``, ``requires_approval``, ``tags``.
 
     Raises:
         RegistrationError: If the name is not one that every provider accepts.
@@ -372,6 +381,16 @@ def _check(name: object, function: object, timeout: float | None, retries: int |
         raise RegistrationError(str(name), f"retries is {retries!r}: give a number from 0 on, or None")
     if timeout is not None and not timeout > 0:
         raise RegistrationError(str(name), f"timeout is {timeout!r}: give seconds above 0, or None")
+
+
+def _check_instant(name: str, function: object, timeout: float | None) -> None:
+    """Refuse `blocking=False` where it could not keep what it promises."""
+    if is_async(function):
+        raise RegistrationError(name, "blocking=False is for functions that are not async: leave it out")
+    if timeout is not None:
+        raise RegistrationError(
+            name, "with blocking=False no call can be timed out: leave out timeout, or blocking"
+        )
 
 
 def _is_tool_name(name: object) -> bool:

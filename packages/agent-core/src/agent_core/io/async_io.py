@@ -38,6 +38,8 @@ class AsyncIO:
     async def perform(self, step: Any) -> Any:
         """Do what *step* asks and return the answer; reading is done by the driver itself."""
         if isinstance(step, Run):
+            if step.in_place and step.work.blocking is not None:
+                return copy_context().run(step.work.blocking)  # in a context of its own, as in a thread
             return await _run_async(step.work, step.lane)
         if isinstance(step, OpenStream):
             reader = _open_async(step)

@@ -23,7 +23,7 @@ from agent_core.pipeline.tool_calls import (
 )
 from agent_core.pipeline.tool_messages import Problem, error_message, result_message, said
 from agent_core.plugin.tool import ToolRaised
-from agent_core.steps import CloseStream, Emit, Flow, OpenStream, Read, Reader, ask
+from agent_core.steps import CloseStream, Emit, Flow, OpenStream, Read, Reader, Run, Whole, Work, ask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,7 +156,15 @@ def _read_items(host: ToolHost, ready: ReadyCall, collected: _Collected) -> Flow
     own = Cancellation()
     outer = host.cancellation
     watched = None if outer is None else own
-    reader = yield from ask(OpenStream(plugin.work(invocation(host, ready, own)), timeout, watched))
+    work = plugin.work(invocation(host, ready, own))
+    if plugin.runs_in_place:
+        started = yield from ask(Run(work, in_place=True))
+        if started.__class__ is Whole:
+            if shown := collected.take(started):
+                yield Emit(shown)
+            return
+        work = Work(blocking=lambda: started)  # a generator, which is read like any other
+    reader = yield from ask(OpenStream(work, timeout, watched))
     forget = None if outer is None else on_cancel(outer, partial(_tell, own))
     try:
         while (items := (yield from ask(Read(reader)))) is not None:
@@ -164,6 +172,8 @@ def _read_items(host: ToolHost, ready: ReadyCall, collected: _Collected) -> Flow
                 yield Emit(shown)
             if own.cancelled:  # by the receiver of the part
                 raise RequestCancelled  # noqa: TRY301 - to be tidied up like one thrown in
+            if items.__class__ is Whole:
+                break
     except (RequestCancelled, TimeoutError):
         _tell(own)
         yield from _let_go(reader)

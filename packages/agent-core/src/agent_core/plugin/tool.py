@@ -89,6 +89,7 @@ class ToolWrapper(PluginWrapper):
         self.stateless = getattr(self.plugin, "stateless", False) is True
         self.offer: tuple[tuple[ToolDescriptor, ...], JsonObject] | None = None
         self._streams = getattr(self.plugin, "streams", True) is not False
+        self._blocks = getattr(self.plugin, "blocking", True) is not False
         self._is_async = getattr(self.plugin, "is_async", False) is True or self._is_written_async()
         _check_timeout(self.name, getattr(self.plugin, "timeout", None))
 
@@ -96,6 +97,11 @@ class ToolWrapper(PluginWrapper):
     def can_stream(self) -> bool:
         """True if its tools yield items of their own while they run."""
         return self._streams and (self.has("stream_tool") or self.has("stream_tool_async"))
+
+    @property
+    def runs_in_place(self) -> bool:
+        """True if its tools take no time to speak of, so that an event loop calls them itself."""
+        return not self._blocks and not self._is_async
 
     def init(self, config: FrozenDict, context: object = None) -> JsonObject:
         """Return the state with which the plugin's tools run."""
