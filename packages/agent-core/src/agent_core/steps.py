@@ -49,16 +49,29 @@ class Lane(Protocol):
 class Run(Step[R]):
     """Do the work and answer with what it returned.
 
+    With a timeout or a cancellation, the blocking form is given up when its time is over or the caller
+    leaves: the step raises `TimeoutError` or `RequestCancelled`, and a thread that hangs is left behind.
+
     Args:
         lane: How the blocking form gets a thread where one is needed; usually it gets one of its own.
         in_place: Whether the blocking form needs no thread at all, since it takes no time to speak of.
     """
 
-    __slots__ = ("in_place", "lane", "work")
+    __slots__ = ("cancellation", "in_place", "lane", "timeout", "work")
 
-    def __init__(self, work: Work[R], lane: Lane | None = None, *, in_place: bool = False) -> None:
+    def __init__(
+        self,
+        work: Work[R],
+        lane: Lane | None = None,
+        *,
+        timeout: float | None = None,
+        cancellation: CancellationToken | None = None,
+        in_place: bool = False,
+    ) -> None:
         self.work = work
         self.lane = lane
+        self.timeout = timeout
+        self.cancellation = cancellation
         self.in_place = in_place
 
 

@@ -95,7 +95,7 @@ def watched_call(flow: Flow[R], scope: RunScope, call_id: str, name: str) -> Flo
         return flow
 
     def look(step: Step[Any]) -> None:
-        if isinstance(step, OpenStream):
+        if isinstance(step, (OpenStream, Run)):
             for watcher in scope.watchers:
                 if (enter := _asked(partial(watcher.calls, call_id, name))) is not None:
                     step.work = _within(step.work, enter, _ItemsWithin, _AsyncItemsWithin)

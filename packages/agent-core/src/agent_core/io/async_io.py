@@ -21,12 +21,10 @@ from agent_core.io.items import (
     watch,
 )
 from agent_core.io.workers import make_pump, run_in_worker
-from agent_core.steps import Batch, CloseStream, OpenStream, Reader, Run, Whole, Work
+from agent_core.steps import Batch, CloseStream, OpenStream, Reader, Run, Whole
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-
-    from agent_core.steps import Lane
 
 
 class AsyncIO:
@@ -38,9 +36,7 @@ class AsyncIO:
     async def perform(self, step: Any) -> Any:
         """Do what *step* asks and return the answer; reading is done by the driver itself."""
         if isinstance(step, Run):
-            if step.in_place and step.work.blocking is not None:
-                return copy_context().run(step.work.blocking)  # in a context of its own, as in a thread
-            return await _run_async(step.work, step.lane)
+            return await _run_async(step)
         if isinstance(step, OpenStream):
             reader = _open_async(step)
             self._open.append(reader)
@@ -187,14 +183,16 @@ def _open_async(step: OpenStream) -> AsyncReader:
     return _WatchedReader(step)
 
 
-async def _run_async(work: Work[Any], lane: Lane | None) -> Any:
+async def _run_async(step: Run[Any]) -> Any:
     """Do work where the loop need not wait for it: one way there, one way back."""
-    if work.awaitable is not None:
-        return await work.awaitable()
+    if step.work.awaitable is not None:
+        return await step.work.awaitable()
+    blocking = cast("Callable[[], Any]", step.work.blocking)
+    run = copy_context().run  # the work sees the caller's context variables, and changes none
+    if step.in_place:
+        return run(blocking)
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
-    blocking = cast("Callable[[], Any]", work.blocking)
-    run = copy_context().run  # the thread sees the caller's context variables
 
     def settle(result: Any, error: BaseException | None) -> None:
         if not answer.done():
@@ -208,9 +206,16 @@ async def _run_async(work: Work[Any], lane: Lane | None) -> Any:
             failure = error
         tell(loop, settle, result, failure)
 
+    unwatch = watch(step, lambda: tell(loop, settle, None, RequestCancelled()))
+    late = None if step.timeout is None else loop.call_later(step.timeout, settle, None, TimeoutError())
     # Not asyncio.to_thread: its threads are few, and a loop cannot end before they do.
-    (run_in_worker if lane is None else lane.run)(do)
-    result, failure = await answer
+    (run_in_worker if step.lane is None else step.lane.run)(do)
+    try:
+        result, failure = await answer
+    finally:
+        unwatch()
+        if late is not None:
+            late.cancel()
     if failure is not None:
         raise failure
     return result

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import AsyncIterator, Callable
 
-    from agent_core.steps import OpenStream, Work
+    from agent_core.steps import OpenStream, Run, Work
 
 ENDED = object()
 CANCELLED = object()
@@ -48,7 +48,7 @@ def remaining(deadline: float | None) -> float | None:
     return None if deadline is None else max(0.0, deadline - monotonic())
 
 
-def watch(step: OpenStream, cancelled: Callable[[], Any]) -> Callable[[], None]:
+def watch(step: OpenStream | Run[Any], cancelled: Callable[[], Any]) -> Callable[[], None]:
     """Call *cancelled* when the caller loses interest; return how to stop that."""
     token = step.cancellation
     if token is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextvars import copy_context
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -15,7 +17,7 @@ from agent_core.io.items import (
     unwrap,
     watch,
 )
-from agent_core.io.workers import make_pump
+from agent_core.io.workers import make_pump, run_in_worker
 from agent_core.steps import Batch, CloseStream, OpenStream, Reader, Run, Whole, Work
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ class SyncIO:
     def perform(self, step: Any) -> Any:
         """Do what *step* asks and return the answer; reading is done by the driver itself."""
         if isinstance(step, Run):
-            return run(step.work)
+            watched = step.timeout is not None or step.cancellation is not None
+            return _run_watched(step) if watched and not step.in_place else run(step.work)
         if isinstance(step, OpenStream):
             reader = _open(step)
             self._open.append(reader)
@@ -121,6 +124,30 @@ def _open(step: OpenStream) -> SyncReader:
     if step.work.blocking is None or step.timeout is not None or step.cancellation is not None:
         return _PumpedReader(step)
     return _InlineReader(iter(step.work.blocking()))
+
+
+def _run_watched(step: Run[Any]) -> Any:
+    """Do blocking work in another thread, so that the waiting can end before the work does."""
+    if step.work.blocking is None:
+        return run(step.work)
+    blocking = step.work.blocking
+    queue: SimpleQueue[Any] = SimpleQueue()
+
+    def do() -> None:
+        try:
+            queue.put((blocking(),))
+        except BaseException as error:  # raised again where it is waited for
+            queue.put(error)
+
+    unwatch = watch(step, lambda: queue.put(CANCELLED))
+    try:
+        run_in_worker(partial(copy_context().run, do))
+        found = queue.get(timeout=step.timeout)
+    except Empty:
+        raise TimeoutError from None
+    finally:
+        unwatch()
+    return unwrap(found)
 
 
 def run_awaitable(start: Callable[[], Awaitable[T]]) -> T:

@@ -157,26 +157,26 @@ def _read_items(host: ToolHost, ready: ReadyCall, collected: _Collected) -> Flow
     outer = host.cancellation
     watched = None if outer is None else own
     work = plugin.work(invocation(host, ready, own))
-    if plugin.runs_in_place:
-        started = yield from ask(Run(work, in_place=True))
-        if started.__class__ is Whole:
-            if shown := collected.take(started):
-                yield Emit(shown)
-            return
-        work = Work(blocking=lambda: started)  # a generator, which is read like any other
-    reader = yield from ask(OpenStream(work, timeout, watched))
+    reader: Reader | None = None
     forget = None if outer is None else on_cancel(outer, partial(_tell, own))
     try:
+        if work.awaitable is None and not plugin.can_stream:
+            in_place = plugin.runs_in_place
+            started = yield from ask(Run(work, timeout=timeout, cancellation=watched, in_place=in_place))
+            if started.__class__ is Whole:  # all that nearly every tool has to say
+                collected.take(started)
+                return
+            work = Work(blocking=lambda: started)
+        reader = yield from ask(OpenStream(work, timeout, watched))
         while (items := (yield from ask(Read(reader)))) is not None:
             if shown := collected.take(items):
                 yield Emit(shown)
             if own.cancelled:  # by the receiver of the part
                 raise RequestCancelled  # noqa: TRY301 - to be tidied up like one thrown in
-            if items.__class__ is Whole:
-                break
     except (RequestCancelled, TimeoutError):
         _tell(own)
-        yield from _let_go(reader)
+        if reader is not None:
+            yield from _let_go(reader)
         raise
     finally:
         if forget is not None:
