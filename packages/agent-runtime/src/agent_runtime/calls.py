@@ -82,9 +82,9 @@ class Calls:
             only: The ids of those that have no answer yet, if others do.
             known: The answers of calls that are not to be run, by call id.
         """
-        config = dict(run.agent.config)
+        config: Any = run.agent.config
         if run.offered is not None:  # what the model was not offered it must not call
-            config["allowed_tools"] = run.offered
+            config = {**config, "allowed_tools": run.offered}
         try:
             host = yield from run.agent.core.tool_host(config, run.context())
         except RequestCancelled:

@@ -75,7 +75,7 @@ class ProviderExecutor:
 
     core: AgentCore
     model: ModelSpec
-    config: Mapping[str, Any] = field(repr=False)  # may have a key in it
+    config: dict[str, Any] = field(repr=False)  # may have a key in it
 
     @property
     def id(self) -> str:
@@ -86,7 +86,7 @@ class ProviderExecutor:
         """Ask the model once."""
         turn = yield from self.core.request_flow(
             inference.session,
-            {**self.config, **inference.config},
+            {**self.config, **inference.config} if inference.config else self.config,
             stream=inference.stream,
             cancellation=inference.cancellation,
             context=inference.context,

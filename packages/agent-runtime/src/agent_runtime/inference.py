@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
 from time import time
@@ -209,9 +209,15 @@ def _frame(run: Run) -> Frame:
     """Return the system prompt, and what hooks added behind the conversation."""
     prompt, added = run.agent.spec.system_prompt, run.state.read(MESSAGES)
     return Frame(
-        (Message("system", prompt),) if prompt else (),
+        _system(prompt) if prompt else (),
         tuple([Message(entry["role"], entry["content"]) for entry in added]) if added else (),
     )
+
+
+@lru_cache(maxsize=64)
+def _system(prompt: str) -> tuple[Message, ...]:
+    """Return a system prompt as messages, the same ones each time: the core knows their native form then."""
+    return (Message("system", prompt),)
 
 
 def _transformed(run: Run, prompt: Prompt) -> Prompt:

@@ -22,7 +22,7 @@ from agent_core.errors import (
     PluginNotFoundError,
     RegistrationError,
 )
-from agent_core.frozen import EMPTY, JsonObject, freeze
+from agent_core.frozen import EMPTY, FrozenDict, JsonObject, freeze
 from agent_core.log import get_logger
 from agent_core.messages import ROLES
 from agent_core.models import ModelDiscoveryCache
@@ -133,6 +133,8 @@ class CoreBase:
         self._lock = threading.Lock()
         self._names: frozenset[str] = frozenset()
         self._resolutions: dict[tuple[ConfigKey, bool], Resolution] = {}
+        # The key of the configuration that was asked for last: most requests have the one before.
+        self._last_key: tuple[object, ConfigKey] = (None, (b"", ()))
 
     def register_provider(self, plugin_class: object, extensions: Sequence[object] | None = None) -> None:
         """Register a provider, with its extensions; each a class or an object.
@@ -316,9 +318,14 @@ class CoreBase:
     def _recall(
         self, config: JsonObject, *, provider_optional: bool
     ) -> tuple[tuple[ConfigKey, bool], Resolution | None]:
-        if not isinstance(config, (dict, Mapping)):
-            read_config(config)
-        key = (config_key(config), provider_optional)
+        last, found = self._last_key
+        if last is not config:
+            if not isinstance(config, (dict, Mapping)):
+                read_config(config)
+            found = config_key(config)
+            if config.__class__ is FrozenDict:  # any other may be changed between two requests
+                self._last_key = config, found
+        key = (found, provider_optional)
         known = self._resolutions.get(key)
         if known is None or not self._model_cache.is_current(known.snapshot.key, known.snapshot):
             return key, None

@@ -39,7 +39,7 @@ def chosen_items(request: Request, view: NativeView, state: State, context: obje
     transform = request.transform
     assert transform is not None
     if isinstance(transform, Frame):
-        front = _converted(request, transform.front, state, context)
+        front = _framed(request, transform.front, state, context)
         back = _converted(request, transform.back, state, context)
         return FrozenList([*front, *view.native.items, *back])
     messages = view.session.history.to_list()
@@ -61,6 +61,16 @@ def chosen_items(request: Request, view: NativeView, state: State, context: obje
         items += known
     items += _converted(request, added, state, context)
     return FrozenList(items)
+
+
+def _framed(
+    request: Request, front: tuple[Message, ...], state: State, context: object
+) -> Sequence[FrozenDict]:
+    """Return the items of what stands before a conversation: nearly always the same system prompt."""
+    resolution = request.resolution
+    if not front or not resolution.converts_alike:
+        return _converted(request, front, state, context)
+    return resolution.front_items(front, lambda: _converted(request, front, state, context))
 
 
 def _checked(chosen: Any) -> list[Message]:

@@ -84,6 +84,12 @@ class PluginWrapper:
             found = self._adapters[name] = adapt(getattr(self.plugin, name), self._plans[name])
         return found
 
+    def takes(self, hook: str, *arguments: str) -> bool:
+        """Say whether a hook was written with any of these arguments."""
+        spec = next(spec for spec in self.hooks if spec.name == hook)
+        plan = self._plans.get(hook)
+        return plan is not None and any(plan.takes(spec.arguments.index(name)) for name in arguments)
+
     def wants_context(self, *hooks: str) -> bool:
         """Say whether any of the hooks (by default: any at all) takes a context, so that one must be made."""
         known = self._wants_context.get(hooks)

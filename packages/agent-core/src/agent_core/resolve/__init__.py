@@ -20,9 +20,10 @@ from agent_core.resolve.lookup import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from agent_core.frozen import FrozenList
+    from agent_core.messages import Message
     from agent_core.models import ModelDiscoveryCache, ModelSnapshot
     from agent_core.plugin.feature import NativeSideWrapper
     from agent_core.plugin.registry import Registry
@@ -62,6 +63,24 @@ class Resolution:
             plugins = (*self.provider.extensions, *self.features)
             found = self._known[hook] = tuple(plugin for plugin in plugins if plugin.has(hook))
         return found
+
+    @property
+    def converts_alike(self) -> bool:
+        """Whether a message has the same native items in every request, since nobody looks at the state."""
+        if "converts_alike" not in self._known:
+            hook = "to_native_messages"
+            sees = self.provider.provider.takes(hook, "state", "context")
+            self._known["converts_alike"] = not sees and not self.followers(hook)
+        return bool(self._known["converts_alike"])
+
+    def front_items(
+        self, front: tuple[Message, ...], convert: Callable[[], Sequence[FrozenDict]]
+    ) -> Sequence[FrozenDict]:
+        """Return the native items of what stands before a conversation, converted anew if it is another."""
+        known: tuple[tuple[Message, ...], Sequence[FrozenDict]] | None = self._known.get("front")
+        if known is None or known[0] != front:
+            known = self._known["front"] = front, convert()
+        return known[1]
 
     @property
     def needs_context(self) -> bool:
