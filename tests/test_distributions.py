@@ -45,7 +45,8 @@ SOURCES = sorted(
 # Whose they are was looked up; a new one is added with the reason for which we need it.
 OTHERS = {
     "a2a-sdk": "the official SDK of the A2A protocol, for remote agents",
-    "aiohttp": "HTTP to providers and to web pages",
+    "aiohappyeyeballs": "reaches hosts that have several addresses; aiohttp's own",
+    "aiohttp": "HTTP to web pages, and to providers behind a proxy",
     "authlib": "OAuth 2, for logins",
     "anyio": "the MCP SDK is written on it",
     "botocore": "signs requests to Amazon Bedrock; Amazon's own",
@@ -58,7 +59,7 @@ OTHERS = {
     "google-auth": "access tokens for Vertex AI; Google's own",
     "fastapi": "the routes of the server, and their description",
     "hatchling": "builds every member",
-    "httptools": "reads HTTP in the server",
+    "httptools": "reads HTTP, in the server and from providers",
     "httpx": "the A2A SDK takes a client of it",
     "httpx2": "HTTP of the client, with and without an event loop",
     "idna": "host names in other scripts",

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from agent_provider_kit import HttpRequest
-from agent_provider_kit.aiohttp_transport import AiohttpTransport, proxy_for
+from agent_provider_kit.http_transport import HttpTransport
+from agent_provider_kit.network import proxy_for
 from agent_testing import ScriptedServer, json_reply
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def proxy() -> Iterator[TinyProxy]:
 
 def fetch(server: ScriptedServer) -> bytes:
     async def send() -> bytes:
-        response = await AiohttpTransport().send(HttpRequest("GET", f"{server.url}/v1/models", {}))
+        response = await HttpTransport().send(HttpRequest("GET", f"{server.url}/v1/models", {}))
         return await response.read()
 
     return asyncio.run(send())

@@ -4,7 +4,6 @@ made per process."""
 from __future__ import annotations
 
 import os
-import shutil
 import ssl
 import subprocess
 import sys
@@ -17,9 +16,6 @@ from agent_testing import ScriptedServer, json_reply
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-OPENSSL = shutil.which("openssl")
-pytestmark = pytest.mark.skipif(OPENSSL is None, reason="makes its certificate with openssl")
 
 FETCH = """
 import asyncio, logging, sys
@@ -38,19 +34,6 @@ for times in (2, 1):
     except ConnectionError as error:
         print("ConnectionError", error)
 """
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tls")
-    pem = folder / "server.pem"
-    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    made = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
-    newkey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command = [str(OPENSSL), "req", "-x509", *newkey, "-days", "2", *subject, *made]
-    subprocess.run(command, check=True, capture_output=True)
-    pem.write_bytes((folder / "key.pem").read_bytes() + (folder / "cert.pem").read_bytes())
-    return pem
 
 
 @pytest.fixture

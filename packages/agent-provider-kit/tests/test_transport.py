@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_core.io import run_awaitable
-from agent_provider_kit import HttpRequest, Timeouts, default_transport
+from agent_provider_kit import HttpRequest, HttpResponse, Timeouts, default_transport
 from agent_provider_kit.aiohttp_transport import AiohttpResponse, AiohttpTransport
+from agent_provider_kit.http_reply import HttpReply
+from agent_provider_kit.http_transport import HttpTransport
 from agent_testing import ScriptedServer, ServerReply, json_reply, redirect, sse_reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+BothTransports = AiohttpTransport | HttpTransport
 BODY = b"0123456789" * 100
 LONG = ServerReply(body=BODY)
 
@@ -27,24 +30,40 @@ def get(server: ScriptedServer, timeouts: Timeouts | None = None) -> HttpRequest
     return HttpRequest("GET", f"{server.url}/things", {}, None, timeouts or Timeouts())
 
 
-async def fetch(transport: AiohttpTransport, request: HttpRequest) -> bytes:
+async def fetch(transport: BothTransports, request: HttpRequest) -> bytes:
     response = await transport.send(request)
     return await response.read()
 
 
-async def read_into(pieces: list[bytes], response: AiohttpResponse) -> None:
+async def read_into(pieces: list[bytes], response: HttpResponse) -> None:
     async for piece in response.chunks():
         pieces += [piece]
 
 
-@pytest.fixture
-def transport() -> AiohttpTransport:
-    return AiohttpTransport()
+@pytest.fixture(params=[HttpTransport, AiohttpTransport])
+def transport(request: pytest.FixtureRequest) -> BothTransports:
+    made: BothTransports = request.param()
+    return made
+
+
+def open_pools(transport: BothTransports) -> list[asyncio.AbstractEventLoop]:
+    """The loops for which it has connections."""
+    pools = transport._pools if isinstance(transport, HttpTransport) else transport._clients
+    assert set(pools) == set(transport._lifetimes)
+    return list(pools)
+
+
+def is_broken(response: HttpResponse) -> bool:
+    """Whether the end of the connection was noticed."""
+    if isinstance(response, HttpReply):
+        return response.done
+    assert isinstance(response, AiohttpResponse)
+    return response._response.content.exception() is not None
 
 
 class TestConnections:
     def test_requests_one_after_the_other_share_a_connection(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(LONG, sse_reply("a", "b"), json_reply({}, 404), LONG)
 
@@ -54,7 +73,7 @@ class TestConnections:
         assert scripted_server.connections == 1
 
     def test_requests_at_the_same_time_have_one_each_and_leave_them_to_later_ones(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(*[LONG.stall()] * 20, *[LONG] * 20)
 
@@ -90,7 +109,7 @@ class TestConnections:
         assert scripted_server.connections == 1
 
     def test_each_loop_has_a_pool_that_ends_with_it(
-        self, scripted_server: ScriptedServer, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, transport: BothTransports
     ) -> None:
         scripted_server.play(*[LONG] * 6)
 
@@ -103,10 +122,10 @@ class TestConnections:
 
         assert scripted_server.connections == 3
         scripted_server.wait_until_closed()
-        assert (transport._clients, transport._lifetimes) == ({}, {})
+        assert open_pools(transport) == []
 
     def test_loops_in_several_threads_do_not_meet(
-        self, scripted_server: ScriptedServer, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, transport: BothTransports
     ) -> None:
         scripted_server.play(*[LONG.stall()] * 5)
         found: list[bytes] = []
@@ -123,24 +142,24 @@ class TestConnections:
             thread.join()
 
         assert found == [BODY] * 5
-        assert transport._clients == {}
+        assert open_pools(transport) == []
 
     def test_a_loop_that_was_closed_without_ceremony_is_not_kept(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(LONG, LONG)
         abandoned = asyncio.new_event_loop()
         abandoned.run_until_complete(fetch(transport, get(scripted_server)))
-        client = transport._clients[abandoned]
-        abandoned.run_until_complete(client.close())
+        pools = transport._pools if isinstance(transport, HttpTransport) else transport._clients
+        abandoned.run_until_complete(pools[abandoned].close())
         abandoned.close()
 
         runner.run(fetch(transport, get(scripted_server)))
 
-        assert list(transport._clients) == [runner.get_loop()]
+        assert open_pools(transport) == [runner.get_loop()]
 
     def test_a_reply_that_is_closed_early_takes_its_connection_with_it(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(LONG.stall(10), LONG)
 
@@ -157,7 +176,7 @@ class TestConnections:
 
 class TestReplies:
     def test_status_and_headers_come_before_the_body(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(json_reply({"no": "tea"}, 418, {"X-Pot": "short"}).stall(0))
 
@@ -169,7 +188,7 @@ class TestReplies:
         assert runner.run(look()) == (418, "short", "application/json")
 
     def test_a_request_arrives_as_it_was_made(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(LONG)
         headers = {"Content-Type": "application/json", "User-Agent": "tests", "X-Own": "1"}
@@ -188,7 +207,7 @@ class TestReplies:
         assert "cookie" not in seen.headers
 
     def test_a_body_arrives_piece_by_piece(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(LONG.in_pieces(7), LONG.stall(500))
 
@@ -203,14 +222,14 @@ class TestReplies:
         assert runner.run(read_live()) == [BODY[:500], BODY[500:]]
 
     def test_a_compressed_body_is_unpacked(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(ServerReply(body=gzip.compress(BODY), headers={"content-encoding": "gzip"}))
 
         assert runner.run(fetch(transport, get(scripted_server))) == BODY
 
     def test_redirects_are_not_followed(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(redirect(scripted_server.url))
 
@@ -227,7 +246,7 @@ class TestReplies:
         self,
         scripted_server: ScriptedServer,
         runner: asyncio.Runner,
-        transport: AiohttpTransport,
+        transport: BothTransports,
         fault: ServerReply,
     ) -> None:
         scripted_server.play(fault)
@@ -236,13 +255,13 @@ class TestReplies:
             runner.run(fetch(transport, get(scripted_server)))
 
     def test_what_had_arrived_before_the_connection_broke_can_be_read(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(LONG.cut(300))
 
         async def read_late() -> list[bytes]:
             response = await transport.send(get(scripted_server))
-            while response._response.content.exception() is None:  # noqa: ASYNC110 - nobody would set an event
+            while not is_broken(response):  # noqa: ASYNC110 - nobody would set an event
                 await asyncio.sleep(0)
             pieces: list[bytes] = []
             with pytest.raises(ConnectionError):
@@ -254,7 +273,7 @@ class TestReplies:
 
 class TestFailing:
     def test_nobody_there_is_an_error_in_plain_words(
-        self, runner: asyncio.Runner, transport: AiohttpTransport
+        self, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
@@ -263,7 +282,7 @@ class TestFailing:
             runner.run(transport.send(HttpRequest("GET", f"http://127.0.0.1:{port}/", {})))
 
     def test_hanging_up_in_place_of_an_answer_is_an_error(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(LONG.refuse())
 
@@ -272,7 +291,7 @@ class TestFailing:
 
     @pytest.mark.parametrize("url", ["localhost:11434/v1", "ftp://127.0.0.1/", "nonsense", "http://"])
     def test_an_address_that_is_none_is_an_error(
-        self, runner: asyncio.Runner, transport: AiohttpTransport, url: str
+        self, runner: asyncio.Runner, transport: BothTransports, url: str
     ) -> None:
         with pytest.raises(ConnectionError):
             runner.run(transport.send(HttpRequest("GET", url, {})))
@@ -298,7 +317,7 @@ def deaf_address() -> Iterator[str]:
 
 class TestPatience:
     def test_it_ends_while_connecting(
-        self, deaf_address: str, runner: asyncio.Runner, transport: AiohttpTransport
+        self, deaf_address: str, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         request = HttpRequest("GET", deaf_address, {}, None, Timeouts(connect=0.05))
 
@@ -306,7 +325,7 @@ class TestPatience:
             runner.run(transport.send(request))
 
     def test_it_ends_before_the_first_byte(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(LONG.never_begin())
 
@@ -315,7 +334,7 @@ class TestPatience:
         scripted_server.wait_until_hung_up()
 
     def test_it_ends_in_the_middle_and_what_had_arrived_is_there(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(LONG.stall(200))
         pieces: list[bytes] = []
@@ -329,7 +348,7 @@ class TestPatience:
         scripted_server.wait_until_hung_up()
 
     def test_a_reader_may_take_its_time(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         """Only waiting for the server counts, not what is done between two reads."""
         scripted_server.play(LONG.stall(200))
@@ -348,7 +367,7 @@ class TestPatience:
         assert runner.run(read_slowly()) == BODY
 
     def test_it_ends_for_content_although_bytes_arrive(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(LONG.drip(b".", 200))
 
@@ -357,7 +376,7 @@ class TestPatience:
         scripted_server.wait_until_hung_up()
 
     def test_it_ends_for_content_when_nothing_arrives_at_all(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(LONG.stall(200))
 
@@ -365,7 +384,7 @@ class TestPatience:
             runner.run(fetch(transport, get(scripted_server, Timeouts(idle=None, content=0.05))))
 
     def test_content_begins_it_anew(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         """The loop's clock is moved by hand: 200 seconds after each read, with patience for 150."""
         scripted_server.play(LONG.stall(200), LONG.stall(200))
@@ -389,7 +408,7 @@ class TestPatience:
             runner.run(read(told=False))
 
     def test_none_waits_for_as_long_as_it_takes(
-        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: AiohttpTransport
+        self, scripted_server: ScriptedServer, runner: asyncio.Runner, transport: BothTransports
     ) -> None:
         scripted_server.play(LONG.stall(200))
 
@@ -405,7 +424,7 @@ class TestPatience:
 def test_cancelling_a_task_closes_the_socket(
     scripted_server: ScriptedServer,
     runner: asyncio.Runner,
-    transport: AiohttpTransport,
+    transport: BothTransports,
     fault: ServerReply,
 ) -> None:
     scripted_server.play(fault)

@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
+from agent_provider_kit.http_transport import HttpTransport
 from agent_runtime import Agent
 from agent_testing import ScriptedServer, chat_reply
 from traces_feature import trace_agents
@@ -181,16 +182,15 @@ def look() -> str:
 def test_the_headers_of_a_real_request_can_carry_the_span(
     spans: Spans, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    aiohttp = pytest.importorskip("aiohttp")
     seen: list[str] = []
-    original = aiohttp.ClientSession._request
+    original = HttpTransport.send
 
     async def noting(*given: Any, **options: Any) -> Any:
         span: Any = trace.get_current_span()
         seen.append(span.name)
         return await original(*given, **options)
 
-    monkeypatch.setattr(aiohttp.ClientSession, "_request", noting)
+    monkeypatch.setattr(HttpTransport, "send", noting)
     with ScriptedServer(chat_reply("Hello.")) as server:
         config = {"base_url": f"{server.url}/v1", "api_key": "k"}
         run(Agent("openai_compatible:m", config=config))

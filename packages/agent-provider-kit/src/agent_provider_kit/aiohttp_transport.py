@@ -1,63 +1,26 @@
-"""The transport on aiohttp: one pool of connections per event loop, one TLS context per process."""
+"""The transport on aiohttp, which knows proxies: one pool of connections per event loop."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
-import math
-import os
-import ssl
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
-from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
+from typing import TYPE_CHECKING
 
 import aiohttp
+
+from agent_provider_kit.network import (
+    CUT_SHORT,
+    KEPT_ALIVE,
+    READ_BUFFER,
+    plain_words,
+    proxy_for,
+    shared_tls,
+)
+from agent_provider_kit.patience import Patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
     from agent_provider_kit.transport import HttpRequest, Timeouts
-
-# Which proxy the environment names for an address. The client could look this up itself, but it goes to
-# another thread for it, at every request.
-
-
-_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-_READ_BUFFER = 256 * 1024
-
-
-def proxy_for(url: str) -> str | None:
-    """Return the proxy for *url*, or None to go there directly.
-
-    Raises:
-        ConnectionError: If the environment names one that is not an HTTP proxy.
-    """
-    environment = tuple(os.environ.get(name) or os.environ.get(name.upper()) for name in _VARIABLES)
-    if not any(environment):
-        return None
-    parts = urlsplit(url)
-    return _lookup(parts.scheme, parts.netloc.rpartition("@")[2], environment)
-
-
-@lru_cache(maxsize=256)
-def _lookup(scheme: str, host: str, environment: tuple[str | None, ...]) -> str | None:
-    # The variables are in the key, so that changing one counts.
-    http, https, everything, bypass = environment
-    if bypass and proxy_bypass_environment(host, {"no": bypass}):
-        return None
-    chosen = {"http": http, "https": https}.get(scheme) or everything
-    return None if chosen is None else _check(chosen if "://" in chosen else f"http://{chosen}")
-
-
-def _check(proxy: str) -> str:
-    parts = urlsplit(proxy)
-    if parts.scheme not in ("http", "https"):
-        raise ConnectionError(
-            f"the proxy {parts.scheme}://{parts.netloc.rpartition('@')[2]} is not an HTTP proxy: "
-            "name one in HTTPS_PROXY, or list the host in NO_PROXY"
-        )
-    return proxy
 
 
 class AiohttpTransport:
@@ -119,9 +82,12 @@ class AiohttpTransport:
 
 
 def _make_client() -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(
+        limit=0, limit_per_host=0, ssl=shared_tls(), keepalive_timeout=KEPT_ALIVE
+    )
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, limit_per_host=0, ssl=_tls(), keepalive_timeout=60),
-        read_bufsize=_READ_BUFFER,
+        connector=connector,
+        read_bufsize=READ_BUFFER,
         cookie_jar=aiohttp.DummyCookieJar(),
     )
 
@@ -134,7 +100,7 @@ class AiohttpResponse:
     def __init__(self, response: aiohttp.ClientResponse, timeouts: Timeouts) -> None:
         self._response = response
         self._timeouts = timeouts
-        self._patience: _Patience | None = None
+        self._patience: Patience | None = None
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
 
@@ -145,7 +111,7 @@ class AiohttpResponse:
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as it arrives, one piece per read of the socket."""
         content = self._response.content
-        patience = self._patience = _Patience(self._response, self._timeouts)
+        patience = self._patience = Patience(self._response.close, self._timeouts)
         try:
             while True:
                 patience.wait()
@@ -177,78 +143,6 @@ class AiohttpResponse:
             self._response.close()
 
 
-class _Patience:
-    """Closes a response whose reader has waited too long: for bytes, or for content.
-
-    One timer for a whole reply: one for each read costs more than the read. What a reader does between two
-    reads costs no patience for bytes. It does cost patience for content, since a server may send its pings
-    faster than they are read; a reader who was given content begins anew when it comes for more.
-
-    Attributes:
-        waiting_since: When the reader began to wait for the next piece; None while it is busy.
-        over: What there was too much waiting for, once it was too much.
-    """
-
-    __slots__ = (
-        "_content", "_content_since", "_idle", "_loop", "_response", "_timer", "over", "waiting_since"
-    )  # fmt: skip
-
-    def __init__(self, response: aiohttp.ClientResponse, timeouts: Timeouts) -> None:
-        self.waiting_since: float | None = None
-        self.over: str | None = None
-        self._response = response
-        self._idle = math.inf if timeouts.idle is None else timeouts.idle
-        self._content = math.inf if timeouts.content is None else timeouts.content
-        self._loop = asyncio.get_running_loop()
-        self._content_since = now = self._loop.time()
-        self._timer: asyncio.TimerHandle | None = None
-        self._look_at(now + min(self._idle, self._content))
-
-    def begin_anew(self) -> None:
-        """Wait for more content from now on."""
-        self._content_since = self._loop.time()
-
-    def wait(self) -> None:
-        """Begin to wait for the next piece.
-
-        Raises:
-            TimeoutError: If the pieces before brought no content for too long.
-        """
-        self.waiting_since = now = self._loop.time()
-        if now >= self._content_since + self._content:
-            self._end(self._no_content())
-        if self.over is not None:
-            raise TimeoutError(self.over)
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _look_at(self, moment: float) -> None:
-        if moment < math.inf:
-            self._timer = self._loop.call_at(moment, self._look)
-
-    def _look(self) -> None:
-        now = self._loop.time()
-        if self.waiting_since is None:
-            self._look_at(now + min(self._idle, self._content))
-        elif now >= self._content_since + self._content:
-            self._end(self._no_content())
-        elif now >= self.waiting_since + self._idle:
-            self._end(f"nothing arrived for {self._idle:g} seconds")
-        else:
-            self._look_at(min(self.waiting_since + self._idle, self._content_since + self._content))
-
-    def _end(self, over: str) -> None:
-        self.over = over
-        self._response.close()
-
-    def _no_content(self) -> str:
-        return (
-            f"the connection is alive, but no content arrived for {self._content:g} seconds (content_timeout)"
-        )
-
-
 def _unread(content: aiohttp.StreamReader) -> bytes:
     """Return what had arrived before the connection broke; the reader itself would not give it out."""
     content.set_exception(None)  # type: ignore[arg-type]  # as if it had not broken yet
@@ -264,16 +158,8 @@ def _too_slow(error: TimeoutError, timeouts: Timeouts) -> TimeoutError:
 def _plain(error: aiohttp.ClientError) -> str:
     """Return what happened in words for people; the client's own are for its developers."""
     if isinstance(error, aiohttp.ClientPayloadError):
-        return "the connection was closed before the reply was complete"
-    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    code: Any = None if isinstance(cause, ssl.SSLError) else getattr(cause, "errno", None)
-    return os.strerror(code) if code in errno.errorcode else str(cause) or type(cause).__name__
-
-
-@cache
-def _tls() -> ssl.SSLContext:
-    """One context for all connections: making one costs more than a request."""
-    return ssl.create_default_context()
+        return CUT_SHORT
+    return plain_words(error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error)
 
 
 _shared = AiohttpTransport()  # made here, since threads may come for it at the same time

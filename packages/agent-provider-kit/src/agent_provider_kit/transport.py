@@ -103,6 +103,6 @@ def transport_in_use(transport: Transport) -> Iterator[None]:
 
 def real_transport() -> Transport:
     """Return the transport that reaches servers, whatever is in use in its place."""
-    from agent_provider_kit.aiohttp_transport import shared_transport
+    from agent_provider_kit.http_transport import shared_transport
 
     return shared_transport()
