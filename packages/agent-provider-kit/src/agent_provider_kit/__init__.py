@@ -49,7 +49,18 @@ from agent_provider_kit.settings import (
 )
 from agent_provider_kit.sse import SseDecoder, SseError, SseEvent
 from agent_provider_kit.transport import HttpRequest, HttpResponse, Timeouts, Transport, default_transport
-from agent_provider_kit.wire import Config, Dicts, Ending, JsonObject, State, Usage, decode_object, make_usage
+from agent_provider_kit.wire import (
+    Config,
+    Dicts,
+    EncodedJson,
+    Ending,
+    JsonObject,
+    State,
+    Usage,
+    decode_object,
+    encode_body,
+    make_usage,
+)
 
 __all__ = [
     "ANSWER_SETTINGS",
@@ -65,6 +76,7 @@ __all__ = [
     "Config",
     "ContextTooLong",
     "Dicts",
+    "EncodedJson",
     "Ending",
     "Exchange",
     "HttpProvider",
@@ -96,6 +108,7 @@ __all__ = [
     "Vertex",
     "decode_object",
     "default_transport",
+    "encode_body",
     "encoded",
     "failure_in_reply",
     "failure_of_reply",

@@ -16,6 +16,7 @@ from agent_provider_kit.network import (
     shared_tls,
 )
 from agent_provider_kit.patience import Patience
+from agent_provider_kit.transport import read_body
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -104,9 +105,9 @@ class AiohttpResponse:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
 
-    async def read(self) -> bytes:
-        """Return the whole body."""
-        return b"".join([piece async for piece in self.chunks()])
+    async def read(self, most: int | None = None) -> bytes:
+        """Return the whole body, or somewhat more than *most* bytes of it."""
+        return await read_body(self.chunks(), most)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as it arrives, one piece per read of the socket."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from agent_provider_kit.http_head import Origin
     from agent_provider_kit.transport import Timeouts
 
+_LARGE = 64 * 1024  # bytes of a body above which copying it takes longer than another system call
+
 
 class Pool(Protocol):
     """Where a connection is kept while nobody uses it."""
@@ -86,7 +88,11 @@ class HttpConnection(asyncio.Protocol):
         if deadline is not None:
             timer = loop.call_at(deadline, _too_slow, reply, timeouts)
         try:
-            transport.writelines((head, body) if body else (head,))
+            if body is not None and len(body) > _LARGE:
+                transport.write(head)  # joining them would copy the body
+                transport.write(body)
+            else:
+                transport.writelines((head, body) if body else (head,))
             await reply.begin()
         except BaseException:
             reply.close()  # whose connection may serve another request already

@@ -13,8 +13,6 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from urllib.parse import urlencode, urlsplit
 
-import orjson
-
 from agent_core import Batch, ConfigError, ProviderError, lazy
 from agent_core.frozen import EMPTY, FrozenDict
 from agent_core.io import run_awaitable
@@ -42,7 +40,7 @@ from agent_provider_kit.transport import (
     Transport,
     default_transport,
 )
-from agent_provider_kit.wire import TooDeep, decode_object
+from agent_provider_kit.wire import TooDeep, decode_object, encode_body
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -408,7 +406,7 @@ class HttpProvider:
             method,
             with_query(exchange.url + path, query),
             headers if body is None else {"Content-Type": "application/json", **headers},
-            None if body is None else orjson.dumps(body),
+            None if body is None else encode_body(body),
             patience,
         )
         if cloud is not None:
@@ -500,17 +498,13 @@ class HttpProvider:
         reply.take(whole)  # the server does not stream, or sent an error
 
     async def _read_json(self, response: HttpResponse, exchange: Exchange) -> JsonObject:
-        pieces, size = [], 0
         try:
-            async with aclosing(response.chunks()) as arriving:
-                async for piece in arriving:
-                    size += len(piece)
-                    _check_size(size, exchange)
-                    pieces.append(piece)
+            body = await response.read(LARGEST_REPLY)
         except OSError as error:
             raise StreamCutOff(exchange, f"the reply of {exchange.host} broke off: {error}") from error
+        _check_size(len(body), exchange)
         try:
-            return decode_object(b"".join(pieces))
+            return decode_object(body)
         except TooDeep as error:
             raise StreamMalformed(
                 exchange, f"{exchange.host} answered with JSON that cannot be used: {error}"

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent_provider_kit.network import CUT_SHORT, READ_BUFFER, plain_words
 from agent_provider_kit.patience import Patience
+from agent_provider_kit.transport import read_body
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncGenerator, Iterator
+    from collections.abc import AsyncGenerator, ItemsView, Iterator
 
     from httptools import HttpResponseParser
 
@@ -48,6 +49,16 @@ class ReplyHeaders(Mapping[str, str]):
             return values[name.lower().encode()].decode("utf-8", "surrogateescape")
         except KeyError:
             raise KeyError(name) from None
+
+    def items(self) -> ItemsView[str, str]:
+        """Return all headers; in one go, since each alone would be looked up and decoded by itself."""
+        values = _joined(self._fields)
+        spelled = {name.lower(): name for name, _ in reversed(self._fields)}
+        decoded = {
+            spelled[name].decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape")
+            for name, value in values.items()
+        }
+        return decoded.items()
 
     def __iter__(self) -> Iterator[str]:
         spelled = {name.lower(): name for name, _ in reversed(self._fields)}
@@ -136,11 +147,11 @@ class HttpReply:
         if not self.status:
             raise self._error or ConnectionError(CUT_SHORT)
 
-    async def read(self) -> bytes:
-        """Return the whole body."""
+    async def read(self, most: int | None = None) -> bytes:
+        """Return the whole body, or somewhat more than *most* bytes of it."""
         if self.done and self._error is None and self._decoder is None:
             return self._take()  # it came together with the head, as most do
-        return b"".join([piece async for piece in self.chunks()])
+        return await read_body(self.chunks(), most)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the body as it arrives, all that is there in one piece."""

@@ -10,11 +10,12 @@ a few nanoseconds an item, since most of them are the very same object.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import orjson
 
 from agent_core.history import same_beginning
+from agent_provider_kit.wire import EncodedJson
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,15 @@ _GOOD, _SENT = "good", "sent"
 T = TypeVar("T")
 Begins = Callable[["Dicts", int], bool]
 """Says whether a turn begins at a place: a person speaks, and the model has answered all that was before."""
+
+
+class _Sent(NamedTuple):
+    """What was sent last: its items, all of them encoded as one list, and where each of them ends in that."""
+
+    form: str
+    items: Sequence[JsonObject]
+    whole: bytes
+    ends: list[int]
 
 
 def known_good(items: Dicts, memory: State | None) -> int:
@@ -44,20 +54,29 @@ def remember_good(items: Dicts, memory: State | None) -> None:
 
 def encoded(
     items: Dicts, memory: State | None, form: str, as_sent: Callable[[JsonObject], JsonObject]
-) -> orjson.Fragment:
+) -> EncodedJson:
     """Return the items as a JSON list for a request's body; what was sent before is not encoded again.
 
     Args:
         form: A name for what *as_sent* does, which may depend on settings.
         as_sent: Returns an item as the server should get it.
     """
-    known: tuple[str, Sequence[JsonObject], list[bytes]] | None = memory.get(_SENT) if memory else None
-    same = 0 if known is None or known[0] != form else same_beginning(known[1], items)
-    parts = [] if known is None else known[2][:same]
-    parts += [orjson.dumps(as_sent(item)) for item in items[same:]]
+    known: _Sent | None = memory.get(_SENT) if memory else None
+    same = 0 if known is None or known.form != form else same_beginning(known.items, items)
+    added = [orjson.dumps(as_sent(item)) for item in items[same:]]
+    if known is None or not same:
+        ends, beginning = list[int](), memoryview(b"[")
+    else:
+        ends = known.ends[:same]
+        beginning = memoryview(known.whole)[: ends[-1]]
+    place = len(beginning) - (not ends)  # the first item has no comma before it
+    for item in added:
+        place += len(item) + 1
+        ends.append(place)
+    whole = b"".join((beginning, b"," if same and added else b"", b",".join(added), b"]"))
     if memory is not None:
-        memory[_SENT] = form, items, parts  # at once: a request of a fork must not see half of it
-    return orjson.Fragment(b"[" + b",".join(parts) + b"]")
+        memory[_SENT] = _Sent(form, items, whole, ends)  # at once: a fork must not see half of it
+    return EncodedJson(whole)
 
 
 def grown(

@@ -6,7 +6,8 @@ their own are served by the core's background loop, so they share one pool too.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -46,8 +47,13 @@ class HttpResponse(Protocol):
     status: int
     headers: Mapping[str, str]
 
-    async def read(self) -> bytes:
-        """Return the whole body."""
+    async def read(self, most: int | None = None) -> bytes:
+        """Return the whole body; of one that is longer than *most* bytes, somewhat more than that.
+
+        Raises:
+            ConnectionError: If the other side hangs up before the end.
+            TimeoutError: As of `chunks`.
+        """
         ...
 
     def chunks(self) -> AsyncGenerator[bytes, None]:
@@ -101,6 +107,19 @@ def transport_in_use(transport: Transport) -> Iterator[None]:
         _instead.remove(transport)
 
 
+async def read_body(chunks: AsyncGenerator[bytes, None], most: int | None) -> bytes:
+    """Return all pieces of a body, or those up to *most* bytes and the one after."""
+    pieces, size = [], 0
+    async with aclosing(chunks):
+        async for piece in chunks:
+            pieces.append(piece)
+            size += len(piece)
+            if most is not None and size > most:
+                break
+    return b"".join(pieces)
+
+
+@cache
 def real_transport() -> Transport:
     """Return the transport that reaches servers, whatever is in use in its place."""
     from agent_provider_kit.http_transport import shared_transport

@@ -321,7 +321,7 @@ class _CutTransport:
     async def send(self, request: HttpRequest) -> _CutTransport:
         return _CutTransport(self._content[: _number_in(request.body or b"")])
 
-    async def read(self) -> bytes:
+    async def read(self, most: int | None = None) -> bytes:
         return self._content
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:

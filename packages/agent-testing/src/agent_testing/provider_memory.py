@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from agent_provider_kit import encode_body
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,7 +23,7 @@ def sent(
     asked = provider()
     state = asked.init(config)
     state["memory"] = memory
-    return orjson.loads(orjson.dumps(asked.request_body(items, state, stream=False)))
+    return orjson.loads(encode_body(asked.request_body(items, state, stream=False)))
 
 
 def check_memory(

@@ -195,8 +195,8 @@ class _Recorded:
         self._request = request
         self._response = response
 
-    async def read(self) -> bytes:
-        body = await self._response.read()
+    async def read(self, most: int | None = None) -> bytes:
+        body = await self._response.read(most)
         self._recorder.add(self._request, self._response, body)
         return body
 
@@ -224,7 +224,7 @@ class _Replayed:
         self.headers: Mapping[str, str] = {"content-type": recorded["content_type"]}
         self._body: bytes = recorded["body"].encode()
 
-    async def read(self) -> bytes:
+    async def read(self, most: int | None = None) -> bytes:
         return self._body
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:

@@ -13,11 +13,13 @@ from agent_provider_kit import (
     Cloud,
     Config,
     Dicts,
+    EncodedJson,
     HttpProvider,
     JsonObject,
     RequestRefused,
     State,
     Vertex,
+    encode_body,
     last_turn,
 )
 from agent_provider_kit.clouds.vertex import location
@@ -100,7 +102,7 @@ class AnthropicProvider(HttpProvider):
         """Ask for the tokens of everything that is sent."""
         config = state["config"]
         if config.get("cloud") == "bedrock":
-            encoded = b64encode(orjson.dumps(self.request_body(native_messages, state, stream=False)))
+            encoded = b64encode(encode_body(self.request_body(native_messages, state, stream=False)))
             model = quote(str(config.get("model") or ""), safe=":@")
             return f"/model/{model}/count-tokens", {"input": {"invokeModel": {"body": encoded.decode()}}}
         whole = self._plain_body(native_messages, state)
@@ -147,7 +149,7 @@ class AnthropicProvider(HttpProvider):
             body = with_marks(body, config["cache"], 0 if before is None else before.marks)
         if before is not None:
             rest = Encoded(None, orjson.dumps(body["messages"])[1:-1], 0)
-            body["messages"] = orjson.Fragment(b"[" + before.joined(rest).messages + b"]")
+            body["messages"] = EncodedJson(b"[" + before.joined(rest).messages + b"]")
         return body
 
     def new_reply(self, state: State, exchange: Exchange) -> MessageReply:

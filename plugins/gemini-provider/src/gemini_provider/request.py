@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from agent_provider_kit import grown, last_turn
+from agent_provider_kit import EncodedJson, grown, last_turn
 from gemini_provider.messages import (
     METADATA,
     SIGNATURE,
@@ -81,7 +81,7 @@ def compose_encoded(items: Dicts, memory: State | None, *, sentinels: bool) -> t
     sent = grown(items[:start], memory, "contents", _encode, _Encoded.joined, may_cut=may_cut)
     parts = [*sent.system, *(system["parts"] if system else ())]
     whole = sent.joined(_Encoded([], orjson.dumps(contents)[1:-1]))
-    return {"parts": parts} if parts else None, orjson.Fragment(b"[" + whole.contents + b"]")
+    return {"parts": parts} if parts else None, EncodedJson(b"[" + whole.contents + b"]")
 
 
 class _Encoded(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from agent_provider_kit import grown, last_turn, repaired_by_turns
+from agent_provider_kit import EncodedJson, grown, last_turn, repaired_by_turns
 from openai_responses_provider.client_tools import CLIENT_TOOLS, typed_output
 from openai_responses_provider.items import (
     CUSTOM_CALL,
@@ -102,7 +102,7 @@ def compose_encoded(
     except _NotOverError:
         return compose(items, config, omit_ids=omit_ids)
     whole = sent.joined(encode(items[start:]))
-    fields = {"input": orjson.Fragment(b"[" + whole.input + b"]")}
+    fields = {"input": EncodedJson(b"[" + whole.input + b"]")}
     # System messages become instructions only where a conversation begins.
     first = config.get("system_role") == "instructions"
     return {"instructions": sent.instructions, **fields} if first else fields

@@ -164,7 +164,8 @@ def _read_items(host: ToolHost, ready: ReadyCall, collected: _Collected) -> Flow
             in_place = plugin.runs_in_place
             started = yield from ask(Run(work, timeout=timeout, cancellation=watched, in_place=in_place))
             if started.__class__ is Whole:  # all that nearly every tool has to say
-                collected.take(started)
+                if shown := collected.take(started):
+                    yield Emit(shown)
                 return
             work = Work(blocking=lambda: started)
         reader = yield from ask(OpenStream(work, timeout, watched))

@@ -23,9 +23,7 @@ from agent_provider_kit.memory import encoded
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    import orjson
-
-    from agent_provider_kit.wire import Dicts, JsonObject, State
+    from agent_provider_kit.wire import Dicts, EncodedJson, JsonObject, State
 
 SERVER = "server"
 """Where `_metadata` says which server wrote an item."""
@@ -50,7 +48,7 @@ def compose(items: Dicts, server: str, without: Collection[str] = ()) -> Dicts:
 
 def compose_encoded(
     items: Dicts, server: str, left_out: Collection[str], memory: State | None
-) -> orjson.Fragment | Dicts:
+) -> EncodedJson | Dicts:
     """Return the same for a request's body; what an earlier request had encoded is taken as it was."""
     gone = set(left_out)
 
