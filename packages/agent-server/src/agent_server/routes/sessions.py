@@ -158,8 +158,11 @@ async def read_session(services: Served, session_id: str) -> Response:
 
 @router.get("/{session_id}/state", response_model=SessionState)
 async def read_state(services: Served, session_id: str) -> Response:
-    """Return whether a session runs, what waits there, and where its events are."""
-    return json_answer(await services.app.session_state_async(session_id))
+    """Return whether a session runs, what waits there, what a crash cut short, and where its events are."""
+    state = await services.app.session_state_async(session_id)
+    if state["unfinished"] is not None and await services.runs.will_go_on(session_id):
+        state["unfinished"] = None
+    return json_answer(state)
 
 
 @router.patch("/{session_id}", response_model=SessionInfo)
