@@ -82,7 +82,7 @@ export interface AssetList {
 
 /** What should answer from now on. */
 export interface Choice {
-  /** Ask for the list of models before anything is saved. */
+  /** Try it before anything is saved: it lists its models, and the embedded one says a word. */
   check?: boolean;
   /** Without it, the one that was found. */
   key?: string | null;

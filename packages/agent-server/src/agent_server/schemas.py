@@ -516,7 +516,10 @@ class Choice(Input):
         default=None, max_length=10_000, description="Without it, the one that was found."
     )
     model: str | None = Field(default=None, max_length=500, description="Without it, the recommended one.")
-    check: bool = Field(default=True, description="Ask for the list of models before anything is saved.")
+    check: bool = Field(
+        default=True,
+        description="Try it before anything is saved: it lists its models, and the embedded one says a word.",
+    )
 
 
 class Version(BaseModel):
