@@ -196,6 +196,20 @@ def test_workers_need_a_database_that_they_can_share(home: Path) -> None:
     assert "--workers needs --store postgresql://" in done.stderr
 
 
+def test_without_any_model_it_says_how_to_get_one(home: Path) -> None:
+    (home / "config" / "agent" / "config.toml").write_text("")
+    hides = home / "hides"
+    hides.mkdir()
+    (hides / "sitecustomize.py").write_text("import sys\nsys.modules['local_llama_provider'] = None\n")
+    environment = {**environment_of(home), "PYTHONPATH": str(hides)}
+    command = [sys.executable, "-m", "agent_terminal_app", "serve", "--port", "0"]
+    done = subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 3
+    assert "the embedded model is not installed" in done.stderr
+    assert "`agent setup` connects another model" in done.stderr
+
+
 def test_a_replica_is_one_of_a_store(home: Path) -> None:
     arguments = ("serve", "--replica", "postgresql://somewhere/else")
     done = run_agent(*arguments, environment=environment_of(home), folder=home)

@@ -23,6 +23,7 @@ from agent_terminal_app.application import open_settings
 from agent_terminal_app.commands.team import check_memory, open_team, team_access, team_options
 from agent_terminal_app.commands.workers import DATABASE_VARIABLE, shared_database
 from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.first_run.welcome import ensure_model
 from agent_terminal_app.host import UserHost
 from agent_terminal_app.output import print_lines, say
 from agent_terminal_app.settings.files import replace_file
@@ -122,6 +123,7 @@ def command(
     except ValueError as error:
         raise click.UsageError(f"--trust-proxy: {error}.") from error
     opened = open_settings(model=model).with_model(model)
+    _ensure_model(opened)
     try:
         access = lazy.LocalAccess(kept_token(opened.paths) if token is None else token)
     except ValueError as error:
@@ -156,6 +158,20 @@ def command(
                 threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
 
         lazy.serve(server, listening, ready=ready)
+
+
+def _ensure_model(opened: Opened) -> None:
+    """Get the embedded model's file if that model should answer; without it, the page can connect another.
+
+    Raises:
+        CommandError: If the embedded model is not installed at all.
+    """
+    try:
+        ensure_model(opened.settings)
+    except CommandError as error:
+        if error.code == Exit.NOT_CONFIGURED:
+            raise
+        say(f"agent: {error}")
 
 
 def _listen(host: str, port: int) -> socket.socket:
