@@ -916,7 +916,7 @@ export class Operations extends Transport {
   }
 
   /** Make a link by which anybody can read a session, until it is revoked; its secret is shown once. */
-  async createLink(sessionId: string, body: NewLink): Promise<Share> {
+  async createLink(sessionId: string, body?: NewLink | null): Promise<Share> {
     return this.json("POST", `/v1/sessions/${this.step(sessionId)}/links`, { body });
   }
 

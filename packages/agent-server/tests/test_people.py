@@ -240,6 +240,25 @@ def test_a_session_is_shared_by_invitation(served: Served) -> None:
     assert shared["kind"] == "invitation"
 
 
+def test_an_owner_gives_nobody_an_address_or_the_id_of_a_provider(served: Served) -> None:
+    with person(served, "ada", "red") as ada, person(served, "mallory", "evil") as mallory:
+        session_id = new_session(ada)
+        ada.post(f"/v1/sessions/{session_id}/shares", json={"email": "bob@example.com", "role": "viewer"})
+
+        claimed = mallory.post("/v1/people", json={"id": "fake", "email": "bob@example.com"})
+        squatted = mallory.post("/v1/people", json={"id": "https://login.example#bob"})
+        plain = mallory.post("/v1/people", json={"id": "fake"})
+
+        assert [claimed.status_code, squatted.status_code, plain.status_code] == [403, 403, 201]
+        assert claimed.json()["type"] == "urn:keelwork:not-allowed"
+        made = mallory.post(
+            "/v1/people/api-keys", params={"person_id": "fake"}, json={"scope": "write"}
+        ).json()
+        own = {"authorization": f"Bearer {made['secret']}"}
+        found = httpx2.get(f"{served.url}/v1/sessions/{session_id}", headers=own, timeout=60)
+        assert found.status_code == 404
+
+
 def test_a_link_reads_one_session_until_it_is_revoked(served: Served, clock: Clock) -> None:
     with person(served, "ada", "red") as ada:
         session_id, other = new_session(ada), new_session(ada)
@@ -255,7 +274,7 @@ def test_a_link_reads_one_session_until_it_is_revoked(served: Served, clock: Clo
             assert anybody.get("/v1/events").status_code == 403
             clock.now += 101
             assert anybody.get(path).status_code == 401
-        second = ada.post(f"{path}/links", json={}).json()
+        second = ada.post(f"{path}/links").json()
         own = {"authorization": f"Bearer {second['secret']}"}
         assert httpx2.get(f"{served.url}{path}", headers=own, timeout=60).status_code == 200
         ada.delete(f"{path}/shares/{second['id']}")

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from agent_server.access import COOKIE_SECONDS
-from agent_server.people.accounts import KEY_MARK, LINK_MARK
+from agent_server.people.accounts import KEY_MARK, LINK_MARK, PROVIDER_MARK
 from agent_server.principal import ROLES, SCOPES, Level, Principal
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class TeamAccess:
         """
         assert self.provider is not None
         settings = self.provider.settings
-        person_id = f"{settings.issuer}#{claims['sub']}"
+        person_id = f"{settings.issuer}{PROVIDER_MARK}{claims['sub']}"
         named = claims.get(settings.tenant_claim) if settings.tenant_claim else None
         tenant, role = (str(named), settings.role) if named else (f"of {person_id}", "owner")
         # An address that nobody has confirmed would open what others have shared with its owner.

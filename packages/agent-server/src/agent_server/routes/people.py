@@ -6,10 +6,11 @@ import asyncio
 import time
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Body, Query, Response
 
 from agent_core import AgentError
 from agent_server.answers import items, json_answer
+from agent_server.people.accounts import PROVIDER_MARK
 from agent_server.principal import Level
 from agent_server.problem import Problem
 from agent_server.schemas import (
@@ -125,6 +126,8 @@ async def list_people(team: People, who: Who) -> Response:
 @router.post("/people", status_code=201, response_model=Person)
 async def add_person(team: People, who: Who, new: NewPerson) -> Response:
     """Add somebody: to your tenant or, as the operator, to any."""
+    if who.tenant is not None:
+        _check_addition(new)
     tenant = who.tenant if who.tenant is not None else new.tenant
     if tenant is None:
         raise Problem(422, "invalid-argument", "Name the tenant of the person")
@@ -134,6 +137,30 @@ async def add_person(team: People, who: Who, new: NewPerson) -> Response:
     if person.tenant != tenant:
         raise Problem(409, "person-exists", "Somebody of that id is there already")
     return json_answer(person.to_dict(), 201)
+
+
+def _check_addition(new: NewPerson) -> None:
+    """Refuse what an owner may not say of a person: it would count for other tenants, too.
+
+    Sessions are shared with addresses, and whoever logs in is known by the provider's id.
+
+    Raises:
+        Problem: If the owner says it.
+    """
+    if new.email:
+        raise Problem(
+            403,
+            "not-allowed",
+            "Only the operator may say which address is somebody's",
+            "Leave `email` out: the provider confirms it when the person logs in.",
+        )
+    if PROVIDER_MARK in new.id:
+        raise Problem(
+            403,
+            "not-allowed",
+            "Only the operator may add people of a provider",
+            f"They are added when they log in. Choose an id without {PROVIDER_MARK}.",
+        )
 
 
 @router.patch("/people/{person_id:path}", response_model=Person)
@@ -197,10 +224,17 @@ async def invite(services: Served, team: People, who: Who, session_id: str, new:
 
 
 @router.post("/sessions/{session_id}/links", status_code=201, response_model=Share)
-async def create_link(services: Served, team: People, who: Who, session_id: str, new: NewLink) -> Response:
+async def create_link(
+    services: Served,
+    team: People,
+    who: Who,
+    session_id: str,
+    new: Annotated[NewLink | None, Body()] = None,
+) -> Response:
     """Make a link by which anybody can read a session, until it is revoked; its secret is shown once."""
+    seconds = (new or NewLink()).seconds
     share, secret = await asyncio.to_thread(
-        team.accounts.new_link, session_id, _tenant(services), made_by=who.id, seconds=new.seconds
+        team.accounts.new_link, session_id, _tenant(services), made_by=who.id, seconds=seconds
     )
     return json_answer({**share.to_dict(), "secret": secret}, 201)
 
