@@ -620,7 +620,7 @@ export class Operations extends Transport {
     return this.json("GET", `/readyz`);
   }
 
-  /** List the actions of application plugins. */
+  /** List the actions of application plugins; where there are several people, for the operator. */
   async listApplicationActions(): Promise<Items> {
     return this.json("GET", `/v1/actions`);
   }

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LOGIN_SECONDS = 600
 LOGIN_PATH = "/login/oidc"
+LINK_ID = "link "
+"""With what the id of somebody who has a link begins."""
 
 
 class TeamAccess:
@@ -74,7 +76,7 @@ class TeamAccess:
             if share is None:
                 return None
             return Principal(
-                id=f"link {share.id}", tenant=share.tenant, level=ROLES[share.role], session=share.session
+                id=f"{LINK_ID}{share.id}", tenant=share.tenant, level=ROLES[share.role], session=share.session
             )
         known = await self.local.bearer(token)
         if known is not None or self.provider is None or token.count(".") != 2:  # noqa: PLR2004 - a JWT has
