@@ -82,7 +82,7 @@ export interface AssetList {
 
 /** What should answer from now on. */
 export interface Choice {
-  /** Ask for the list of models before anything is saved. */
+  /** Try it before anything is saved: it lists its models, and the embedded one says a word. */
   check?: boolean;
   /** Without it, the one that was found. */
   key?: string | null;
@@ -481,6 +481,8 @@ export interface SessionState {
   plan: PlanItem[];
   queued: Waiting[];
   running: "here" | "elsewhere" | null;
+  /** The last answer, if a crash has cut it short and nobody continues it. */
+  unfinished: UnfinishedAnswer | null;
 }
 
 /** The new value of a setting. */
@@ -529,6 +531,23 @@ export interface TracePart {
   name: string;
   /** Tokens, costs, failures. */
   note: string;
+}
+
+/** An answer that a crash has cut short. A run with nothing to say answers again. */
+export interface UnfinishedAnswer {
+  calls: UnfinishedCall[];
+  /** The words that were shown; the session's messages do not have them. */
+  text: string;
+}
+
+/** A call of a tool without a result. */
+export interface UnfinishedCall {
+  /** As the model wrote them. */
+  arguments: Json;
+  /** Whether it may have run, in part or completely. */
+  begun: boolean;
+  call_id: string;
+  name: string;
 }
 
 /** What models used in a session. */
@@ -601,7 +620,7 @@ export class Operations extends Transport {
     return this.json("GET", `/readyz`);
   }
 
-  /** List the actions of application plugins. */
+  /** List the actions of application plugins; where there are several people, for the operator. */
   async listApplicationActions(): Promise<Items> {
     return this.json("GET", `/v1/actions`);
   }
@@ -897,7 +916,7 @@ export class Operations extends Transport {
   }
 
   /** Make a link by which anybody can read a session, until it is revoked; its secret is shown once. */
-  async createLink(sessionId: string, body: NewLink): Promise<Share> {
+  async createLink(sessionId: string, body?: NewLink | null): Promise<Share> {
     return this.json("POST", `/v1/sessions/${this.step(sessionId)}/links`, { body });
   }
 
@@ -961,7 +980,7 @@ export class Operations extends Transport {
     return this.nothing("DELETE", `/v1/sessions/${this.step(sessionId)}/shares/${this.step(shareId)}`);
   }
 
-  /** Return whether a session runs, what waits there, and where its events are. */
+  /** Return whether a session runs, what waits there, what a crash cut short, and where its events are. */
   async readState(sessionId: string): Promise<SessionState> {
     return this.json("GET", `/v1/sessions/${this.step(sessionId)}/state`);
   }

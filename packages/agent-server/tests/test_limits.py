@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -98,6 +99,35 @@ def test_a_client_that_sends_slowly_is_cut_off(serve_it: Serving) -> None:
         answer = connection.recv(65536)
 
     assert answer.startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\nx-more: "])
+def test_a_connection_without_a_whole_request_is_ended(
+    serve_it: Serving, begun: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_server.listener.HEADER_SECONDS", 0.2)
+    address = urlsplit(serve_it().url)
+
+    with socket.create_connection((str(address.hostname), address.port or 0), timeout=60) as connection:
+        connection.sendall(begun)
+
+        assert connection.recv(65536) == b""
+
+
+def test_headers_without_an_end_are_refused(serve_it: Serving) -> None:
+    served = serve_it()
+    address = urlsplit(served.url)
+    sent = 0
+
+    with socket.create_connection((str(address.hostname), address.port or 0), timeout=60) as connection:
+        connection.sendall(b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n")
+        with suppress(OSError):  # the server has closed
+            while sent < 50_000_000:
+                connection.sendall(b"x-more: " + b"a" * 10_000 + b"\r\n")
+                sent += 10_000
+
+    assert sent < 50_000_000
+    assert served.client.get("/livez", headers={"x-long": "a" * 50_000}).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,139 @@ def test_a_session_is_shared_by_invitation(served: Served) -> None:
     assert shared["kind"] == "invitation"
 
 
+def test_an_owner_gives_nobody_an_address_or_the_id_of_a_provider(served: Served) -> None:
+    with person(served, "ada", "red") as ada, person(served, "mallory", "evil") as mallory:
+        session_id = new_session(ada)
+        ada.post(f"/v1/sessions/{session_id}/shares", json={"email": "bob@example.com", "role": "viewer"})
+
+        claimed = mallory.post("/v1/people", json={"id": "fake", "email": "bob@example.com"})
+        squatted = mallory.post("/v1/people", json={"id": "https://login.example#bob"})
+        plain = mallory.post("/v1/people", json={"id": "fake"})
+
+        assert [claimed.status_code, squatted.status_code, plain.status_code] == [403, 403, 201]
+        assert claimed.json()["type"] == "urn:keelwork:not-allowed"
+        made = mallory.post(
+            "/v1/people/api-keys", params={"person_id": "fake"}, json={"scope": "write"}
+        ).json()
+        own = {"authorization": f"Bearer {made['secret']}"}
+        found = httpx2.get(f"{served.url}/v1/sessions/{session_id}", headers=own, timeout=60)
+        assert found.status_code == 404
+
+
+def test_whoever_may_only_read_does_not_see_with_whom_a_session_is_shared(served: Served) -> None:
+    with person(served, "ada", "red") as ada, person(served, "bob", "blue") as bob:
+        path = f"/v1/sessions/{new_session(ada)}"
+        ada.post(f"{path}/shares", json={"email": "bob@example.com", "role": "viewer"})
+        link = {"authorization": f"Bearer {ada.post(f'{path}/links').json()['secret']}"}
+
+        assert ada.get(f"{path}/shares").status_code == 200
+        assert bob.get(f"{path}/shares").status_code == 403
+        with httpx2.Client(base_url=served.url, headers=link, timeout=60) as anybody:
+            for behind in ("shares", "next-request", "config-schema", "actions", "messages/0/request"):
+                assert anybody.get(f"{path}/{behind}").status_code == 403, behind
+            for shown in ("state", "messages", "usage", "assets", "export"):
+                assert anybody.get(f"{path}/{shown}").status_code == 200, shown
+
+
+@pytest.mark.parametrize("taken_back", ["link", "invitation", "key", "person"])
+def test_whoever_is_locked_out_hears_nothing_more_of_an_open_stream(served: Served, taken_back: str) -> None:
+    with person(served, "ada", "red") as ada, person(served, "bob", "blue") as bob:
+        path = f"/v1/sessions/{new_session(ada)}"
+        invited = ada.post(f"{path}/shares", json={"email": "bob@example.com", "role": "viewer"}).json()
+        link = ada.post(f"{path}/links").json()
+        key = bob.post("/v1/me/api-keys", json={"scope": "read"}).json()
+        secret = link["secret"] if taken_back == "link" else key["secret"]
+        own = {"authorization": f"Bearer {secret}", "accept": "text/event-stream"}
+        with httpx2.stream("GET", f"{served.url}{path}/events", headers=own, timeout=60) as answer:
+            events = read_events(answer.iter_lines())
+            ada.post(f"{path}/runs?wait=true", json={"text": "before"}).raise_for_status()
+            until(events, "final")
+
+            if taken_back == "key":
+                bob.delete(f"/v1/me/api-keys/{key['id']}").raise_for_status()
+            elif taken_back == "person":
+                served.client.patch("/v1/people/bob", json={"disabled": True}).raise_for_status()
+            else:
+                share = link if taken_back == "link" else invited
+                ada.delete(f"{path}/shares/{share['id']}").raise_for_status()
+            ada.post(f"{path}/runs?wait=true", json={"text": "afterwards"}).raise_for_status()
+
+            heard = list(events)
+        assert heard[-1].name == "reconnect"
+        assert "afterwards" not in str(heard)
+
+
+def test_what_ends_by_itself_or_elsewhere_ends_a_stream_with_the_next_heartbeat(
+    serve_it: Serving, store: str, team_of: Teams, clock: Clock
+) -> None:
+    served = serve_it(["answer"], store=store, team=team_of(store), heartbeat=0.2)
+    with person(served, "ada", "red") as ada:
+        path = f"/v1/sessions/{new_session(ada)}"
+        link = ada.post(f"{path}/links", json={"seconds": 100}).json()
+        own = {"authorization": f"Bearer {link['secret']}", "accept": "text/event-stream"}
+        with httpx2.stream("GET", f"{served.url}{path}/events", headers=own, timeout=60) as answer:
+            events = read_events(answer.iter_lines())
+            until(events, "heartbeat")
+            clock.now += 101
+
+            until(events, "reconnect")
+
+
+def test_a_viewer_logs_out(served: Served) -> None:
+    with person(served, "vi", "red", role="viewer", scope="read") as viewer:
+        assert viewer.post("/logout").status_code == 204
+
+
+def test_a_character_that_no_database_keeps_is_refused(served: Served) -> None:
+    with person(served, "ada", "red") as ada:
+        path = f"/v1/sessions/{new_session(ada)}"
+        refused = [
+            ada.post("/v1/people", json={"id": "a\0b"}),
+            ada.post("/v1/people", json={"id": "pn", "name": "\0"}),
+            ada.post("/v1/people/api-keys", params={"person_id": "\0"}, json={}),
+            ada.post("/v1/me/api-keys", json={"name": "\0"}),
+            ada.post(f"{path}/shares", json={"email": "a\0@example.com", "role": "viewer"}),
+        ]
+
+        assert [one.status_code for one in refused] == [422] * len(refused)
+        assert ada.get("/v1/approvals", params={"session_id": "\0"}).status_code in (404, 422)
+
+
+@pytest.mark.parametrize("name", ["local", "link 1"])
+def test_nobody_gets_the_id_of_the_operator_or_of_a_link(served: Served, name: str) -> None:
+    refused = served.client.post("/v1/people", json={"id": name, "tenant": "red"})
+
+    assert refused.status_code == 422
+
+
+class Maintenance:
+    """An application plugin: what it does, it does for everybody."""
+
+    name = "maintenance"
+    version = "1"
+    kind = "application"
+
+    def get_actions(self, state: Any) -> list[dict[str, Any]]:
+        return [{"id": "restart", "label": "Restart"}]
+
+    def execute_action(self, app: Any, action_id: str, params: Any, context: Any) -> dict[str, Any]:
+        return {"message": "done"}
+
+
+def test_what_acts_for_all_tenants_is_the_operators(serve_it: Serving, store: str, team_of: Teams) -> None:
+    served = serve_it([], store=store, team=team_of(store), plugins=[Maintenance])
+    with person(served, "ada", "red") as ada:
+        session = f"/v1/sessions/{new_session(ada)}"
+        for start in ("/v1", session):
+            assert ada.get(f"{start}/actions").json()["items"] == []
+            refused = ada.post(f"{start}/actions/maintenance/restart", json={})
+            assert refused.status_code == 403, refused.text
+
+    assert [one["id"] for one in served.client.get("/v1/actions").json()["items"]] == ["restart"]
+    done = served.client.post("/v1/actions/maintenance/restart", json={})
+    assert done.status_code == 200, done.text
+
+
 def test_a_link_reads_one_session_until_it_is_revoked(served: Served, clock: Clock) -> None:
     with person(served, "ada", "red") as ada:
         session_id, other = new_session(ada), new_session(ada)
@@ -255,7 +388,7 @@ def test_a_link_reads_one_session_until_it_is_revoked(served: Served, clock: Clo
             assert anybody.get("/v1/events").status_code == 403
             clock.now += 101
             assert anybody.get(path).status_code == 401
-        second = ada.post(f"{path}/links", json={}).json()
+        second = ada.post(f"{path}/links").json()
         own = {"authorization": f"Bearer {second['secret']}"}
         assert httpx2.get(f"{served.url}{path}", headers=own, timeout=60).status_code == 200
         ada.delete(f"{path}/shares/{second['id']}")

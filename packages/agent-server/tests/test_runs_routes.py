@@ -290,3 +290,11 @@ def test_whoever_has_seen_the_end_of_a_run_can_begin_the_next(serve_it: Serving)
     answers = [served.ask(session_id, "next")[-1].data["text"] for _ in range(60)]
 
     assert answers == [f"answer {number}" for number in range(60)]
+
+
+def test_a_project_that_cannot_be_a_folder_is_refused(serve_it: Serving) -> None:
+    served = serve_it()
+    given = {"pattern": "shell", "scope": "project", "project": "a\0b"}
+
+    assert served.client.get("/v1/grants", params={"project": "a\0b"}).status_code == 422
+    assert served.client.post("/v1/grants", json=given).status_code == 422

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from agent_app.session_writer import SessionWriter
@@ -50,6 +51,19 @@ def test_a_change_of_a_session_that_has_changed_since_is_refused(serve_it: Servi
     assert served.client.get(path).json()["title"] == "Mine"
     assert served.client.delete(path, headers={"if-match": tag}).status_code == 412
     assert served.client.delete(path, headers={"if-match": late.headers["etag"]}).status_code == 204
+
+
+def test_of_many_changes_of_one_version_one_is_made(serve_it: Serving) -> None:
+    served = serve_it()
+    path = f"/v1/sessions/{served.new_session()}"
+    for _ in range(5):
+        known = {"if-match": served.client.get(path).headers["etag"]}
+
+        def rename(number: int, known: dict[str, str] = known) -> int:
+            return served.client.patch(path, json={"title": f"{number} {known}"}, headers=known).status_code
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sorted(pool.map(rename, range(8))) == [200] + [412] * 7
 
 
 def test_sessions_are_listed_by_pages_and_found_by_their_words(serve_it: Serving) -> None:

@@ -91,6 +91,27 @@ def test_the_first_run_connects_a_server_and_escape_leaves_nothing(
     assert saved["models"][saved["model"]]["model"] == "m-2"
 
 
+def test_the_embedded_model_says_a_word_before_it_is_saved(
+    tmp_path: Path, open_page: Callable[..., Page]
+) -> None:
+    pytest.importorskip("local_llama_provider")
+    config = tmp_path / "config" / "agent" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'[plugins.local_llama]\nmodel_path = "{tmp_path}/weights.gguf"\n')
+    broken = settings_of(tmp_path)
+
+    with page_of(tmp_path, open_page) as page:
+        page.click(".first-run >> text=Embedded model")
+        page.wait_for_selector(".first-run .failure >> text=is not a file")
+        assert settings_of(tmp_path) == broken
+
+        config.write_text("")
+        page.click(".first-run >> text=Embedded model")
+        page.wait_for_selector(".first-run >> text=Start")
+
+    assert settings_of(tmp_path)["model"] == "local"
+
+
 @pytest.fixture
 def home(tmp_path: Path, model: ScriptedServer) -> Path:
     """A user who has chosen a model."""

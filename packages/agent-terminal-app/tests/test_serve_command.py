@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import closing, contextmanager
@@ -43,8 +44,8 @@ def environment_of(home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def started(home: Path, *arguments: str) -> Iterator[Started]:
-    environment = environment_of(home)
+def started(home: Path, *arguments: str, **more: str) -> Iterator[Started]:
+    environment = {**environment_of(home), **more}
     environment.pop("AGENT_SERVER_TOKEN")
     command = [sys.executable, "-m", "agent_terminal_app", "serve", "--port", "0", *arguments]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=home) as process:
@@ -138,11 +139,75 @@ def test_others_are_let_in_only_with_a_chosen_token(home: Path) -> None:
     del environment["AGENT_SERVER_TOKEN"]
 
     open_to_all = run_agent("serve", "--host", "0.0.0.0", environment=environment, folder=home)
+    with_none = run_agent("serve", "--host", "0.0.0.0", "--token", "", environment=environment, folder=home)
     short = run_agent("serve", "--token", "short", environment=environment, folder=home)
+    empty = run_agent("serve", "--token", "", environment=environment, folder=home)
 
-    assert open_to_all.returncode == short.returncode == 2
+    assert open_to_all.returncode == with_none.returncode == short.returncode == empty.returncode == 2
     assert "--token" in open_to_all.stderr
+    assert "--token" in with_none.stderr
     assert "16" in short.stderr
+    assert "16" in empty.stderr
+
+
+def test_a_browser_is_opened_with_the_link_and_answered_while_it_is_open(home: Path) -> None:
+    browser, opened = home / "browser", home / "opened"
+    os.mkfifo(opened)
+    address = "sys.argv[1].split('login')[0] + 'livez'"
+    asks = f"import sys, urllib.request as r; print(r.urlopen({address}, timeout=30).status)"
+    browser.write_text(f'#!/bin/sh\n{{ echo "$1"; {sys.executable} -c "{asks}" "$1"; }} > {opened}\n')
+    browser.chmod(0o700)
+
+    with started(home, "--open", BROWSER=str(browser)) as server:
+        assert opened.read_text().split() == [server.link, "200"]
+
+
+def test_a_given_token_and_store_are_used_and_the_kept_ones_are_not(home: Path) -> None:
+    token, file = "a-token-of-my-own-choice", home / "other.db"
+
+    with started(home, "--token", token, "--store", f"sqlite:///{file}") as server:
+        made = httpx2.post(f"{server.url}/v1/sessions", headers={"authorization": f"Bearer {token}"})
+
+    assert made.status_code == 201
+    with closing(open_store(f"sqlite:///{file}")) as store:
+        assert store.info(made.json()["id"]).id == made.json()["id"]
+    assert not (home / "data" / "agent" / "server-token").exists()
+
+
+def test_where_it_cannot_listen_is_said_with_what_to_do(home: Path) -> None:
+    environment = environment_of(home)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        busy = run_agent("serve", "--port", str(taken.getsockname()[1]), environment=environment, folder=home)
+    name = ("serve", "--token", "a-token-of-my-own-choice", "--host", "no-such-name.invalid")
+    nowhere = run_agent(*name, environment=environment, folder=home)
+
+    assert busy.returncode == nowhere.returncode == 1
+    assert "Choose another --port" in busy.stderr
+    assert "--host is an address of this machine" in nowhere.stderr
+
+
+def test_workers_need_a_database_that_they_can_share(home: Path) -> None:
+    arguments = ("serve", "--workers", "2", "--store", f"sqlite:///{home}/other.db")
+    done = run_agent(*arguments, environment=environment_of(home), folder=home)
+
+    assert done.returncode == 2
+    assert "--workers needs --store postgresql://" in done.stderr
+
+
+def test_without_any_model_it_says_how_to_get_one(home: Path) -> None:
+    (home / "config" / "agent" / "config.toml").write_text("")
+    hides = home / "hides"
+    hides.mkdir()
+    (hides / "sitecustomize.py").write_text("import sys\nsys.modules['local_llama_provider'] = None\n")
+    environment = {**environment_of(home), "PYTHONPATH": str(hides)}
+    command = [sys.executable, "-m", "agent_terminal_app", "serve", "--port", "0"]
+    done = subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 3
+    assert "the embedded model is not installed" in done.stderr
+    assert "`agent setup` connects another model" in done.stderr
 
 
 def test_a_replica_is_one_of_a_store(home: Path) -> None:
@@ -212,7 +277,13 @@ def test_several_people_cannot_share_one_memory(home: Path) -> None:
 
 def test_a_provider_needs_to_know_where_the_server_is(home: Path) -> None:
     done = run_agent(
-        "serve", "--oidc-issuer", "https://login.example", environment=environment_of(home), folder=home
+        "serve",
+        "--port",
+        "0",
+        "--oidc-issuer",
+        "https://login.example",
+        environment=environment_of(home),
+        folder=home,
     )
 
     assert done.returncode == 2

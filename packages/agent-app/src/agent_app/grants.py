@@ -116,11 +116,23 @@ def _key(
             raise ArgumentError("a grant for a session needs session_id")
         return session_id
     if project is not None:
-        return os.path.realpath(project)
+        return _folder(project)
     own = None if session_id is None else project_of(services.read(session_id).session)
     if own is None:
         raise ArgumentError(f"a grant for a project needs project, or a session with {ROOTS}")
     return own
+
+
+def _folder(project: str | os.PathLike[str]) -> str:
+    """Return the folder of a project as grants name it.
+
+    Raises:
+        ArgumentError: If it cannot be a folder.
+    """
+    try:
+        return os.path.realpath(project)
+    except ValueError as error:  # it has a NUL character
+        raise ArgumentError(f"project {project!r} is not a folder: {error}") from error
 
 
 def _check_choice(name: str, given: object, known: Sequence[str]) -> None:
@@ -152,7 +164,7 @@ def find(
 def _find(
     services: Services, session_id: str | None, project: str | os.PathLike[str] | None
 ) -> Sequence[Grant]:
-    folder = None if project is None else os.path.realpath(project)
+    folder = None if project is None else _folder(project)
     if session_id is not None and folder is None:
         folder = project_of(services.read(session_id).session)
     return services.store.grants(session_id=session_id, project=folder)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from agent_app import journal
 from agent_app.agents import choose_agent
 from agent_app.app_plugins import usable_elements
+from agent_app.crash import unfinished_answer
 from agent_app.plans import plan_of
 from agent_app.services import core_of
 from agent_core import ArgumentError, Message
@@ -36,7 +37,7 @@ R = TypeVar("R")
 
 
 def state(services: Services, session_id: str) -> Flow[dict[str, Any]]:
-    """Return info, holder, running state, waiting messages, approvals and plan of a session."""
+    """Return info, holder, running state, waiting messages, approvals, plan and a cut answer of a session."""
     return (yield from run_blocking(partial(_state, services, session_id)))
 
 
@@ -47,13 +48,17 @@ def _state(services: Services, session_id: str) -> dict[str, Any]:
     info, holder = store.info(session_id), store.holder(session_id)
     active = services.active.get(session_id)
     elsewhere = holder is not None and holder.owner != services.owner
+    approvals = [one.to_dict() for one in store.approvals(session_id, undecided=True)]
+    session = services.read(session_id).session
+    is_idle = holder is None and active is None and not approvals
     return {
         "info": info.to_dict(),
         "holder": None if holder is None else holder.to_dict(),
         "running": "here" if active is not None and active.is_run else "elsewhere" if elsewhere else None,
         "queued": [one.to_dict() for one in store.inputs(session_id)],
-        "approvals": [one.to_dict() for one in store.approvals(session_id, undecided=True)],
-        "plan": [asdict(item) for item in plan_of(services.read(session_id).session)],
+        "approvals": approvals,
+        "plan": [asdict(item) for item in plan_of(session)],
+        "unfinished": unfinished_answer(services, session) if is_idle else None,
         "last_event": last_event,
     }
 

@@ -203,7 +203,11 @@ class DurableRuns:
 
     def cancel_session(self, session_id: str) -> list[str]:
         """Stop all runs of a session, wherever they are, and return their ids."""
-        return [run_id for run_id in self._engine.open_runs(session_id) if self.cancel(run_id)]
+        return [run_id for run_id in self.open_runs(session_id) if self.cancel(run_id)]
+
+    def open_runs(self, session_id: str) -> Sequence[str]:
+        """Return the ids of the runs of a session that wait for a worker, or that one executes."""
+        return self._engine.open_runs(session_id)
 
     def queue(self) -> Queue:
         """Return how many runs wait, and how long the oldest has waited."""

@@ -17,6 +17,7 @@ import ipaddress
 import re
 import secrets
 import time
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+AUTHENTICATE = "keelwork.authenticate"
+"""Where the scope of a request has what finds out anew who makes it."""
 COOKIE = "keelwork"
 CSRF_HEADER = "x-keelwork"
 """A header that no form can send, and no script of another site without asking first."""
@@ -247,6 +250,7 @@ class Gate:
         if scope["path"] in OPEN_PATHS:
             return None
         principal = scope[PRINCIPAL] = await self._authenticated(scope, headers)
+        scope[AUTHENTICATE] = partial(self._authenticated, scope, headers)
         await self._access.check(principal)
         if principal.level < needed(scope["method"], scope["path"]):
             raise Problem(403, "not-allowed", "Your role, or the scope of your key, does not allow that")

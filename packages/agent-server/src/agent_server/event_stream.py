@@ -137,6 +137,9 @@ class Reader:
 class Streams:
     """The event streams that are open, which are looked after together.
 
+    A reader whose key, link or invitation is taken back, or ends, must not hear more. What was done in this
+    process counts at once (`check`); what was done by another server, or by a clock, within a heartbeat.
+
     Args:
         heartbeat: After how many seconds of silence a reader hears that the server is there.
         patience: How many seconds a reader may take to make room for more before it is cut off.
@@ -148,6 +151,7 @@ class Streams:
         self._patience = patience
         self._open: set[_Sending] = set()
         self._ticking: asyncio.Task[None] | None = None
+        self._checking = asyncio.Lock()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -162,6 +166,14 @@ class Streams:
         """Forget a stream; once is enough."""
         self._open.discard(stream)
 
+    async def check(self) -> None:
+        """Send those readers away who may not read any more."""
+        async with self._checking:
+            for stream in list(self._open):
+                if stream.allowed is not None and not stream.is_refused and not await stream.allowed():
+                    stream.is_refused = True
+                    stream.wake()
+
     async def close(self) -> None:
         """Tell all readers to connect again, and wait until they are gone."""
         self.is_closing = True
@@ -175,9 +187,12 @@ class Streams:
             self._ticking.cancel()
 
     async def _tick(self) -> None:
+        checked, checking = time.monotonic(), None
         while True:
             await asyncio.sleep(self._heartbeat / 4)
             now = time.monotonic()
+            if checked <= now - self._heartbeat and (checking is None or checking.done()):
+                checked, checking = now, asyncio.create_task(self.check())
             for stream in list(self._open):
                 stream.cut_if_stuck(now - self._patience)
                 if stream.last_sent <= now - self._heartbeat:
@@ -190,9 +205,23 @@ class SlowReader(asyncio.CancelledError):
 
 
 class _Sending:
-    """One open stream."""
+    """One open stream.
 
-    def __init__(self, feed: Timeline, reader: Reader, streams: Streams, send: Send) -> None:
+    Attributes:
+        allowed: Says whether its reader may still read; None if that cannot change.
+        is_refused: Whether the reader may not read any more.
+    """
+
+    def __init__(
+        self,
+        feed: Timeline,
+        reader: Reader,
+        streams: Streams,
+        send: Send,
+        allowed: Callable[[], Awaitable[bool]] | None,
+    ) -> None:
+        self.allowed = allowed
+        self.is_refused = False
         self.last_sent = time.monotonic()
         self.heartbeat_due = False
         self._feed = feed
@@ -232,7 +261,7 @@ class _Sending:
     async def _send_all(self, gone: asyncio.Future[None]) -> bool:
         reader, owed = self._reader, b"retry: %d\n\n" % RETRY_MILLISECONDS
         while not gone.done():
-            if self._streams.is_closing:
+            if self._streams.is_closing or self.is_refused:
                 await self._body(owed + RECONNECT, more=False)
                 return True
             try:
@@ -249,7 +278,8 @@ class _Sending:
                 await self._body(data or HEARTBEAT, more=not reader.is_over)
             if reader.is_over:
                 return True
-            if reader.is_waiting and not (self._streams.is_closing or gone.done()):
+            is_ending = self._streams.is_closing or self.is_refused or gone.done()
+            if reader.is_waiting and not is_ending:
                 await self._feed.news()
         return False
 
@@ -269,6 +299,7 @@ class EventStreamResponse(Response):
         one_run: As of `Reader`.
         tenant: Without a session: whose; None for those of all tenants.
         left: Awaited when the reader goes before the end.
+        allowed: Says whether the reader may still read; None if that cannot change.
         headers: More headers of the response.
     """
 
@@ -282,6 +313,7 @@ class EventStreamResponse(Response):
         one_run: bool = False,
         tenant: str | None = None,
         left: Callable[[], Awaitable[None]] | None = None,
+        allowed: Callable[[], Awaitable[bool]] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         own = [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()]
@@ -296,6 +328,7 @@ class EventStreamResponse(Response):
         self._one_run = one_run
         self._tenant = tenant
         self._left = left
+        self._allowed = allowed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -311,7 +344,7 @@ class EventStreamResponse(Response):
     ) -> None:
         gone = asyncio.ensure_future(_until_gone(receive))
         gone.add_done_callback(lambda _gone: feed.wake())
-        sending = _Sending(feed, reader, self._streams, send_body)
+        sending = _Sending(feed, reader, self._streams, send_body, self._allowed)
         self._streams.add(sending)
         finished = False
         try:

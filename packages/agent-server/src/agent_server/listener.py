@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from agent_server.event_stream import SlowReader
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
     from agent_server.application import Server
 
+HEADER_SECONDS = 60.0
+"""How long a client may take to begin a request, and then to send its headers."""
+MOST_HEADERS = 100_000
+"""How many bytes the headers of a request may have; the packet that ends them is not counted."""
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _COLLECT_AFTER = (10_000, 20, 20)
 
 
@@ -54,6 +60,53 @@ def _is_failure(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], SlowReader))
 
 
+class _Connection(HttpToolsProtocol):
+    """A connection that ends if a request does not begin, or its headers are not there, within some seconds.
+
+    Uvicorn waits for both for ever and keeps all headers that come, so that silent connections would add up
+    until no more can be opened, and endless headers until the memory is full. How long and how large the body
+    may be is looked after where it is read.
+    """
+
+    _waiting: asyncio.TimerHandle | None = None
+    _size = 0  # of the headers that are not complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as there
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._waiting is not None:
+            if self._size > MOST_HEADERS:
+                self.transport.write(_TOO_LARGE)
+                self.transport.close()
+                return
+            self._size += len(data)
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._wait()
+
+    def on_headers_complete(self) -> None:
+        self._stop_waiting()
+        self._size = 0
+        super().on_headers_complete()
+
+    def _wait(self) -> None:
+        self._stop_waiting()
+        self._waiting = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+
 class _Uvicorn(uvicorn.Server):
     """Uvicorn, whose end begins with ours: readers are sent away before it waits for their connections."""
 
@@ -61,6 +114,7 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 server,
+                http=_Connection,
                 access_log=False,
                 log_config=None,
                 server_header=False,

@@ -11,7 +11,8 @@ PRINCIPAL = "keelwork.principal"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OPERATOR = re.compile(r"/v1/(settings|keys|doctor|metrics|setup|models/test)(/.*)?|/v1/agents/.+|/metrics")
 _MANAGER = re.compile(r"/v1/(people|audit)(/.*)?")
-_OWN = re.compile(r"/v1/me(/.*)?")
+_OWN = re.compile(r"/v1/me(/.*)?|/logout")
+_SHARING = re.compile(r"/v1/sessions/[^/]+/(shares|links)(/.*)?")
 
 
 class Level(IntEnum):
@@ -54,4 +55,6 @@ def needed(method: str, path: str) -> Level:
         return Level.MANAGE
     if _OWN.fullmatch(path):
         return Level.READ
+    if _SHARING.fullmatch(path):  # also to list it: it has the addresses of people
+        return Level.WRITE
     return Level.READ if method in SAFE else Level.WRITE

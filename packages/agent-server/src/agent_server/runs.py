@@ -99,6 +99,10 @@ class Runs(ABC):
     async def interrupt(self, session_id: str) -> bool:
         """Have the run of a session answer now what was queued for it; False if there is nothing to do."""
 
+    async def will_go_on(self, session_id: str) -> bool:
+        """Say whether a run of a session that broke off is continued by itself."""
+        return False
+
     @abstractmethod
     async def count(self) -> Mapping[str, int]:
         """Return how many runs there are: those under way here, those that wait, and workers."""

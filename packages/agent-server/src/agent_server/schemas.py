@@ -99,6 +99,22 @@ class PlanItem(BaseModel):
     state: str = Field(description="`pending`, `in_progress`, `done` or `dropped`.")
 
 
+class UnfinishedCall(BaseModel):
+    """A call of a tool without a result."""
+
+    call_id: str
+    name: str
+    arguments: Any = Field(description="As the model wrote them.")
+    begun: bool = Field(description="Whether it may have run, in part or completely.")
+
+
+class UnfinishedAnswer(BaseModel):
+    """An answer that a crash has cut short. A run with nothing to say answers again."""
+
+    text: str = Field(description="The words that were shown; the session's messages do not have them.")
+    calls: list[UnfinishedCall]
+
+
 class SessionState(BaseModel):
     """What is going on in a session."""
 
@@ -108,6 +124,9 @@ class SessionState(BaseModel):
     queued: list[Waiting]
     approvals: list[Approval] = Field(description="The decisions that its run waits for.")
     plan: list[PlanItem] = Field(description="What its agent has written down to do.")
+    unfinished: UnfinishedAnswer | None = Field(
+        description="The last answer, if a crash has cut it short and nobody continues it."
+    )
     last_event: int
 
 
@@ -497,7 +516,10 @@ class Choice(Input):
         default=None, max_length=10_000, description="Without it, the one that was found."
     )
     model: str | None = Field(default=None, max_length=500, description="Without it, the recommended one.")
-    check: bool = Field(default=True, description="Ask for the list of models before anything is saved.")
+    check: bool = Field(
+        default=True,
+        description="Try it before anything is saved: it lists its models, and the embedded one says a word.",
+    )
 
 
 class Version(BaseModel):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
+from weakref import WeakValueDictionary
 
 from fastapi import Depends, Request
 
 from agent_app.catalogue import Catalogue
-from agent_app.errors import SessionNotFound
-from agent_server.access import Access
+from agent_app.errors import SessionNotFound, StoreUnavailable
+from agent_core import AgentError
+from agent_server.access import AUTHENTICATE, Access
 from agent_server.event_stream import Streams
 from agent_server.feed import Feeds
 from agent_server.host import Host
@@ -22,11 +25,15 @@ from agent_server.problem import Problem
 from agent_server.runs import Runs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Awaitable, Callable, Collection
 
     from agent_app import AgentApplication
 
 _MOST_VIEWS = 1000
+_BEHIND = re.compile(
+    r"/v1/sessions/[^/]+/(next-request|config-schema|actions|messages/[^/]+/(request|edit-plan))"
+)
+"""What is behind a conversation: instructions and settings of the agent, which a link does not show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +57,7 @@ class Services:
     team: Team | None = None
     tenant: str | None = None
     repeats: Repeats = field(default_factory=Repeats)
+    _changing: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     _views: dict[str, Services] = field(default_factory=dict)
 
     def of_tenant(self, tenant: str) -> Services:
@@ -61,6 +69,10 @@ class Services:
         if len(self._views) > _MOST_VIEWS:
             del self._views[next(iter(self._views))]
         return view
+
+    def changing(self, session_id: str) -> asyncio.Lock:
+        """Return what lets one request at a time look at a session and change it."""
+        return self._changing.setdefault(session_id, asyncio.Lock())
 
     async def shared_with(self, who: Principal) -> Collection[str] | None:
         """Return the sessions that a guest may see; None for somebody of this tenant, who sees all."""
@@ -89,6 +101,8 @@ async def services_of(request: Request) -> Services:
     own = services.of_tenant(who.tenant)
     if who.session is not None and session_id != who.session:
         raise Problem(403, "not-allowed", "The link is for one session")
+    if who.session is not None and _BEHIND.fullmatch(request.scope["path"]):
+        raise Problem(403, "not-allowed", "The link is for what was said")
     if session_id is None:
         return own
     try:
@@ -103,6 +117,29 @@ async def services_of(request: Request) -> Services:
         await shared.app.session_info_async(session_id)
         return shared
     return own
+
+
+def still_allowed(request: Request) -> Callable[[], Awaitable[bool]] | None:
+    """Return what says whether a request would be allowed now, for an answer that takes long.
+
+    Returns:
+        None for whoever has the token of the server, which is good as long as the server runs.
+    """
+    who: Principal | None = request.scope.get(PRINCIPAL)
+    if who is None or who.tenant is None:
+        return None
+
+    async def ask() -> bool:
+        try:
+            request.scope[PRINCIPAL] = await request.scope[AUTHENTICATE]()
+            await services_of(request)
+        except StoreUnavailable:  # which says nothing of who may
+            return True
+        except (Problem, AgentError):
+            return False
+        return True
+
+    return ask
 
 
 async def who_asks(request: Request) -> Principal:

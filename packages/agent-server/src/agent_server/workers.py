@@ -60,6 +60,9 @@ class Workers(Protocol):
     def cancel_session(self, session_id: str) -> Sequence[str]:
         """Stop all runs of a session, and return their ids."""
 
+    def open_runs(self, session_id: str) -> Sequence[str]:
+        """Return the ids of the runs of a session that are not over."""
+
     def queue(self) -> Waiting:
         """Return how many runs wait."""
 
@@ -134,6 +137,10 @@ class WorkerRuns(Runs):
             )
             return edited is not None
         return False
+
+    async def will_go_on(self, session_id: str) -> bool:
+        """Say whether another worker is to continue: a run whose worker died is not over."""
+        return bool(await asyncio.to_thread(self._workers.open_runs, session_id))
 
     async def count(self) -> Mapping[str, int]:
         queue = await asyncio.to_thread(self._workers.queue)

@@ -3,13 +3,14 @@
 // Stored messages and events overlap: while a run goes on, its finished steps are messages already. So the page
 // reads the messages, leaves out those of the step that goes on, and plays the events from that step's beginning.
 
-import { as, client, inSession, Problem, wordsOf } from "./api";
+import { as, asText, client, inSession, Problem, wordsOf } from "./api";
 import { Branches } from "./branches";
 import { type Entry, entriesOf, namesOf, type Note, textOf } from "./entries";
 import { Feed } from "./feed";
 import { LiveRun } from "./live_run";
 import { Store } from "./store";
-import type { Approval, Event, InputMode, JsonObject, Message, Part, PlanItem, SessionInfo, SessionState, Usage, Waiting } from "./wire";
+import { oneLine } from "./text";
+import type { Approval, Event, InputMode, JsonObject, Message, Part, PlanItem, SessionInfo, SessionState, Unfinished, Usage, Waiting } from "./wire";
 import { words } from "./words";
 
 const PAGE = 50;
@@ -34,6 +35,8 @@ export class Conversation extends Store {
   /** What the agent has written down to do, and how far it has come. */
   plan: PlanItem[] = [];
   notes: Note[] = [];
+  /** What a crash of the server has cut short. */
+  private unfinished: Note | undefined;
   usage: Usage | undefined;
   status = "";
   before: number | null = null;
@@ -68,7 +71,7 @@ export class Conversation extends Store {
   }
 
   get entries(): Entry[] {
-    return [...this.stored, ...this.run.entries, ...this.notes];
+    return [...this.stored, ...this.run.entries, ...this.notes, ...(this.unfinished ? [this.unfinished] : [])];
   }
 
   /** The answers of the model that are stored, the newest first. */
@@ -113,7 +116,9 @@ export class Conversation extends Store {
     this.feed?.close();
     this.run.clear();
     for (const event of events) this.run.remember(event);
-    const step = openStep(events);
+    const lost = state.unfinished?.calls ?? [];
+    for (const { call_id } of lost) this.run.lose(call_id);
+    const step = lost.length ? [] : openStep(events); // calls that nobody runs any more are shown as messages
     const calls = new Set(step.map((event) => event["call_id"]).filter((id) => typeof id === "string"));
     this.take({ ...page, items: page.items.filter((message) => !isOfCalls(message, calls)) });
     // A run that has logged its end is over, though the server may not have let go of the session yet.
@@ -157,6 +162,14 @@ export class Conversation extends Store {
     this.approvals = state.approvals.filter((approval) => approval.decision === null);
     this.queued = state.queued;
     this.plan = state.plan;
+    this.unfinished = state.unfinished === null ? undefined : noteOf(state.unfinished);
+  }
+
+  /** Take what a crash has cut short off the screen: it is asked for again, or something else is said. */
+  private leaveUnfinished(): void {
+    if (this.unfinished === undefined) return;
+    this.unfinished = undefined;
+    this.run.clear();
   }
 
   /** Read the messages of a run that is over; what is on the screen stays where it is. */
@@ -219,7 +232,18 @@ export class Conversation extends Store {
   private setConnected(is: boolean): void {
     if (this.connected === is) return;
     this.connected = is;
+    if (is && this.running) void this.lookForCrash();
     this.changed();
+  }
+
+  /** A server that was killed tells nobody that a run is over: ask it when it is there again. */
+  private async lookForCrash(): Promise<void> {
+    try {
+      const { unfinished } = await as<SessionState>(client.readState(this.id));
+      if (unfinished !== null && this.running && !this.closed) await this.load();
+    } catch {
+      // The connection is lost again, and the next one asks again.
+    }
   }
 
   private deleted(): void {
@@ -332,6 +356,7 @@ export class Conversation extends Store {
       return;
     }
     this.notes = [];
+    this.leaveUnfinished();
     this.run.say({ role: "user", content: text, multipartContent: shown });
     await this.start({ text, attachments });
   }
@@ -341,6 +366,7 @@ export class Conversation extends Store {
     this.asked = true;
     this.running = true;
     this.notes = [];
+    this.leaveUnfinished();
     this.changed();
     try {
       await client.startRun(this.id, request);
@@ -398,6 +424,11 @@ function openStep(events: Event[]): Event[] {
   const begun = events.findLastIndex((event) => event.type === "step_start");
   const step = begun < 0 ? [] : events.slice(begun);
   return step.some((event) => ENDS.includes(event.type)) ? [] : step;
+}
+
+function noteOf({ calls }: Unfinished): Note {
+  const lines = calls.map((call) => `${oneLine(`${call.name} ${asText(call.arguments)}`, 80)}: ${call.begun ? words.mayHaveRun : words.didNotRun}`);
+  return { kind: "note", level: "warning", text: lines.length ? [words.cutCalls, ...lines].join("\n") : words.cutAnswer, retry: true };
 }
 
 function isOfCalls(message: Message, calls: ReadonlySet<unknown>): boolean {

@@ -76,7 +76,7 @@ export function FirstRun({ close }: { close: (changed: boolean) => void }) {
     });
   const choose = (connection: Connection): void => {
     const chosen = { connection, key: null, url: null };
-    if (connection.name === EMBEDDED) save(chosen, null, false);
+    if (connection.name === EMBEDDED) save(chosen, null, true); // which has it say a word first
     else if (connection.needs_key || connection.needs_address) setStep({ at: "key", connection });
     else check(chosen);
   };

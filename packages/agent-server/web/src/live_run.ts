@@ -23,6 +23,12 @@ export class LiveRun {
     this.stepAt = this.entries.length;
   }
 
+  /** Note that nobody runs a call any more. */
+  lose(id: string): void {
+    const call = this.known.get(id);
+    if (call !== undefined) this.known.set(id, { ...call, state: "waiting" });
+  }
+
   /** Note what an event says of a call. */
   remember(event: Event): void {
     const id = event["call_id"];

@@ -99,6 +99,12 @@ export interface Approval {
   decision: JsonObject | null;
 }
 
+/** An answer that a crash has cut short, with the calls that have no result. */
+export interface Unfinished {
+  text: string;
+  calls: { call_id: string; name: string; arguments: Json; begun: boolean }[];
+}
+
 export interface SessionState {
   info: SessionInfo;
   running: "here" | "elsewhere" | null;
@@ -106,6 +112,7 @@ export interface SessionState {
   approvals: Approval[];
   last_event: number;
   plan: PlanItem[];
+  unfinished: Unfinished | null;
 }
 
 /** An event of a session; what else it has depends on its type. */

@@ -22,6 +22,7 @@ from agent_terminal_app.first_run.connections import (
 from agent_terminal_app.first_run.dialogue import draft_from, without_asking
 from agent_terminal_app.first_run.draft import save
 from agent_terminal_app.first_run.models import offered_models
+from agent_terminal_app.first_run.weights import try_embedded
 from agent_terminal_app.first_run.welcome import is_first_run
 from agent_terminal_app.health import checks, look_at_all
 from agent_terminal_app.keys import KeyStore, clean_key, store_secrets
@@ -176,6 +177,8 @@ class UserHost:
         draft = _draft(opened, choice)
         if not draft.embedded:
             draft = asyncio.run(without_asking(opened, draft))
+        elif choice.get("check", True):
+            try_embedded(opened.settings.values.get("plugins", {}).get("local_llama"))
         outcome = save(draft, opened)
         config, values = self._config(), opened.again().settings.values
         declared = config["models"].get(outcome.model) or read_model(outcome.model, config["models"])

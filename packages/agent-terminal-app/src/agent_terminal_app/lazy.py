@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         open_engine,
     )
     from agent_durable.database import wait_for
+    from agent_runtime.agent import Agent
     from agent_runtime.documents import (
         Document,
         Wrong,
@@ -74,6 +75,7 @@ __all__ = [
     "DIALECT",
     "LOCAL_PROXIES",
     "Accounts",
+    "Agent",
     "Allowance",
     "AsyncClient",
     "Catalogue",
@@ -140,6 +142,7 @@ HOMES = {
     "agent_core.plugin.discovery": ("find_installed",),
     "agent_durable": ("DurableRuns", "QueueFull", "Worker", "open_engine"),
     "agent_durable.database": ("wait_for",),
+    "agent_runtime.agent": ("Agent",),
     "agent_runtime.documents": ("Document", "Wrong", "follow", "line_of", "parse_toml", "unusable"),
     "agent_runtime.errors": ("SpecError", "describe"),
     "agent_runtime.files": ("entries",),

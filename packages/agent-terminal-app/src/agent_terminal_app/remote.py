@@ -221,9 +221,12 @@ class RemoteApplication:
         with self._asking(session_id) as client:
             return [_info(one) for one in client.branches(session_id)]
 
-    def holder(self, session_id: str) -> Lease | None:
+    def session_state(self, session_id: str) -> dict[str, Any]:
         with self._asking(session_id) as client:
-            held = client.state(session_id)["holder"]
+            return client.state(session_id)
+
+    def holder(self, session_id: str) -> Lease | None:
+        held = self.session_state(session_id)["holder"]
         return None if held is None else _lease(session_id, held)
 
     def run_session_lifecycle(self, _name: str, session: Session) -> tuple[Session, list[Any]]:

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from agent_server.access import COOKIE_SECONDS
-from agent_server.people.accounts import KEY_MARK, LINK_MARK
+from agent_server.people.accounts import KEY_MARK, LINK_MARK, PROVIDER_MARK
 from agent_server.principal import ROLES, SCOPES, Level, Principal
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LOGIN_SECONDS = 600
 LOGIN_PATH = "/login/oidc"
+LINK_ID = "link "
+"""With what the id of somebody who has a link begins."""
 
 
 class TeamAccess:
@@ -74,7 +76,7 @@ class TeamAccess:
             if share is None:
                 return None
             return Principal(
-                id=f"link {share.id}", tenant=share.tenant, level=ROLES[share.role], session=share.session
+                id=f"{LINK_ID}{share.id}", tenant=share.tenant, level=ROLES[share.role], session=share.session
             )
         known = await self.local.bearer(token)
         if known is not None or self.provider is None or token.count(".") != 2:  # noqa: PLR2004 - a JWT has
@@ -111,7 +113,7 @@ class TeamAccess:
         """
         assert self.provider is not None
         settings = self.provider.settings
-        person_id = f"{settings.issuer}#{claims['sub']}"
+        person_id = f"{settings.issuer}{PROVIDER_MARK}{claims['sub']}"
         named = claims.get(settings.tenant_claim) if settings.tenant_claim else None
         tenant, role = (str(named), settings.role) if named else (f"of {person_id}", "owner")
         # An address that nobody has confirmed would open what others have shared with its owner.

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 KEY_MARK = "kw_"
 LINK_MARK = "kwl_"
+PROVIDER_MARK = "#"
+"""What stands between a provider and a person in the id of somebody who has logged in."""
 _PERSON = "id, tenant, role, name, email, created, disabled"
 _KEY = "id, person, name, scope, created, expires, revoked"
 _SHARE = "id, session, tenant, email, role, created, expires, made_by, revoked"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_app.errors import StoreTooNew, StoreUnavailable
+from agent_core import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -102,6 +103,17 @@ def open_tables(store_url: str) -> Tables:
     return SQLiteTables(f"{path}.people" if path else ":memory:")
 
 
+def _check_text(values: Sequence[Any]) -> None:
+    """Refuse the character that PostgreSQL keeps in no text, for both databases.
+
+    Raises:
+        ArgumentError: If a text has it.
+    """
+    for value in values:
+        if isinstance(value, str) and "\0" in value:
+            raise ArgumentError(f"{value!r} has a NUL character, which cannot be stored")
+
+
 class SQLiteTables:
     """A file next to that of the sessions, which this user alone can read."""
 
@@ -127,10 +139,12 @@ class SQLiteTables:
         self._connection.execute("COMMIT")
 
     def rows(self, sql: str, *values: Any) -> Sequence[Sequence[Any]]:
+        _check_text(values)
         with self._lock:
             return self._connection.execute(sql, values).fetchall()
 
     def run(self, sql: str, *values: Any) -> int:
+        _check_text(values)
         with self._lock:
             return self._connection.execute(sql, values).rowcount
 
@@ -165,15 +179,18 @@ class PostgresTables:
                 connection.execute(step)
 
     def rows(self, sql: str, *values: Any) -> Sequence[Sequence[Any]]:
+        _check_text(values)
         with self._lent() as connection:
             found: Sequence[Sequence[Any]] = connection.execute(sql.replace("?", "%s"), values).fetchall()
             return found
 
     def run(self, sql: str, *values: Any) -> int:
+        _check_text(values)
         with self._lent() as connection:
             return int(connection.execute(sql.replace("?", "%s"), values).rowcount)
 
     def alone(self, name: str, sql: str, *values: Any) -> int:
+        _check_text(values)
         with self._lent() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (name,))
             return int(connection.execute(sql.replace("?", "%s"), values).rowcount)

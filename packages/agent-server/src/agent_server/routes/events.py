@@ -10,7 +10,7 @@ from agent_server.answers import json_answer
 from agent_server.event_stream import EventStreamResponse
 from agent_server.feed import Cursor
 from agent_server.routes.runs import EVENT_STREAM, STREAM
-from agent_server.services import Served
+from agent_server.services import Served, still_allowed
 
 router = APIRouter(prefix="/v1", tags=["events"])
 After = Annotated[
@@ -38,7 +38,9 @@ async def follow_session(
     if not wants_stream(request):
         await services.app.session_info_async(session_id)
         return json_answer({"items": await services.app.events_async(session_id, cursor.seq, limit)})
-    return EventStreamResponse(services.feeds, services.streams, session_id, cursor)
+    return EventStreamResponse(
+        services.feeds, services.streams, session_id, cursor, allowed=still_allowed(request)
+    )
 
 
 @router.get("/events", responses={200: STREAM})
@@ -60,6 +62,7 @@ async def follow_all(
         None,
         None if place is None else Cursor.parse(place),
         tenant=services.tenant,
+        allowed=still_allowed(request),
     )
 
 

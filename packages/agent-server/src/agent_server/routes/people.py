@@ -6,11 +6,13 @@ import asyncio
 import time
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Body, Query, Response
 
 from agent_core import AgentError
 from agent_server.answers import items, json_answer
-from agent_server.principal import Level
+from agent_server.people.access import LINK_ID
+from agent_server.people.accounts import PROVIDER_MARK
+from agent_server.principal import Level, Principal
 from agent_server.problem import Problem
 from agent_server.schemas import (
     ApiKey,
@@ -62,9 +64,12 @@ async def create_my_key(team: People, who: Who, new: NewApiKey) -> Response:
 
 
 @router.delete("/me/api-keys/{key_id}", status_code=204)
-async def revoke_my_key(team: People, who: Who, key_id: str) -> Response:
+async def revoke_my_key(services: Served, team: People, who: Who, key_id: str) -> Response:
     """Make one of your keys worthless."""
-    return await _revoke_key(team, who.id, key_id)
+    if not await asyncio.to_thread(team.accounts.revoke_key, key_id, who.id):
+        raise Problem(404, "key-not-found", "There is no such key")
+    await services.streams.check()
+    return Response(status_code=204)
 
 
 @router.get("/me/provider-keys", response_model=Items)
@@ -125,6 +130,10 @@ async def list_people(team: People, who: Who) -> Response:
 @router.post("/people", status_code=201, response_model=Person)
 async def add_person(team: People, who: Who, new: NewPerson) -> Response:
     """Add somebody: to your tenant or, as the operator, to any."""
+    if new.id == Principal().id or new.id.startswith(LINK_ID):
+        raise Problem(422, "invalid-argument", "The operator and links have such ids", "Choose another id.")
+    if who.tenant is not None:
+        _check_addition(new)
     tenant = who.tenant if who.tenant is not None else new.tenant
     if tenant is None:
         raise Problem(422, "invalid-argument", "Name the tenant of the person")
@@ -136,14 +145,41 @@ async def add_person(team: People, who: Who, new: NewPerson) -> Response:
     return json_answer(person.to_dict(), 201)
 
 
+def _check_addition(new: NewPerson) -> None:
+    """Refuse what an owner may not say of a person: it would count for other tenants, too.
+
+    Sessions are shared with addresses, and whoever logs in is known by the provider's id.
+
+    Raises:
+        Problem: If the owner says it.
+    """
+    if new.email:
+        raise Problem(
+            403,
+            "not-allowed",
+            "Only the operator may say which address is somebody's",
+            "Leave `email` out: the provider confirms it when the person logs in.",
+        )
+    if PROVIDER_MARK in new.id:
+        raise Problem(
+            403,
+            "not-allowed",
+            "Only the operator may add people of a provider",
+            f"They are added when they log in. Choose an id without {PROVIDER_MARK}.",
+        )
+
+
 @router.patch("/people/{person_id:path}", response_model=Person)
-async def change_person(team: People, who: Who, person_id: str, change: PersonChange) -> Response:
+async def change_person(
+    services: Served, team: People, who: Who, person_id: str, change: PersonChange
+) -> Response:
     """Give somebody another role, or lock them out."""
     found = await asyncio.to_thread(
         team.accounts.change, person_id, who.tenant, role=change.role, disabled=change.disabled
     )
     if found is None:
         raise Problem(404, "person-not-found", "There is nobody of that id")
+    await services.streams.check()
     return json_answer(found.to_dict())
 
 
@@ -169,12 +205,6 @@ async def _new_key(team: People, person_id: str, new: NewApiKey, level: Level) -
     return json_answer({**key.to_dict(), "secret": secret}, 201)
 
 
-async def _revoke_key(team: People, person_id: str, key_id: str) -> Response:
-    if not await asyncio.to_thread(team.accounts.revoke_key, key_id, person_id):
-        raise Problem(404, "key-not-found", "There is no such key")
-    return Response(status_code=204)
-
-
 @router.get("/sessions/{session_id}/shares", response_model=Items)
 async def list_shares(services: Served, team: People, session_id: str) -> Response:
     """List how a session is shared."""
@@ -197,10 +227,17 @@ async def invite(services: Served, team: People, who: Who, session_id: str, new:
 
 
 @router.post("/sessions/{session_id}/links", status_code=201, response_model=Share)
-async def create_link(services: Served, team: People, who: Who, session_id: str, new: NewLink) -> Response:
+async def create_link(
+    services: Served,
+    team: People,
+    who: Who,
+    session_id: str,
+    new: Annotated[NewLink | None, Body()] = None,
+) -> Response:
     """Make a link by which anybody can read a session, until it is revoked; its secret is shown once."""
+    seconds = (new or NewLink()).seconds
     share, secret = await asyncio.to_thread(
-        team.accounts.new_link, session_id, _tenant(services), made_by=who.id, seconds=new.seconds
+        team.accounts.new_link, session_id, _tenant(services), made_by=who.id, seconds=seconds
     )
     return json_answer({**share.to_dict(), "secret": secret}, 201)
 
@@ -210,6 +247,7 @@ async def revoke_share(services: Served, team: People, session_id: str, share_id
     """Take an invitation or a link back."""
     if not await asyncio.to_thread(team.accounts.revoke_share, share_id, session_id, _tenant(services)):
         raise Problem(404, "share-not-found", "The session is not shared in that way")
+    await services.streams.check()
     return Response(status_code=204)
 
 

@@ -12,8 +12,10 @@ from agent_core.encoding import as_data
 from agent_core.frozen import NotData
 from agent_server.answers import items, json_answer
 from agent_server.idempotency import IdempotencyKey
+from agent_server.principal import Level, Principal
+from agent_server.problem import Problem
 from agent_server.schemas import ActionCall, ActionResult, CompletionRequest, Completions, Items
-from agent_server.services import Served, Who
+from agent_server.services import Served, Services, Who
 
 router = APIRouter(prefix="/v1", tags=["plugins"])
 
@@ -31,10 +33,22 @@ def _result_answer(plugin: str, result: dict[str, Any]) -> Response:
         raise PluginError(plugin, "execute_action", problem) from error
 
 
+async def _is_operators(services: Services, who: Principal, plugin: str) -> bool:
+    """Say whether an action is not for this person: application plugins act for all tenants at once."""
+    if services.team is None or who.level >= Level.OPERATE:
+        return False
+    return any(action["plugin"] == plugin for action in await services.app.get_actions_async())
+
+
+def _operators() -> Problem:
+    return Problem(403, "not-allowed", "That acts for all people of this server: its operator may do it")
+
+
 @router.get("/actions", response_model=Items)
-async def list_application_actions(services: Served) -> Response:
-    """List the actions of application plugins."""
-    return items(await services.app.get_actions_async())
+async def list_application_actions(services: Served, who: Who) -> Response:
+    """List the actions of application plugins; where there are several people, for the operator."""
+    found = await services.app.get_actions_async()
+    return items([one for one in found if not await _is_operators(services, who, one["plugin"])])
 
 
 @router.post("/actions/{plugin}/{action_id}", response_model=ActionResult)
@@ -47,6 +61,8 @@ async def run_application_action(
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Run an action of an application plugin, and return its result."""
+    if await _is_operators(services, who, plugin):
+        raise _operators()
 
     async def run() -> Response:
         result = await services.app.execute_application_action_async(
@@ -59,9 +75,10 @@ async def run_application_action(
 
 
 @router.get("/sessions/{session_id}/actions", response_model=Items)
-async def list_session_actions(services: Served, session_id: str) -> Response:
+async def list_session_actions(services: Served, who: Who, session_id: str) -> Response:
     """List what can be done in a session."""
-    return items(await services.app.get_actions_async(session_id))
+    found = await services.app.get_actions_async(session_id)
+    return items([one for one in found if not await _is_operators(services, who, one["plugin"])])
 
 
 @router.post("/sessions/{session_id}/actions/{plugin}/{action_id}", response_model=ActionResult)
@@ -75,6 +92,8 @@ async def run_session_action(
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Run an action of the session's agent; what it changes is stored."""
+    if await _is_operators(services, who, plugin):
+        raise _operators()
 
     async def run() -> Response:
         await services.runs.until_free(session_id)

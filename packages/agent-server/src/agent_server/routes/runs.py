@@ -26,7 +26,7 @@ from agent_server.schemas import (
     Trace,
     Waiting,
 )
-from agent_server.services import Served, Services, Who
+from agent_server.services import Served, Services, Who, still_allowed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,7 +115,13 @@ async def _answer(
 
     if EVENT_STREAM in request.headers.get("accept", ""):
         return EventStreamResponse(
-            services.feeds, services.streams, session_id, run.after, one_run=True, left=left
+            services.feeds,
+            services.streams,
+            session_id,
+            run.after,
+            one_run=True,
+            left=left,
+            allowed=still_allowed(request),
         )
     if wait:
         final = await run.end()

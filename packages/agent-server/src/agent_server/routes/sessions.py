@@ -158,8 +158,11 @@ async def read_session(services: Served, session_id: str) -> Response:
 
 @router.get("/{session_id}/state", response_model=SessionState)
 async def read_state(services: Served, session_id: str) -> Response:
-    """Return whether a session runs, what waits there, and where its events are."""
-    return json_answer(await services.app.session_state_async(session_id))
+    """Return whether a session runs, what waits there, what a crash cut short, and where its events are."""
+    state = await services.app.session_state_async(session_id)
+    if state["unfinished"] is not None and await services.runs.will_go_on(session_id):
+        state["unfinished"] = None
+    return json_answer(state)
 
 
 @router.patch("/{session_id}", response_model=SessionInfo)
@@ -167,9 +170,15 @@ async def change_session(
     services: Served, session_id: str, change: SessionChange, if_match: IfMatch = None
 ) -> Response:
     """Give a session another title, agent, model, folder or tags, pin it, or put it into the archive."""
-    app = services.app
     await services.runs.until_free(session_id)
-    check_match(await app.session_info_async(session_id), if_match)
+    async with services.changing(session_id):
+        check_match(await services.app.session_info_async(session_id), if_match)
+        await _change(services, session_id, change)
+    return info_answer(await services.app.session_info_async(session_id))
+
+
+async def _change(services: Services, session_id: str, change: SessionChange) -> None:
+    app = services.app
     if change.agent_id is not None:
         await app.switch_agent_async(session_id, change.agent_id)
     if change.model is not None:
@@ -188,7 +197,6 @@ async def change_session(
         )
     if change.title is not None:
         await app.rename_session_async(session_id, change.title)
-    return info_answer(await app.session_info_async(session_id))
 
 
 @router.get("/{session_id}/labels", response_model=Labels)
@@ -200,9 +208,10 @@ async def read_session_labels(services: Served, session_id: str) -> Response:
 @router.delete("/{session_id}", status_code=204)
 async def delete_session(services: Served, session_id: str, if_match: IfMatch = None) -> Response:
     """Delete a session with its files; a run of it is cancelled."""
-    check_match(await services.app.session_info_async(session_id), if_match)
-    await services.runs.clear(session_id)
-    await services.app.delete_session_async(session_id)
+    async with services.changing(session_id):
+        check_match(await services.app.session_info_async(session_id), if_match)
+        await services.runs.clear(session_id)
+        await services.app.delete_session_async(session_id)
     return Response(status_code=204)
 
 

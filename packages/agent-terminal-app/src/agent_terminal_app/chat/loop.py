@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_core import AgentError
 from agent_terminal_app.chat.appearance import Appearance
@@ -28,7 +28,7 @@ from agent_terminal_app.chat.rendering.text import one_line
 from agent_terminal_app.chat.shell import Shell
 from agent_terminal_app.chat.work import Work, ask_about_session_in_use, return_draft
 from agent_terminal_app.output import is_terminal
-from agent_terminal_app.views.sessions import broken_off_answer, broken_off_calls, in_chat, opening_notices
+from agent_terminal_app.views.sessions import broken_off_calls, in_chat, opening_notices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -313,20 +313,25 @@ class Chat:
     async def _resume(self, conversation: Conversation, session_id: str) -> None:
         """Continue a session: show how it ended, and what it waits for."""
         await self._talk(conversation).open_session(session_id)
-        lost = await asyncio.to_thread(broken_off_calls, conversation.app, session_id)
-        if lost:
+        state = await asyncio.to_thread(conversation.app.session_state, session_id)
+        if state["unfinished"] is not None:
+            self._tell_of_crash(session_id, state["unfinished"])
+        await self._work.ask(conversation)
+
+    def _tell_of_crash(self, session_id: str, unfinished: Mapping[str, Any]) -> None:
+        """Say what a crash has cut short, and let Enter ask again."""
+        self._work.can_resume(session_id)
+        if lost := broken_off_calls(unfinished):
             self._remarks.note("! The program ended in the middle of the last answer. The agent will read:")
             for line in lost:
                 self._remarks.note(f"!   {line}")
-        said = await asyncio.to_thread(broken_off_answer, conversation.app, session_id)
-        if said is not None:
-            self._work.can_resume(session_id)
-            self._remarks.note("! The program ended before this was answered. Enter asks again.")
-            if shown := said.strip().splitlines():
-                self._remarks.note("! The answer had begun:")
-                for line in shown[-_MOST_SHOWN:]:
-                    self._remarks.note(f"!   {one_line(line)}")
-        await self._work.ask(conversation)
+            self._remarks.note("! Enter lets it go on.")
+            return
+        self._remarks.note("! The program ended before this was answered. Enter asks again.")
+        if shown := unfinished["text"].strip().splitlines():
+            self._remarks.note("! The answer had begun:")
+            for line in shown[-_MOST_SHOWN:]:
+                self._remarks.note(f"!   {one_line(line)}")
 
     # Lines
 

@@ -6,9 +6,12 @@ is, so that programs of the same user find both.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import socket
 import sys
+import threading
 import webbrowser
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +23,7 @@ from agent_terminal_app.application import open_settings
 from agent_terminal_app.commands.team import check_memory, open_team, team_access, team_options
 from agent_terminal_app.commands.workers import DATABASE_VARIABLE, shared_database
 from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.first_run.welcome import ensure_model
 from agent_terminal_app.host import UserHost
 from agent_terminal_app.output import print_lines, say
 from agent_terminal_app.settings.files import replace_file
@@ -106,11 +110,11 @@ def command(
     With --store, runs are executed by workers, which share the database: those that it starts itself, and
     every `agent worker` elsewhere. Any number of servers can share it; each streams what any worker does.
     """
-    if workers is not None and store is None:
+    if workers is not None and not is_shared(store):
         raise click.UsageError("--workers needs --store postgresql://…, which workers share with the server.")
     if replica is not None and not is_shared(store):
         raise click.UsageError("--replica needs --store postgresql://…, of which it is a replica.")
-    if token is None and not lazy.is_loopback(host):
+    if not token and not lazy.is_loopback(host):
         raise click.UsageError(
             f"{host} can be reached by others: choose a token for them, with --token or {TOKEN_VARIABLE}."
         )
@@ -119,14 +123,12 @@ def command(
     except ValueError as error:
         raise click.UsageError(f"--trust-proxy: {error}.") from error
     opened = open_settings(model=model).with_model(model)
+    _ensure_model(opened)
     try:
-        access = lazy.LocalAccess(token or kept_token(opened.paths))
-        listening = lazy.open_socket(host, port)
+        access = lazy.LocalAccess(kept_token(opened.paths) if token is None else token)
     except ValueError as error:
         raise click.UsageError(f"{error}.") from error
-    except OSError as error:
-        hint = "is another server running? Choose another --port"
-        raise CommandError(f"cannot listen at {host}:{port}: {error.strerror}", hint=hint) from error
+    listening = _listen(host, port)
     shown = f"[{host}]" if ":" in host else host
     url = f"http://{shown}:{listening.getsockname()[1]}"
     with ExitStack() as stack:
@@ -152,9 +154,41 @@ def command(
             say(f"Programs need the token {given if token else f'in {token_file(opened.paths)}'}.")
             sys.stdout.flush()
             if open_browser:
-                webbrowser.open(link)
+                # A browser of the terminal ends when its user leaves it, and asks us for the page before.
+                threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
 
         lazy.serve(server, listening, ready=ready)
+
+
+def _ensure_model(opened: Opened) -> None:
+    """Get the embedded model's file if that model should answer; without it, the page can connect another.
+
+    Raises:
+        CommandError: If the embedded model is not installed at all.
+    """
+    try:
+        ensure_model(opened.settings)
+    except CommandError as error:
+        if error.code == Exit.NOT_CONFIGURED:
+            raise
+        say(f"agent: {error}")
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address.
+
+    Raises:
+        CommandError: If it cannot, with what to do about it.
+    """
+    try:
+        return lazy.open_socket(host, port)
+    except OSError as error:
+        hint = ""
+        if error.errno == errno.EADDRINUSE:
+            hint = "is another server running? Choose another --port"
+        elif isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            hint = "--host is an address of this machine: 127.0.0.1 for itself alone, 0.0.0.0 for others too"
+        raise CommandError(f"cannot listen at {host}:{port}: {error.strerror}", hint=hint) from error
 
 
 def _application(

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from agent_core import ConfigError
+from agent_core import AgentError, ConfigError
 from agent_terminal_app import lazy
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.output import say
@@ -51,6 +51,19 @@ def ensure_weights(settings: Mapping[str, object] | None = None) -> None:
         return
     say(f"agent: the embedded model's file is not here yet; getting it (about {SIZE >> 20} MB), once")
     asyncio.run(pull_weights(say))
+
+
+def try_embedded(settings: Mapping[str, object] | None = None) -> None:
+    """Have the embedded model say a word; its file is fetched before, if it is not here.
+
+    Raises:
+        CommandError: If it cannot.
+    """
+    ensure_weights(settings)
+    try:
+        lazy.Agent("local", config={**(settings or {}), "max_tokens": 1}).run("Hello")
+    except AgentError as error:
+        raise CommandError(f"the embedded model does not answer: {error}") from error
 
 
 def have_weights(settings: Mapping[str, object] | None = None) -> bool:

@@ -22,7 +22,6 @@ from agent_core.clean_text import reveal
 from agent_core.frozen import thaw
 from agent_plugin_kit.orphans import find_orphans
 from agent_plugin_kit.sandbox import SandboxSettings, describe, find_way
-from agent_runtime.suspension import unanswered
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.output import (
     is_terminal,
@@ -50,9 +49,6 @@ _MOST = 10
 _LONGEST = 40
 _LONGEST_ADDED = 80
 _LONGEST_COMMAND = 80
-_LAST_EVENTS = 200
-_BEGINNINGS = frozenset({"run_start", "step_start"})
-_ENDS = frozenset({"final", "error"})
 
 
 def find_session(application: AgentApplication, given: str) -> SessionInfo:
@@ -260,48 +256,18 @@ def _orphan_notices() -> list[Notice]:
     ]
 
 
-def broken_off_calls(application: AgentApplication, session_id: str) -> list[str]:
+def broken_off_calls(unfinished: Mapping[str, Any]) -> list[str]:
     """Return what the agent will read about calls that a crash has cut short, one line each.
 
     Args:
-        session_id: A session; one that waits for a decision, or that another process uses, has none.
+        unfinished: As of the state of a session.
     """
-    session = application.load_session(session_id)
-    waits = application.approvals(session_id) or application.holder(session_id) is not None
-    calls = [] if waits else list(unanswered(session))
-    begun = application.store.open_intents(session_id) if calls else {}
     lines = []
-    for call in calls:
-        function = call.get("function") or call.get("custom") or {}
-        about = one_line(f"{function.get('name')} {function.get('arguments') or function.get('input') or ''}")
-        truth = "may have run, in part or completely" if call["id"] in begun else "did not run"
+    for call in unfinished["calls"]:
+        about = one_line(f"{call['name']} {call['arguments']}")
+        truth = "may have run, in part or completely" if call["begun"] else "did not run"
         lines.append(f"{about[:_LONGEST_COMMAND]}: {truth}")
     return lines
-
-
-def broken_off_answer(application: AgentApplication, session_id: str) -> str | None:
-    """Return the words that were shown of an answer that a crash has cut short.
-
-    They are in the log alone: an answer becomes a message when it ends, or is stopped.
-
-    Returns:
-        None if no answer was cut short, or one is being written.
-    """
-    session = application.load_session(session_id)
-    if not session.history or session.history[-1].role == "assistant":
-        return None
-    if application.holder(session_id) is not None:
-        return None
-    last = application.last_event(session_id)
-    said: list[str] = []
-    for event in reversed(application.events(session_id, max(0, last - _LAST_EVENTS), _LAST_EVENTS)):
-        if event["type"] in _ENDS:
-            return None
-        if event["type"] in _BEGINNINGS:
-            return "".join(reversed(said))
-        if event["type"] == "text":
-            said.append(event["text"])
-    return "".join(reversed(said)) or None
 
 
 def _sandbox_notices(application: AgentApplication, session: Session) -> list[Notice]:
