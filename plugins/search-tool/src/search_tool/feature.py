@@ -171,6 +171,7 @@ class SearchTools:
     name = SECTION
     version = "0.1.0"
     parallel = True
+    permission_whole = True
 
     def __init__(
         self, addresses: Mapping[str, str] | None = None, section: Mapping[str, Any] | None = None

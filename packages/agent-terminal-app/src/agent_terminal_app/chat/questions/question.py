@@ -280,6 +280,8 @@ class Question:
     def _forbidden(self) -> tuple[str, ...]:
         """Return the narrowest patterns that forbid this call; none if there is nothing to offer."""
         asked = self.approval.suspension["parameters"]
+        if asked.get("whole"):
+            return offered_patterns(asked)
         narrow = _narrow(asked.get("suggestions") or ())
         return (narrow[0].text,) if narrow else _effects(asked) or _whole_call(asked)
 
@@ -391,8 +393,11 @@ def _granting(scope: str, patterns: tuple[str, ...]) -> Choice:
 def offered_patterns(asked: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what to offer for longer: the family of the call, if its tool knows one, or this very call.
 
-    Granting the whole tool is too much for one key; it can be typed instead.
+    Granting the whole tool is too much for one key, unless the tool says that its calls only differ in words
+    that do not come again; it can be typed instead.
     """
+    if asked.get("whole") and asked.get("suggestions"):
+        return (asked["suggestions"][-1],)
     narrow = _narrow(asked.get("suggestions") or ())
     families = [one for one in narrow if one.subject is not None and not one.subject.is_literal]
     best = next(iter([*families, *narrow]), None)
