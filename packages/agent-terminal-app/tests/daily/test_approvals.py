@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +26,10 @@ def wants(server: ScriptedServer, tool: str, /, **arguments: Any) -> None:
 def told(server: ScriptedServer) -> str:
     """Return what the model read as the result of its call."""
     return str(server.requests[-1].json["messages"][-1]["content"])
+
+
+def has_answered(chat: Terminal, times: int) -> bool:
+    return chat.text.count("That was it.") == times
 
 
 def asked(chat: Terminal) -> list[str]:
@@ -242,7 +247,7 @@ def test_a_line_of_several_commands_can_be_refused_for_the_session(
         for number, line in enumerate(("make tea", "echo tea; git push"), 2):
             wants(server, "shell", command=line)
             chat.type("in other words\r")
-            chat.wait(lambda n=number: chat.text.count("That was it.") == n, f"answer {number}")
+            chat.wait(partial(has_answered, chat, number), f"answer {number}")
             assert "not allowed" in told(server)
             chat.expect_line("ready")
         wants(server, "shell", command="cd src && grep -v x poem.txt")
