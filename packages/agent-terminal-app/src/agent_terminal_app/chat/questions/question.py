@@ -50,8 +50,13 @@ def call_lines(asked: Mapping[str, Any], *, color: bool, above: str = "") -> Ite
     """
     display, arguments = asked.get("display"), asked.get("arguments")
     if isinstance(display, Mapping) and display.get("content"):
-        if not _repeats(str(display["content"]), above):
-            yield from _indented(_shown(display, color=color, above=above))
+        repeats = _repeats(str(display["content"]), above)
+        shown = (
+            _title(display, color=color, above=above)
+            if repeats
+            else _shown(display, color=color, above=above)
+        )
+        yield from _indented(shown)
         if isinstance(arguments, Mapping):
             arguments_left = {key: one for key, one in arguments.items() if not _is_shown(key, one, display)}
             yield from _indented(_argument_lines(arguments_left))
@@ -89,13 +94,17 @@ def _repeats(content: str, above: str) -> bool:
     return bool(content) and "\n" not in content and (above == content or above.endswith(f" {content}"))
 
 
-def _shown(display: Mapping[str, Any], *, color: bool, above: str = "") -> Iterator[str]:
+def _shown(display: Mapping[str, Any], *, color: bool, above: str) -> Iterator[str]:
     """Yield what a tool shows; Markdown as it is written, since what is styled away may matter."""
+    yield from _title(display, color=color, above=above)
+    plain = {**display, "type": "text"} if display.get("type") == "markdown" else display
+    yield from display_lines(plain, width=None, color=color)
+
+
+def _title(display: Mapping[str, Any], *, color: bool, above: str) -> Iterator[str]:
     title = display.get("title")
     if isinstance(title, str) and title and one_line(title) not in above.replace(",", " ").split():
         yield styled(one_line(title), "bold", color=color)
-    plain = {**display, "type": "text"} if display.get("type") == "markdown" else display
-    yield from display_lines(plain, width=None, color=color)
 
 
 def _argument_lines(arguments: Any) -> Iterator[str]:
