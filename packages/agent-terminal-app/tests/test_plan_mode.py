@@ -111,6 +111,15 @@ def test_plan_mode_outlives_a_restart_and_is_left_by_hand(start: Callable[..., T
             terminal.expect("Plan mode is off")
 
 
+def shows(terminal: Terminal, command: str, words: str) -> bool:
+    """Type a command, and say whether it shows some words: what runs beside the chat may take its time."""
+    before = terminal.text.count(f"» {command}")
+    terminal.type(f"{command}\r")
+    terminal.wait(lambda: terminal.text.count(f"» {command}") > before, command)
+    terminal.wait(lambda: "next offset" in terminal.text.rpartition(f"» {command}")[2], "its end")
+    return words in terminal.text.rpartition(f"» {command}")[2].splitlines()
+
+
 def test_commands_in_the_background_are_listed_shown_and_stopped(start: Callable[..., Terminal]) -> None:
     command = {"command": "echo begun; sleep 600", "background": True}
     script = [chat_reply("", tool_calls=[ToolCall("shell", command)]), chat_reply("It runs.")]
@@ -123,8 +132,7 @@ def test_commands_in_the_background_are_listed_shown_and_stopped(start: Callable
         terminal.expect("/jobs ID shows its output")
         [name] = set(re.findall(r"sh_[0-9a-f]{8}", "\n".join(terminal.lines)))
         assert any("running for" in line and "echo begun" in line for line in terminal.lines)
-        terminal.type(f"/jobs {name}\r")
-        terminal.expect_line("begun")
+        terminal.wait(lambda: shows(terminal, f"/jobs {name}", "begun"), "what it printed")
         terminal.type(f"/jobs stop {name}\r")
         terminal.expect("stopped")
         terminal.type("/jobs sh_nothing\r")

@@ -7,11 +7,15 @@ import re
 import signal
 import stat
 import sys
+import termios
+import threading
 from functools import partial
-from typing import TYPE_CHECKING
+from select import select
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_terminal_app.chat.prompt import prompt as prompt_module
 from agent_terminal_app.testing.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -516,6 +520,41 @@ def test_what_is_pasted_while_the_program_ends_does_not_reach_the_shell(
         terminal.expect("IT ENDED")
         terminal.type("typed later\n")
         terminal.expect("THE SHELL GOT: typed later")
+
+
+def test_what_comes_while_input_is_dropped_is_neither_seen_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    keyboard, terminal = os.openpty()
+    before = termios.tcgetattr(terminal)
+    pasted, over = threading.Event(), threading.Event()
+
+    def paste() -> None:
+        while termios.tcgetattr(terminal)[3] & termios.ECHO and not over.is_set():
+            pass
+        os.write(keyboard, b"echo second\n")
+        pasted.set()
+
+    def patient(reading: Any, writing: Any, failing: Any, seconds: float) -> Any:
+        """Wait for the paste, however busy the machine is."""
+        while not pasted.is_set():
+            if (found := select(reading, writing, failing, 0.01))[0]:
+                return found
+        return select(reading, writing, failing, seconds)
+
+    monkeypatch.setattr(prompt_module, "select", patient)
+    monkeypatch.setattr(prompt_module, "_LONGEST_DROP", 60.0)
+    os.write(keyboard, b"echo first\n")
+    pasting = threading.Thread(target=paste)
+    pasting.start()
+    prompt_module.drop_input(terminal)
+    over.set()
+    pasting.join()
+
+    assert termios.tcgetattr(terminal) == before
+    termios.tcsetattr(terminal, termios.TCSANOW, [*before[:3], before[3] & ~termios.ICANON, *before[4:]])
+    assert not select([terminal], [], [], 0)[0]
+    assert b"second" not in os.read(keyboard, 1000)
+    os.close(keyboard)
+    os.close(terminal)
 
 
 def test_leaving_says_how_to_go_on_and_what_was_typed_is_kept(program: Program) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from agent_terminal_app.rows import cells, in_rows, prose_rows, two_columns
+from agent_terminal_app.rows import cells, columns, in_rows, prose_rows, two_columns
 
 WORDS = st.text(st.sampled_from("ab *`_(漢é"), max_size=60)
 
@@ -62,6 +62,19 @@ def test_a_text_stands_beside_its_front_or_below_it() -> None:
     ]
     assert two_columns("  name", "short", 40) == ["  name short"]
     assert two_columns("  name  ", "", None) == ["  name"]
+
+
+def test_every_cell_of_a_row_stays_in_its_column() -> None:
+    front = [("  on  write_file", 20), ("ask (default), 1 rule for some arguments", 24)]
+    about = "Write a whole file; a missing one is created."
+
+    assert columns(front, about, 80) == [
+        "  on  write_file     ask (default), 1 rule    Write a whole file; a missing one",
+        "                     for some arguments       is created.",
+    ]
+    assert columns(front, about, 60) == two_columns(f"{front[0][0]:<20} {front[1][0]}", about, 60)
+    long = [("  on  a_name_that_is_wider_than_its_column", 20), ("ask", 24)]
+    assert columns(long, "Short.", 90) == [f"{long[0][0]} {'ask':<24} Short."]
 
 
 @pytest.mark.parametrize("width", [1, 10, 40])

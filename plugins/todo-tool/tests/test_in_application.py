@@ -74,7 +74,8 @@ def test_a_plan_is_written_and_seen_by_the_person() -> None:
         [message] = talk(app, session_id)
 
         assert message["content"] == "The plan is kept. 2 items: 1 pending, 1 in progress"
-        assert message["metadata"]["display"] == {"type": "text", "title": "Plan", "content": CHECKLIST}
+        shown = f"2 items: 1 pending, 1 in progress\n{CHECKLIST}"
+        assert message["metadata"]["display"] == {"type": "text", "title": "Plan", "content": shown}
         assert plan_of(app, session_id) == TEA
         assert app.load_session(session_id).metadata["agent_state"] == {"todo_tool.items": TEA}
 
@@ -149,7 +150,9 @@ def test_the_model_reads_what_it_wrote_in_the_same_step_and_in_later_ones() -> N
 
         assert first[1] == "in_progress: Boil water\npending: Steep"
         assert first[3] == first[4] == later["content"] == "done: Boil water\nin_progress: Steep"
-        assert later["metadata"]["display"]["content"] == "[x] Boil water\n[>] Steep"
+        assert later["metadata"]["display"]["content"] == (
+            "2 items: 1 in progress, 1 done\n[x] Boil water\n[>] Steep"
+        )
 
 
 @pytest.mark.parametrize(

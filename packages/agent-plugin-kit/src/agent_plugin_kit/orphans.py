@@ -60,8 +60,13 @@ def find_orphans() -> list[Orphan]:
 
 
 def _marked() -> Iterator[tuple[int, str]]:
-    """Yield the processes of this user that have a mark."""
+    """Yield the processes that have a mark, and this program's home.
+
+    An administrator can read the environments of all users, and one user may have several homes, as tests and
+    containers do: nobody is asked to end commands that belong to another home.
+    """
     wanted = f"{MARK}=".encode()
+    home = os.environ.get("HOME")
     for entry in _PROC.iterdir() if _PROC.is_dir() else ():
         if not entry.name.isdigit():
             continue
@@ -70,7 +75,7 @@ def _marked() -> Iterator[tuple[int, str]]:
         except OSError:
             continue
         mark = next((one for one in variables if one.startswith(wanted)), None)
-        if mark is not None:
+        if mark is not None and (home is None or f"HOME={home}".encode() in variables):
             yield int(entry.name), mark.removeprefix(wanted).decode(errors="replace")
 
 

@@ -119,7 +119,8 @@ class ProviderFailure(ProviderError):
         return self.advice.format(host=exchange.host, origin=exchange.key.origin)
 
     def _sentence(self, exchange: Exchange, problem: str) -> str:
-        quote = f": {self.provider_message}" if self.provider_message else ""
+        said = self.provider_message.rstrip(".")  # more follows in the same sentence
+        quote = f": {said}" if said else ""
         request = f" [request {self.request_id}]" if self.request_id else ""
         return exchange.redact(f"{problem}{quote}{request}; {self.next_step}")
 

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MOST_DEPTH = 8
 """How many agents may stand in one line of delegation."""
 
+ROOTS = "workspace_roots"
+"""Where the metadata of a session has the folders that it works in."""
+
 _LONGEST_NAME = 64
 _LONGEST_DESCRIPTION = 1000
 
@@ -111,6 +114,7 @@ class DelegateTool:
     parallel = True
     stateless = True
     takes_refusals = True  # what is refused is a call of the delegate, which goes on without it
+    permission_whole = True
 
     def __init__(self, name: str, spec: AgentSpec, run_child: RunChild, clock: Clock) -> None:
         self.name = name
@@ -121,6 +125,12 @@ class DelegateTool:
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         return self._schemas
+
+    def format_tool_call_preview(self, tool_name: str, arguments: Mapping[str, Any]) -> str:
+        return f"ask {self.spec.id}: {' '.join(str(arguments.get('prompt')).split())}"
+
+    def format_tool_call_display(self, tool_name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        return {"type": "text", "content": str(arguments.get("prompt"))}
 
     def stream_tool(
         self,
@@ -171,7 +181,9 @@ class _Call:
         self._call_id = context.get("tool_call_id")
         self._before = Usage()
         decisions, data = context.get("decisions") or {}, context.get("suspended") or {}
-        request = RunRequest(agent_id, arguments["prompt"], cancellation=token, run_id=uuid4().hex)
+        request = RunRequest(
+            agent_id, arguments["prompt"], _session_below(context), cancellation=token, run_id=uuid4().hex
+        )
         if decisions and "session" in data:
             request = self._resumed(agent_id, decisions, data, token)
         self.request = self._within(request, clock)
@@ -227,6 +239,19 @@ class _Call:
             context=scope.context,
             trace=scope.trace_of(self._call_id),
         )
+
+
+def _session_below(context: Mapping[str, Any]) -> Session | None:
+    """Return the conversation of a delegate: a new one, in the folders of the session above and with its id.
+
+    So the delegate sees the files that the agent above sees, what was granted for the session holds for it,
+    and what it leaves behind (changes to undo, commands in the background, large results) belongs to the
+    session that people see.
+    """
+    session_id, above = context.get("session_id"), context.get("session_metadata") or {}
+    if not session_id:
+        return None
+    return Session(session_id, metadata={ROOTS: above[ROOTS]} if above.get(ROOTS) else {})
 
 
 def _answer(spec: AgentSpec, result: RunResult) -> object:

@@ -9,6 +9,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, cast
 
 from agent_core import AgentError, Message, PluginError
+from agent_core.log import get_logger
 from agent_core.pipeline.request import Frame
 from agent_core.steps import Flow, with_events
 from agent_runtime.commands import Command
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from agent_runtime.specs import ModelSpec
 
 _ABSENT = object()
+_log = get_logger("inference")
 _FRONT = 16
 """Behind how many messages of others the conversation may begin and still be sent as a whole, at no cost."""
 _SHORTER = frozenset({"context.compactions", "context.most_tokens"})
@@ -267,16 +269,18 @@ def _can_shorten(run: Run, error: AgentError) -> bool:
 def _shorten(run: Run, error: AgentError) -> Flow[bool]:
     """Have the conversation summarised, or less of it sent; say whether that changed what is sent."""
     if not run.compactions:
-        yield from warn(f"the conversation is too long for {run.model.id!r} and is shortened: {error}")
+        _log.info("request_too_long", model=run.model.id, error=str(error))
+        yield from warn(f"the conversation is too long for {run.model.id!r}, so less of it is sent")
     run.compactions += 1
     ways = [Command().schedule("shorten_request")]
-    if run.compactions <= MOST_COMPACTIONS:
+    if run.can_compact and run.compactions <= MOST_COMPACTIONS:
         ways.insert(0, Command().schedule("compact", {"force": True}))
     for command in ways:
         before = run.state
         yield from run.engine.do(Phase.BEFORE_INFERENCE, partial(run.view, Phase.BEFORE_INFERENCE), command)
         if any(run.state[key] != before[key] for key in run.state if key in _SHORTER):
             return True
+        run.can_compact = False  # no summary of these messages can be made later either
     return False
 
 

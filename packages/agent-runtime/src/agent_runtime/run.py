@@ -118,6 +118,7 @@ class Run:
         self.repeats: dict[str, int] = {}
         self.most_repeated = ""
         self.compactions = 0
+        self.can_compact = True
         self.nudges = 0
         self.warned: set[str] = set()
         self.first_piece_at: float | None = None

@@ -180,10 +180,16 @@ def moment(seconds: float) -> str:
 
 
 def say(text: str) -> None:
-    """Write a message for the user on stderr, with nothing in it that is unsafe to show."""
+    """Write a message for the user on stderr, with nothing in it that is unsafe to show.
+
+    On a terminal it takes rows that end between words; elsewhere its lines stay whole.
+    """
     if sys.stderr is None:
         return
-    sys.stderr.write(clean(text).encode(errors="replace").decode() + "\n")
+    width = _columns(2) if is_terminal(sys.stderr) else None
+    safe = clean(text).encode(errors="replace").decode()
+    for row in (row for line in safe.split("\n") for row in in_rows(line, width)):
+        sys.stderr.write(f"{row}\n")
     sys.stderr.flush()
 
 
@@ -221,8 +227,15 @@ def terminal_width() -> int:
     """Return how many cells fit into a line of the terminal, as of now."""
     stdout = sys.__stdout__  # the terminal itself: what is printed may be redirected
     try:
-        return os.get_terminal_size(1 if stdout is None else stdout.fileno()).columns or _USUAL
-    except (OSError, ValueError):  # it may be closed, or no terminal
+        return _columns(1 if stdout is None else stdout.fileno())
+    except ValueError:  # it is closed
+        return _columns(1)
+
+
+def _columns(descriptor: int) -> int:
+    try:
+        return os.get_terminal_size(descriptor).columns or _USUAL
+    except OSError:  # it is closed, or no terminal
         return shutil.get_terminal_size((_USUAL, 24)).columns
 
 

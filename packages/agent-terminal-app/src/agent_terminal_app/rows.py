@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from wcwidth import wcswidth, wcwidth
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _CODE_OR_LINK = re.compile(r"`+[^`]+`+|!?\[[^\[\]]*\]\([^\s()]*\)")
 _FENCES = ("```", "~~~")
@@ -113,6 +118,28 @@ def two_columns(front: str, about: str, width: int | None) -> list[str]:
         return [*in_rows(front.rstrip(), width, _INDENT), *in_rows(" " * _INDENT + about, width, _INDENT)]
     first, *more = in_rows(about, width - place)
     return [f"{front} {first}", *(" " * place + row for row in more)]
+
+
+def columns(front: Sequence[tuple[str, int]], about: str, width: int | None) -> list[str]:
+    """Return a row of a table in which each cell takes as many rows as it needs, in a column of its own.
+
+    A cell that does not fit into its column, or a last column that is too narrow, makes it `two_columns`.
+
+    Args:
+        front: The cells before the last one, each with the width of its column.
+    """
+    wides = [wide for _text, wide in front]
+    place = sum(wides) + len(wides)
+    parts = [in_rows(text, wide) for text, wide in front]
+    fits = all(cells(row) <= wide for rows, wide in zip(parts, wides, strict=True) for row in rows)
+    if width is None or not fits or width - place < _NARROWEST:
+        return two_columns(_filled([text for text, _wide in front], wides), about, width)
+    table = zip_longest(*parts, in_rows(about, width - place), fillvalue="")
+    return [f"{_filled(row[:-1], wides)} {row[-1]}".rstrip() for row in table]
+
+
+def _filled(row: Sequence[str], wides: Sequence[int]) -> str:
+    return " ".join(text + " " * (wide - cells(text)) for text, wide in zip(row, wides, strict=True))
 
 
 def _cut(text: str, width: int, keep: re.Pattern[str] | None = None) -> tuple[str, str]:

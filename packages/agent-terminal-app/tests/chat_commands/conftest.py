@@ -24,10 +24,10 @@ ESC = "\x1b"
 class Paper:
     """A screen that keeps its lines."""
 
-    def __init__(self, *, color: bool = False) -> None:
+    def __init__(self, *, color: bool = False, width: int | None = None) -> None:
         self.color = color
         self.is_live = False
-        self.width: int | None = None
+        self.width = width
         self.lines: list[str] = []
 
     def line(self, text: str = "") -> None:
@@ -68,6 +68,7 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.width: int | None = None
         self.plugins: list[Any] = [Echo, Clock]
         self.config: dict[str, Any] = {
             "agents": {"assistant": {"model": "demo", "description": "Repeats."}},
@@ -86,7 +87,7 @@ class Desk:
 
     def paper(self, *, color: bool = False) -> Paper:
         """Return an empty screen."""
-        return Paper(color=color)
+        return Paper(color=color, width=self.width)
 
     def chat(self, *typed: str, session: str | None = None, color: bool = False) -> list[str]:
         """Type lines, each when the one before was dealt with, and return what was shown."""

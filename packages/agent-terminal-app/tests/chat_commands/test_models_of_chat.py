@@ -225,6 +225,16 @@ def test_tools_say_which_rule_applies(desk: Desk) -> None:
     assert shown == ["  on  clock                  ask (rule *), 1 rule for some arguments Tell the time."]
 
 
+def test_a_long_rule_stays_in_its_column(desk: Desk) -> None:
+    desk.config["permissions"] = {"ask": ["*"], "allow": ["clock(now)"]}
+    desk.width = 100
+
+    assert desk.chat("/tools") == [
+        "  on  clock                  ask (rule *), 1 rule for some  Tell the time.",
+        "                             arguments",
+    ]
+
+
 def test_tools_that_are_off_say_why(desk: Desk) -> None:
     desk.config["agents"]["assistant"]["excluded_tools"] = ["clock"]
     assert "off clock" in desk.chat("/tools")[0]

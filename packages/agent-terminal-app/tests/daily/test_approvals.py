@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +26,10 @@ def wants(server: ScriptedServer, tool: str, /, **arguments: Any) -> None:
 def told(server: ScriptedServer) -> str:
     """Return what the model read as the result of its call."""
     return str(server.requests[-1].json["messages"][-1]["content"])
+
+
+def has_answered(chat: Terminal, times: int) -> bool:
+    return chat.text.count("That was it.") == times
 
 
 def asked(chat: Terminal) -> list[str]:
@@ -231,11 +236,31 @@ def test_all_pages_of_a_server_can_be_allowed_at_once(home: Home, server: Script
 def test_a_line_of_several_commands_can_be_refused_for_the_session(
     home: Home, server: ScriptedServer
 ) -> None:
-    line = "echo 'one, (two)' && make tea"
+    (home.project / "src").mkdir()
+    wants(server, "shell", command="cd src && make tea && git push | grep -v x")
+
+    with home.chat() as chat:
+        assert "  [d] no, for this session: shell(make tea), shell(git push)" in asked(chat)
+        chat.type("d")
+        chat.expect("That was it.")
+        chat.expect_line("ready")
+        for number, line in enumerate(("make tea", "echo tea; git push"), 2):
+            wants(server, "shell", command=line)
+            chat.type("in other words\r")
+            chat.wait(partial(has_answered, chat, number), f"answer {number}")
+            assert "not allowed" in told(server)
+            chat.expect_line("ready")
+        wants(server, "shell", command="cd src && grep -v x poem.txt")
+        chat.type("only what reads\r")
+        chat.expect_line("your answer")
+
+
+def test_a_line_that_only_reads_is_refused_as_it_is(home: Home, server: ScriptedServer) -> None:
+    line = "cat 'one, (two)' | grep -v tea"
     wants(server, "shell", command=line)
 
     with home.chat() as chat:
-        assert r"  [d] no, for this session: shell(command=echo 'one\, (two\)' && make tea)" in asked(chat)
+        assert r"  [d] no, for this session: shell(command=cat 'one\, (two\)' | grep -v tea)" in asked(chat)
         chat.type("d")
         chat.expect("That was it.")
         chat.expect_line("ready")
@@ -244,6 +269,6 @@ def test_a_line_of_several_commands_can_be_refused_for_the_session(
         chat.wait(lambda: chat.text.count("That was it.") == 2, "the second answer")
         assert "not allowed" in told(server)
         chat.expect_line("ready")
-        wants(server, "shell", command="make tea")
+        wants(server, "shell", command="cat 'one, (two)'")
         chat.type("only a part\r")
         chat.expect_line("your answer")

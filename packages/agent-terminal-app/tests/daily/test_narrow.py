@@ -98,6 +98,16 @@ def test_the_doctor_wraps_between_words(home: Home) -> None:
     assert whole_words(narrow, wide), words(narrow) - words(wide)
 
 
+def test_an_error_wraps_between_words(home: Home) -> None:
+    home.set("[agents.assistant]\nrounds = 5\n")
+
+    in_a_pipe = home.run("run", "hello").stderr.splitlines()
+    rows = printed(home, NARROW, "run", "hello")
+
+    assert len(in_a_pipe) == 1 and len(rows) > 1
+    assert whole_words(rows, in_a_pipe), words(rows) - words(in_a_pipe)
+
+
 def test_a_table_that_does_not_fit_is_a_list(home: Home) -> None:
     home.set("""
 [plugins.mcp_tools.servers.kitchen]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from agent_testing import ServerReply, chat_reply, json_reply
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_terminal_app.testing.home import Home
     from agent_testing import ReceivedRequest, ScriptedServer
 
 SUMMARY = "The person asked about tea, several times."
 
 
-def small_model(most: int) -> Any:
+def small_model(most: int) -> Callable[[ReceivedRequest], ServerReply]:
     """Return a server's model that takes so many characters, as a request is refused by real servers."""
 
     def reply(request: ReceivedRequest) -> ServerReply:
@@ -68,6 +70,33 @@ def test_one_message_that_is_too_long_is_sent_in_part_and_the_next_one_works(
         chat.type("And now?\r")
         chat.expect("Answer to: And now?")
         assert "Error" not in chat.text
+
+
+def test_what_cannot_be_shortened_is_refused_with_what_to_do_and_the_next_message_works(
+    home: Home, server: ScriptedServer
+) -> None:
+    models = [small_model(100)]
+
+    def model(request: ReceivedRequest) -> ServerReply:
+        return models[-1](request)
+
+    server.play(chat_reply("Green."), *[model] * 60)
+
+    with home.chat() as chat:
+        chat.type("Which tea?\r")
+        chat.expect("Green.")
+        chat.expect_line("ready")
+        chat.type("How long?\r")
+        chat.expect("Error: ")
+        chat.expect_line("ready")
+        shown = " ".join(chat.text.split())
+        models.append(small_model(12_000))
+        chat.type("And now?\r")
+        chat.expect("Answer to: And now?")
+
+    assert "Please reduce the length; shorten or compact the conversation, or take a model" in shown
+    assert shown.count("so less of it is sent") == 1
+    assert shown.count("could not be summarised") <= 1
 
 
 def test_a_window_that_is_known_is_kept_without_asking_the_server(home: Home, server: ScriptedServer) -> None:

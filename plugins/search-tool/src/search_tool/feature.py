@@ -37,11 +37,11 @@ OWN_TOOLS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 }
 """The providers that search themselves: the setting of the request, and what it says."""
 MISSING: Final = (
-    "no search engine is set up. Tell the person what would help: a SearXNG, `agent config set "
-    "plugins.search_tool.search_url https://…`; or a key of Brave or Tavily, in the variable BRAVE_API_KEY "
-    "or TAVILY_API_KEY, or by `agent keys set --own brave` and `agent config set "
-    "plugins.search_tool.brave_api_key stored:brave`; or a model of Anthropic, Google or OpenAI Responses, "
-    "which can search by itself"
+    "no search engine is set up. The user can set one up: a SearXNG with `agent config set "
+    "plugins.search_tool.search_url https://…`; Brave or Tavily with a key in the variable BRAVE_API_KEY or "
+    "TAVILY_API_KEY, or with `agent keys set --own brave` and `agent config set "
+    "plugins.search_tool.brave_api_key stored:brave`. A model of Anthropic, Google or OpenAI Responses "
+    "searches by itself"
 )
 OWN_SEARCH: Final = (
     "Search the web for the words below, and answer with what you found: of each page its title, address "
@@ -171,6 +171,7 @@ class SearchTools:
     name = SECTION
     version = "0.1.0"
     parallel = True
+    permission_whole = True
 
     def __init__(
         self, addresses: Mapping[str, str] | None = None, section: Mapping[str, Any] | None = None
@@ -247,7 +248,8 @@ class SearchTools:
         except SearchError as error:
             return {"success": False, "error": str(error)}
         lines = [f"{number}. {one.title}\n   {one.url}\n   {one.text}" for number, one in enumerate(pages, 1)]
-        shown = f"{len(pages)} results of {ENGINES[engine].label}" if pages else "nothing was found"
+        many = f"{len(pages)} {'result' if len(pages) == 1 else 'results'}" if pages else "nothing was found"
+        shown = f"{many} by {ENGINES[engine].label}"
         return {"success": True, "result": "\n".join(lines) or "Nothing was found.", "shown": shown}
 
     def permission_subjects(self, tool_name: str, arguments: Mapping[str, Any]) -> list[str]:
@@ -291,5 +293,5 @@ def _why_not(engine: str) -> str:
     if not engine:
         return MISSING
     if engine == PROVIDER:
-        return f"the provider of this model does not search: {MISSING}"
+        return f"the provider of this model cannot search, and {MISSING}"
     return ""

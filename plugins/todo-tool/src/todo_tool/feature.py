@@ -113,14 +113,14 @@ class PlanTools:
         return ["plan"]
 
     def format_tool_call_preview(self, tool_name: str, arguments: Mapping[str, Any]) -> str:
-        """Return how the plan will look, in a line."""
+        """Return what is done with the plan; how it looks then is the first line of the result."""
         if tool_name == READ:
             return "read the plan"
         try:
             plan = Plan.read(arguments.get("items"))
         except PlanError as error:
             return f"write a plan that cannot be kept: {error}"
-        return f"write the plan, {plan.summary()}" if plan.items else "clear the plan"
+        return "write the plan" if plan.items else "clear the plan"
 
     def format_tool_call_display(self, tool_name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the plan that will be written."""
@@ -133,7 +133,7 @@ class PlanTools:
         return {key: result[key] for key in ("success", "result", "error") if key in result}
 
     def to_display_format(self, text: str, result: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the plan as a checklist."""
+        """Return how far the plan has come, and the plan as a checklist."""
         return {"type": "text", "title": "Plan", "content": result.get("checklist", text)}
 
 
@@ -144,7 +144,8 @@ def kept_plan(metadata: Any) -> Plan:
 
 
 def _answer(plan: Plan, text: str) -> dict[str, Any]:
-    return {"success": True, "result": text, "checklist": plan.checklist()}
+    shown = f"{plan.summary()}\n{plan.checklist()}" if plan.items else plan.checklist()
+    return {"success": True, "result": text, "checklist": shown}
 
 
 Dicts = list[dict[str, Any]]

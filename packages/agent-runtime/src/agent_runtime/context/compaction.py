@@ -275,9 +275,11 @@ def _summarise(view: PhaseView, plan: _Plan) -> Flow[tuple[str, str]]:
             text = yield from view.run.ask(request, model=plan.settings.model, config={})
         except Exception as error:  # whatever it is, the run can go on without a summary
             room //= 2
-            if getattr(error, "category", None) == "window" and room > _LEAST_ROOM:
-                continue  # the window is smaller than anybody said
-            return "", f"the model failed with {type(error).__name__}: {error}"
+            if getattr(error, "category", None) != "window":
+                return "", f"the model failed with {type(error).__name__}: {error}"
+            if room <= _LEAST_ROOM:
+                return "", "even a small part of them is too long for the model"
+            continue  # the window is smaller than anybody said
         summary = text.strip()
         return summary, _problem(plan, summary)
 

@@ -4,7 +4,9 @@ A question offers patterns that, once granted, let the call run without being as
 the whole tool are always worth offering. What lies between them (every `git status`, everything in a folder)
 only the tool can cut well: a beginning of a text that looks harmless may not be. So a tool plugin may have a
 method `permission_suggestions(tool_name, arguments)`, which returns globs for what its `permission_subjects`
-returns. A plugin with `permission_takes_roots = True` gets the folders of the session as `roots` in both.
+returns. A plugin with `permission_takes_roots = True` gets the folders of the session as `roots` in both. One
+with `permission_whole = True` says that its calls differ only in words that do not come again, such as a task
+for another agent: who wants to be asked no more means the whole tool.
 """
 
 from __future__ import annotations
@@ -227,6 +229,7 @@ def ask_about(permissions: Permissions, call: CallView, ruling: Ruling) -> Suspe
             "reason": ruling.reason,
             "suggestions": suggestions(permissions, call),
             "together": together(permissions, call),
+            **({"whole": True} if getattr(call.tool, "permission_whole", False) is True else {}),
         },
         mode="replay",
     )

@@ -16,6 +16,7 @@ from agent_terminal_app.chat.agent import Responder, who_answers
 from agent_terminal_app.chat.commands.offers import find_offers
 from agent_terminal_app.chat.commands.registry import Talk, command, find_command
 from agent_terminal_app.chat.rendering.text import count, one_line
+from agent_terminal_app.rows import cells
 from agent_terminal_app.views.agents import installed_plugins
 from agent_terminal_app.views.permissions import permission_rows
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from agent_terminal_app.chat.conversation import Conversation
 
 _GROUP = "Plugins"
+_NAME, _LONGEST_NAME, _RULING = 22, 34, 30
+"""How wide the columns of the tools are: their names, which get more where one is longer, and their rules."""
 
 
 @command("tools", "list the tools, and which rule applies to each", group=_GROUP)
@@ -39,11 +42,14 @@ async def tools(talk: Talk, _rest: str) -> None:
     who = await who_answers(talk.conversation)
     offered = {tool.name for tool in who.agent.descriptors}
     permissions = await _permissions(talk, who)
-    for tool in await asyncio.to_thread(who.core.get_available_tools, dict(who.config)):
+    found = await asyncio.to_thread(who.core.get_available_tools, dict(who.config))
+    wide = min(max([_NAME, *(cells(one_line(tool.name)) for tool in found)]), _LONGEST_NAME)
+    for tool in found:
         on = tool.name in offered
         state = ruling(permissions, tool.name) if on else "the agent's lists of tools leave it out"
         about = one_line(_first_sentence(tool.description))
-        talk.row(f"  {'on ' if on else 'off'} {one_line(tool.name):<22} {state:<30}", about)
+        name = f"  {'on ' if on else 'off'} {one_line(tool.name)}"
+        talk.columns([(name, len("  off ") + wide), (state, _RULING)], about)
     off = [one for one in await _decisions(who) if one["kind"] == "tool" and not one["enabled"]]
     for one in off:
         talk.row(f"  off {one_line(one['plugin']):<22}", f"the plugin: {one_line(one['detail'])}")

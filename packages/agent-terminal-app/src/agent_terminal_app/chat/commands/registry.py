@@ -24,10 +24,10 @@ from agent_runtime.defaults import ADDED_BY_HOOK
 from agent_terminal_app.chat.rendering.markdown import LineMarkdown
 from agent_terminal_app.chat.rendering.renderer import as_said
 from agent_terminal_app.chat.rendering.text import clean, one_line, styled
-from agent_terminal_app.rows import in_rows, two_columns
+from agent_terminal_app.rows import columns, in_rows, two_columns
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Iterable, Sequence
 
     from agent_app import AgentApplication
     from agent_terminal_app.chat.commands.cards import Card
@@ -148,6 +148,11 @@ class Talk:
     def row(self, front: str, about: str, style: str = "") -> None:
         """Show a row of a table: the columns before the last one, and that, in as many rows as it takes."""
         self._show(two_columns(clean(front), clean(about), self.screen.width), style)
+
+    def columns(self, front: Sequence[tuple[str, int]], about: str) -> None:
+        """Show a row of a table: cells, each with the width of its column, and the last one."""
+        safe = [(clean(text), wide) for text, wide in front]
+        self._show(columns(safe, clean(about), self.screen.width), "")
 
     def _show(self, rows: Iterable[str], style: str) -> None:
         for row in rows:

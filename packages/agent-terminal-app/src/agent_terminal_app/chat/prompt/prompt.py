@@ -13,6 +13,7 @@ import sys
 import termios
 import time
 from contextlib import suppress
+from select import select
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.output.color_depth import ColorDepth
@@ -47,6 +48,8 @@ _AGAIN = 2.0
 _CHORD = 1.0
 """For how many seconds the first of two keys, as Ctrl+X Ctrl+E, waits for the second."""
 
+_QUIET, _LONGEST_DROP = 0.15, 2.0
+"""Leaving by Ctrl+C drops input until none has come for so many seconds, and how long that takes at most."""
 _PATIENCE = 5.0
 """For how many seconds the agent may tidy up at the end."""
 
@@ -253,8 +256,8 @@ class Prompt:
         The shell would run it.
         """
         if self._was_interrupted and sys.stdin.isatty():
-            _drop_input()
-            atexit.register(_drop_input)
+            drop_input(sys.stdin.fileno())
+            atexit.register(drop_input, sys.stdin.fileno())
 
     def suspend(self) -> None:
         """Give the shell the terminal, until the user comes back."""
@@ -328,9 +331,20 @@ class Prompt:
         self.leave()
 
 
-def _drop_input() -> None:
+def drop_input(terminal: int) -> None:
+    """Drop what was typed, unseen, until nothing has come for a moment: a paste comes in several pieces."""
+    until = time.monotonic() + _LONGEST_DROP
     with suppress(OSError, ValueError, termios.error):
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        before = termios.tcgetattr(terminal)
+        unseen = [*before]
+        unseen[3] &= ~(termios.ECHO | termios.ICANON)
+        termios.tcsetattr(terminal, termios.TCSANOW, unseen)
+        try:
+            while time.monotonic() < until and select([terminal], [], [], _QUIET)[0]:
+                if not os.read(terminal, 65_536):
+                    break
+        finally:
+            termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
 
 
 def open_terminal() -> Vt100_Output:

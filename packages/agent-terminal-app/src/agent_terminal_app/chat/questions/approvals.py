@@ -203,8 +203,11 @@ async def _give(conversation: Conversation, question: Question, answer: Answer) 
     """Decide as answered, and grant what is granted with it."""
     app, session_id = conversation.app, conversation.session_id
     if len(answer.patterns) > 1:
+        scope, approved = cast("GrantScope", answer.scope), answer.decision["approved"]
         for pattern in answer.patterns:
-            await app.grant_async(pattern, scope=cast("GrantScope", answer.scope), session_id=session_id)
+            await app.grant_async(
+                pattern, scope=scope, session_id=session_id, effect="allow" if approved else "deny"
+            )
         return
     decision = dict(answer.decision)
     if answer.patterns:

@@ -50,8 +50,13 @@ def call_lines(asked: Mapping[str, Any], *, color: bool, above: str = "") -> Ite
     """
     display, arguments = asked.get("display"), asked.get("arguments")
     if isinstance(display, Mapping) and display.get("content"):
-        if not _repeats(str(display["content"]), above):
-            yield from _indented(_shown(display, color=color, above=above))
+        repeats = _repeats(str(display["content"]), above)
+        shown = (
+            _title(display, color=color, above=above)
+            if repeats
+            else _shown(display, color=color, above=above)
+        )
+        yield from _indented(shown)
         if isinstance(arguments, Mapping):
             arguments_left = {key: one for key, one in arguments.items() if not _is_shown(key, one, display)}
             yield from _indented(_argument_lines(arguments_left))
@@ -89,13 +94,17 @@ def _repeats(content: str, above: str) -> bool:
     return bool(content) and "\n" not in content and (above == content or above.endswith(f" {content}"))
 
 
-def _shown(display: Mapping[str, Any], *, color: bool, above: str = "") -> Iterator[str]:
+def _shown(display: Mapping[str, Any], *, color: bool, above: str) -> Iterator[str]:
     """Yield what a tool shows; Markdown as it is written, since what is styled away may matter."""
+    yield from _title(display, color=color, above=above)
+    plain = {**display, "type": "text"} if display.get("type") == "markdown" else display
+    yield from display_lines(plain, width=None, color=color)
+
+
+def _title(display: Mapping[str, Any], *, color: bool, above: str) -> Iterator[str]:
     title = display.get("title")
     if isinstance(title, str) and title and one_line(title) not in above.replace(",", " ").split():
         yield styled(one_line(title), "bold", color=color)
-    plain = {**display, "type": "text"} if display.get("type") == "markdown" else display
-    yield from display_lines(plain, width=None, color=color)
 
 
 def _argument_lines(arguments: Any) -> Iterator[str]:
@@ -161,8 +170,8 @@ class Answer:
     Attributes:
         decision: What is decided, as applications take it.
         scope: For how long something is granted with it; empty for this call alone.
-        patterns: What is granted. One pattern goes with the decision; several, for a call that is about
-            several things, are given one by one, and with the last of them the call is decided.
+        patterns: What is granted or refused. One pattern goes with the decision; several, for a call that is
+            about several things, are given one by one, and the call is decided with them.
     """
 
     decision: Mapping[str, Any]
@@ -275,13 +284,15 @@ class Question:
                 yield styled(f"      the same for longer: {', '.join(others)}", "dim", color=color)
         yield f"  [n] {no.label}"
         if "d" in self.keys:
-            yield f"  [d] no, {_WHERE[self.scopes[0]]}: {one_line(self._forbidden())}"
+            yield f"  [d] no, {_WHERE[self.scopes[0]]}: {one_line(', '.join(self._forbidden()))}"
 
-    def _forbidden(self) -> str:
-        """Return the narrowest pattern that forbids this call; empty if there is none to offer."""
+    def _forbidden(self) -> tuple[str, ...]:
+        """Return the narrowest patterns that forbid this call; none if there is nothing to offer."""
         asked = self.approval.suspension["parameters"]
+        if asked.get("whole"):
+            return offered_patterns(asked)
         narrow = _narrow(asked.get("suggestions") or ())
-        return narrow[0].text if narrow else _whole_call(asked)
+        return (narrow[0].text,) if narrow else _effects(asked) or _whole_call(asked)
 
     def read(self, line: str) -> Answer:
         """Return what a line means.
@@ -322,7 +333,7 @@ class Question:
         narrowest = self._forbidden()
         if approved or not narrowest:
             raise Unclear(f"Say for which calls: {'allow' if approved else 'deny'} {scope} PATTERN")
-        return Answer({"approved": False}, scope, (narrowest,))
+        return Answer({"approved": False}, scope, narrowest)
 
     def _value(self, text: str) -> Any:
         options = _options(self.approval.suspension)
@@ -391,25 +402,39 @@ def _granting(scope: str, patterns: tuple[str, ...]) -> Choice:
 def offered_patterns(asked: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what to offer for longer: the family of the call, if its tool knows one, or this very call.
 
-    Granting the whole tool is too much for one key; it can be typed instead.
+    Granting the whole tool is too much for one key, unless the tool says that its calls only differ in words
+    that do not come again; it can be typed instead.
     """
+    if asked.get("whole") and asked.get("suggestions"):
+        return (asked["suggestions"][-1],)
     narrow = _narrow(asked.get("suggestions") or ())
     families = [one for one in narrow if one.subject is not None and not one.subject.is_literal]
     best = next(iter([*families, *narrow]), None)
     return tuple(asked.get("together") or ()) if best is None else (best.text,)
 
 
-def _whole_call(asked: Mapping[str, Any]) -> str:
-    """Return a pattern for a call about several things, by its argument: each thing alone may be harmless."""
+def _effects(asked: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the things of a call about several that may have an effect.
+
+    A tool knows families of what only reads (`grep *`), and `cd` changes nothing by itself. Whoever refuses a
+    line with them means the others: without `make tea`, the agent still needs `grep`.
+    """
+    patterns = [CallPattern.parse(text) for text in asked.get("together") or ()]
+    exact = [one for one in patterns if one.subject is not None and one.subject.is_literal]
+    return tuple(one.text for one in exact if not one.text.startswith(f"{asked['tool']}(cd "))
+
+
+def _whole_call(asked: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a pattern for a call about several things, by its argument: each thing alone is harmless."""
     arguments = asked.get("arguments")
     texts = arguments.items() if asked.get("together") and isinstance(arguments, Mapping) else ()
     name, text = next(((name, one) for name, one in texts if isinstance(one, str)), ("", ""))
     if not text or len(text) > _LONGEST_PATTERN or not text.isprintable():
-        return ""
+        return ()
     try:
-        return CallPattern.with_argument(asked["tool"], name, text).text
+        return (CallPattern.with_argument(asked["tool"], name, text).text,)
     except SpecError:  # a name that no pattern can have
-        return ""
+        return ()
 
 
 def _narrow(offered: Sequence[str]) -> list[CallPattern]:
