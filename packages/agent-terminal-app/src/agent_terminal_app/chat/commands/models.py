@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agent_core import Message, Session
     from agent_runtime import ModelSpec, ResolvedAgent
 
-_GROUP = "What answers"
+_GROUP = "Model and usage"
 _DEFAULT = "default"
 _MILLION = 1_000_000
 
