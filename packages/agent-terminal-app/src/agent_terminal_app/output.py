@@ -41,6 +41,7 @@ _GAP = "  "
 _NARROWEST = 16
 """How many cells the last column of a table needs; with fewer, its rows are lists."""
 _USUAL = 80
+_THOUSAND, _MILLION = 1_000, 1_000_000
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -172,6 +173,13 @@ def revealed(text: str, *, raw: bool = False) -> str:
 def revealed_line(value: object) -> str:
     """Return a value as one line in which invisible characters are marked."""
     return " ".join(reveal(str(value), joiners=True).split())
+
+
+def short_count(tokens: int) -> str:
+    """Return a large number of tokens as people say it: 64k, 1M."""
+    if tokens >= _MILLION:
+        return f"{round(tokens / _MILLION, 1):g}M"
+    return f"{round(tokens / _THOUSAND)}k" if tokens >= _THOUSAND else str(tokens)
 
 
 def moment(seconds: float) -> str:

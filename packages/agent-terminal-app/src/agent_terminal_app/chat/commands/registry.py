@@ -205,6 +205,9 @@ class Talk:
             words = LineMarkdown(color=self.screen.color, width=width)
             for line in [*words.feed(f"{message.content}\n"), *words.end()]:
                 self.screen.line(f"  {line}")
+        if own := self.conversation.instead_of:
+            model = one_line(self.conversation.model)
+            self.note(f"{model} answers in this session; /model default goes back to {one_line(own)}.")
 
 
 async def follow_model(talk: Talk) -> None:
