@@ -300,7 +300,7 @@ def _need_yes(opened: Opened, name: str, offer: _Offer, command: str) -> None:
     facts = "\n".join(f"  {title}: {text}" for title, text in offer.facts.items() if text)
     ask = open_ask(plain=bool(opened.settings.values["ui"]["plain"]))
     title = f"{name} is not installed.\n{facts}\nThis would run:\n  {command}\nIt runs with your rights."
-    if hold(lambda: ask.choose(f"{title}\nInstall it?", ["Leave it", "Install it"])) != 1:
+    if hold(lambda: ask.choose(f"{title}\nInstall it?", ["No, leave it", "Yes, install it"])) != 1:
         raise CommandError("nothing was installed", code=Exit.INTERRUPTED)
 
 
