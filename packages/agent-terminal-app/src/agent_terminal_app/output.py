@@ -24,7 +24,7 @@ from wcwidth import wcswidth, wcwidth
 
 from agent_core.clean_text import clean, reveal
 from agent_terminal_app.errors import CommandError
-from agent_terminal_app.rows import in_rows, two_columns
+from agent_terminal_app.rows import CODE_OR_LINK, in_rows, two_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -188,10 +188,16 @@ def moment(seconds: float) -> str:
 
 
 def say(text: str) -> None:
-    """Write a message for the user on stderr, with nothing in it that is unsafe to show."""
+    """Write a message for the user on stderr, with nothing in it that is unsafe to show.
+
+    On a terminal its rows end between words; a command in backquotes stays in one row if it fits.
+    """
     if sys.stderr is None:
         return
-    sys.stderr.write(clean(text).encode(errors="replace").decode() + "\n")
+    safe = clean(text).encode(errors="replace").decode()
+    width = terminal_width(sys.stderr) if is_terminal(sys.stderr) else None
+    rows = (row for line in safe.split("\n") for row in in_rows(line, width, keep=CODE_OR_LINK))
+    sys.stderr.write("\n".join(rows) + "\n")
     sys.stderr.flush()
 
 
@@ -225,11 +231,15 @@ def _fitted(text: str, width: int) -> str:
     return cut + " " * (width - 1 - _width(cut)) + "…"
 
 
-def terminal_width() -> int:
-    """Return how many cells fit into a line of the terminal, as of now."""
-    stdout = sys.__stdout__  # the terminal itself: what is printed may be redirected
+def terminal_width(stream: TextIO | None = None) -> int:
+    """Return how many cells fit into a line of the terminal, as of now.
+
+    Args:
+        stream: The one that leads to it; by default stdout.
+    """
+    stream = stream or sys.__stdout__  # the terminal itself: what is printed may be redirected
     try:
-        return os.get_terminal_size(1 if stdout is None else stdout.fileno()).columns or _USUAL
+        return os.get_terminal_size(1 if stream is None else stream.fileno()).columns or _USUAL
     except (OSError, ValueError):  # it may be closed, or no terminal
         return shutil.get_terminal_size((_USUAL, 24)).columns
 

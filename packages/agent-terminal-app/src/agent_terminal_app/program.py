@@ -7,7 +7,6 @@ import os
 import sys
 
 from agent_core import AgentError
-from agent_core.clean_text import clean
 from agent_terminal_app import lazy
 from agent_terminal_app.errors import Exit, code_of, error_text
 from agent_terminal_app.logs import (
@@ -74,7 +73,7 @@ def _report(error: AgentError) -> int:
     if code != Exit.USAGE:
         note_failure("command_failed", error, exit_code=int(code))
     for line in error_text(error).splitlines():
-        print(clean(line if line.startswith(" ") else f"agent: {line}"), file=sys.stderr)
+        say(line if line.startswith(" ") else f"agent: {line}")
     return code
 
 

@@ -10,7 +10,8 @@ from functools import lru_cache
 
 from wcwidth import wcswidth, wcwidth
 
-_CODE_OR_LINK = re.compile(r"`+[^`]+`+|!?\[[^\[\]]*\]\([^\s()]*\)")
+CODE_OR_LINK = re.compile(r"`+[^`]+`+|!?\[[^\[\]]*\]\([^\s()]*\)")
+"""What is kept in one row where it fits into one."""
 _FENCES = ("```", "~~~")
 
 # Small marks that do not begin a row, where rows are cut between any two characters.
@@ -94,7 +95,7 @@ def prose_rows(text: str, width: int | None) -> list[str]:
     in_code = False
     for line in text.split("\n"):
         is_fence = line.lstrip().startswith(_FENCES)
-        rows += in_rows(line, None if in_code or is_fence else width, keep=_CODE_OR_LINK)
+        rows += in_rows(line, None if in_code or is_fence else width, keep=CODE_OR_LINK)
         in_code ^= is_fence
     return rows
 
