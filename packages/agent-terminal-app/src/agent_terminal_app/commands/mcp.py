@@ -321,7 +321,9 @@ async def _approve(ask: Ask, opened: Opened, names: Sequence[str]) -> list[str]:
     with _servers(opened) as act:
         for name in names:
             answer = act("approve", server=name)
+            asked = False
             while "confirm" in answer or _offered(answer):
+                asked = True
                 confirm = answer.get("confirm") or _offered(answer)
                 ask.tell(f"\n{answer['display']['title']}\n{_without_fences(answer['display']['body'])}\n")
                 if await ask.choose(f"Approve {name}?", ["No, not now", "Yes, approve it"]) != 1:
@@ -329,7 +331,7 @@ async def _approve(ask: Ask, opened: Opened, names: Sequence[str]) -> list[str]:
                     break
                 answer = act("approve", server=name, confirm=confirm)
             error = answer.get("error", {}).get("message")
-            if message := error or answer.get("message"):
+            if message := error or (asked and answer.get("message")):
                 ask.tell(str(message))
     return left
 
