@@ -211,7 +211,13 @@ def test_several_people_cannot_share_one_memory(home: Path) -> None:
 
 def test_a_provider_needs_to_know_where_the_server_is(home: Path) -> None:
     done = run_agent(
-        "serve", "--oidc-issuer", "https://login.example", environment=environment_of(home), folder=home
+        "serve",
+        "--port",
+        "0",
+        "--oidc-issuer",
+        "https://login.example",
+        environment=environment_of(home),
+        folder=home,
     )
 
     assert done.returncode == 2
