@@ -56,7 +56,7 @@ def served(home: Path) -> Iterator[str]:
     try:
         assert process.stdout is not None
         for line in process.stdout:
-            if (found := re.search(r"(http://\S+/login\S+?)\)", line)) is not None:
+            if (found := re.search(r"(http://\S+/login\S+)", line)) is not None:
                 yield found[1]
                 return
         raise SystemExit("the server did not start")

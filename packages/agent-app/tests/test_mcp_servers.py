@@ -68,6 +68,25 @@ def test_servers_of_a_project_count_only_in_that_project(tmp_path: Path) -> None
     assert list(read(tmp_path, given)) == ["here"]
 
 
+def test_a_command_that_names_something_of_the_project_runs_in_it(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "tools").mkdir(parents=True)
+    (project / "serve.py").touch()
+    own = {
+        "script": {"command": "python", "args": ["-u", "serve.py"]},
+        "folder": {"command": "npx", "args": ["-y", "files", "."]},
+        "program": {"command": "./tools"},
+        "there": {"command": "python", "args": ["serve.py"], "cwd": "/elsewhere"},
+        "other": {"command": "tools", "args": ["--file", "/serve.py"]},
+    }
+
+    found = read(tmp_path, {"mcpServers": own})
+
+    folders = {name: one.declared.get("cwd") for name, one in found.items()}
+    here = str(project)
+    assert folders == {"script": here, "folder": here, "program": here, "there": "/elsewhere", "other": None}
+
+
 @pytest.mark.parametrize(
     ("declared", "problem"),
     [
@@ -76,6 +95,10 @@ def test_servers_of_a_project_count_only_in_that_project(tmp_path: Path) -> None
         ({}, "it has neither a command nor a URL"),
         ("npx", "its declaration is not a table"),
         ({"command": "${MISSING}/bin"}, "it needs the variable MISSING, which is not set"),
+        (
+            {"command": "npx", "args": ["--key", "${input:token}"]},
+            "its command or address asks for 'token'; add it with `agent mcp add one`",
+        ),
     ],
 )
 def test_what_cannot_be_declared_here_is_named(tmp_path: Path, declared: Any, problem: str) -> None:

@@ -143,6 +143,11 @@ def test_the_printed_schema_is_one(environment: dict[str, str]) -> None:
         ("plugins.anthropic.base_urll", "http://x", "no setting 'base_urll'; did you mean 'base_url'?"),
         ("plugins.anthropic.connect_timeout", "soon", "plugins.anthropic.connect_timeout does not fit"),
         ("plugins.web_tool.web_timout", "3", "no setting 'web_timout'; did you mean 'web_timeout'?"),
+        (
+            "plugins.hooks.before_tool",
+            "[{ command = 'true', timout = 3 }]",
+            "plugins.hooks.before_tool[0] has no setting 'timout'; did you mean 'timeout'?",
+        ),
         ("agents.a.sections.web_tool", "{ web_timout = 3 }", "did you mean 'web_timeout'?"),
         ("models.m", "{ provider = 'gemini', config = { bse_url = 'x' } }", "did you mean 'base_url'?"),
         ("agents.a.max_rounds", "-3", "max_rounds must be between 1 and 1000, not -3"),

@@ -118,7 +118,11 @@ def test_who_has_chosen_is_offered_nothing_more(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
 
     assert greeting(Settings(values={"model": "groq"})) == [
-        "You are talking to: groq. /help lists the commands."
+        "You are talking to groq. /help lists the commands."
+    ]
+    box = {"provider": "openai_compatible", "model": "small", "config": {"base_url": "http://box/v1"}}
+    assert greeting(Settings(values={"model": "box", "models": {"box": box}})) == [
+        "You are talking to small (box). /help lists the commands."
     ]
     assert len(greeting(Settings(values={"model": "local"}))) == 2
     assert asyncio.run(everything_later(Settings(values={"model": "local"}))) == []

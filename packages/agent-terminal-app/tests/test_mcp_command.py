@@ -64,7 +64,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-@pytest.mark.parametrize("columns", [40, 200])
+@pytest.mark.parametrize("columns", [40, 100, 200])
 def test_a_server_is_added_and_approved_in_a_terminal_and_the_assistant_has_its_tools(
     home: Home, columns: int
 ) -> None:
@@ -73,7 +73,7 @@ def test_a_server_is_added_and_approved_in_a_terminal_and_the_assistant_has_its_
         terminal.expect("Approve kitchen?")
         assert "```" not in terminal.text
         assert '"command"' in terminal.text
-        terminal.type("approve\r")
+        terminal.type("y\r")
         terminal.wait(lambda: terminal.text.count("Approve kitchen?") > 1)
         assert "Brew tea." in terminal.text
         terminal.type("approve\r")
@@ -97,6 +97,25 @@ def test_without_a_terminal_nothing_is_started_and_the_next_step_is_said(home: H
     assert "run `agent mcp test kitchen` in a terminal" in added.stderr
     tried = home.run("mcp", "test", "kitchen")
     assert (tried.returncode, tried.stdout) == (5, "kitchen: not approved\n")
+    assert "run `agent mcp test kitchen` in a terminal" in tried.stderr
+
+
+def test_a_server_whose_command_names_a_file_here_runs_here(home: Home) -> None:
+    project = home.folder / "project"
+    project.mkdir()
+    (project / "serve.py").write_text(home.server.read_text())
+    add = [*AGENT, "mcp", "add", "kitchen", "--", sys.executable, "serve.py"]
+    with Terminal(add, environment=home.environment, folder=project, columns=100, rows=30) as terminal:
+        terminal.expect("Approve kitchen?")
+        assert f"kitchen runs in {project}, where serve.py is." in " ".join(terminal.text.split())
+        terminal.type("y\r")
+        terminal.expect("Brew tea.")
+        terminal.expect_line("Number or name")
+        terminal.type("n\r")
+        assert terminal.end() == 0
+        assert "Before kitchen is used, approve it" in terminal.text
+
+    assert home.servers["kitchen"]["cwd"] == str(project)
 
 
 def test_servers_are_listed_where_there_is_no_embedded_model(home: Home) -> None:
@@ -168,13 +187,28 @@ def test_servers_of_three_programs_are_imported_once_and_nothing_is_started(home
     assert not mark.exists()
 
 
-def test_an_import_in_a_terminal_asks_before_it_writes(home: Home) -> None:
-    (home.folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"one": {"command": "true"}}}))
-    with home.terminal("mcp", "import", "--from", "claude", columns=40) as terminal:
-        terminal.expect_line(r"Add these to your settings\? Nothing is$")  # between two words
+@pytest.mark.parametrize("columns", [40, 100, 200])
+def test_an_import_in_a_terminal_asks_before_it_writes(home: Home, columns: int) -> None:
+    (home.folder / ".mcp.json").write_text(
+        json.dumps({"mcpServers": {"one": {"command": sys.executable, "args": [str(home.server)]}}})
+    )
+    with home.terminal("mcp", "import", "--from", "claude", columns=columns) as terminal:
+        terminal.expect_line(r"Add these to your settings\? Nothing is( started before you approve it\.)?$")
         terminal.type("leave\r")
         assert terminal.end() == 130
     assert not (home.folder / "config").exists()
+
+    with home.terminal("mcp", "import", columns=columns) as terminal:
+        terminal.expect("Add these to your settings?")
+        terminal.type("y\r")
+        terminal.expect("Approve one?")
+        terminal.type("y\r")
+        terminal.wait(lambda: terminal.text.count("Approve one?") > 1)
+        terminal.type("y\r")
+        assert terminal.end() == 0
+    with home.terminal("mcp", "test", columns=columns) as terminal:
+        assert terminal.end() == 0
+        assert terminal.lines == ["one: ready, 1 tool", "  brew"]
 
 
 def test_a_plugin_is_added_besides_the_usual_ones_and_taken_away(home: Home) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agent_testing import ReceivedRequest
 
 AGENT = [sys.executable, "-m", "agent_terminal_app"]
+NARROW = 40
 
 
 def with_picker(use: Callable[[Picker], None], *labels: str, start: str | None = None) -> Picker:
@@ -112,9 +113,8 @@ def answer(request: ReceivedRequest) -> ServerReply:
     if request.path == "/v1/models":
         large = {"id": "large", "object": "model", "context_length": 262144}
         priced = {"pricing": {"prompt": "0.000003", "completion": "0.000015"}}
-        return json_reply(
-            {"object": "list", "data": [{"id": "small", "object": "model"}, {**large, **priced}]}
-        )
+        small = {"id": "small", "object": "model", **priced}
+        return json_reply({"object": "list", "data": [small, {**large, **priced}]})
     return chat_reply(f"I am {request.json['model']}.")
 
 
@@ -124,16 +124,21 @@ def home(tmp_path: Path) -> Iterator[Home]:
         yield Home(tmp_path, server)
 
 
-@pytest.mark.parametrize("columns", [40, 200])
+@pytest.mark.parametrize("columns", [40, 100, 200])
 def test_a_model_of_a_named_server_is_chosen_and_the_draft_stays(home: Home, columns: int) -> None:
     with home.chat(columns=columns) as terminal:
         terminal.type("half a thought")
         terminal.type("\x1bp")
         terminal.expect("Which model answers")
         terminal.expect("box:large")
+        terminal.expect_line("→ box ")
+        # The model that the settings name is there once, with the price that its server tells.
+        assert "box:small" not in terminal.text
+        if columns > NARROW:
+            terminal.expect("openai_compatible small · 8k context · $3 in, $15 out")
         terminal.type("lrg")
-        terminal.wait(lambda: "> lrg" in terminal.text and "box:small" not in "\n".join(terminal.lines))
-        if columns > 100:
+        terminal.wait(lambda: "> lrg" in terminal.text and "→ box" not in "\n".join(terminal.lines))
+        if columns > NARROW:
             assert "262k context · $3 in, $15 out" in terminal.text
         terminal.type("\x06\r")
         terminal.expect("box:large answers")
@@ -147,6 +152,7 @@ def test_a_model_of_a_named_server_is_chosen_and_the_draft_stays(home: Home, col
         terminal.type("\x04")
         assert terminal.end() == 0
     with home.chat("--continue", columns=columns) as terminal:
+        terminal.expect("box:large answers in this")
         terminal.type("and now\r")
         terminal.wait(lambda: terminal.text.count("I am large.") > 1)
     with home.chat("--model", "box:other", columns=columns) as terminal:

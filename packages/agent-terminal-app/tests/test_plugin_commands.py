@@ -18,7 +18,7 @@ from agent_runtime.errors import PACKAGES
 from agent_terminal_app import plugin_index
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.plugin_index import SHIPPED, fetch_wheel, find_listed, read_indexes, wheels_for
-from agent_terminal_app.plugin_package import write_package
+from agent_terminal_app.plugin_package import next_steps, write_package
 from agent_terminal_app.program import run
 
 if TYPE_CHECKING:
@@ -230,3 +230,43 @@ def test_nobody_is_asked_where_nobody_is(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
 
     assert run(["plugins", "add", "tea", "--index", write_index(tmp_path, ENTRY)]) == 5
+
+
+def installed_from(clone: Path, site: Path, *names: str) -> None:
+    """Lay out what an installer leaves of packages that it has installed from the folders of a clone."""
+    for name in names:
+        folder = clone / "packages" / name.replace("keelwork", "agent")
+        folder.mkdir(parents=True)
+        left = site / f"{name.replace('-', '_')}-0.1.0.dist-info"
+        left.mkdir(parents=True)
+        (left / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
+        (left / "direct_url.json").write_text(json.dumps({"url": folder.as_uri(), "dir_info": {}}))
+
+
+def test_the_next_steps_after_a_new_package_name_the_folder_that_no_registry_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone, site = tmp_path / "my clone", tmp_path / "site"
+    installed_from(clone, site, "keelwork-core")
+    (clone / "packages" / "agent-testing").mkdir()
+    monkeypatch.setattr(sys, "path", [str(site)])
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+
+    enter, install, test = next_steps(Path("word-count"))
+
+    assert (enter, test) == ("cd word-count", "pytest")
+    assert install == f"pip install -e '.[test]' '{clone}/packages/agent-testing'"
+    installed_from(clone / "other", site, "keelwork-testing")
+    assert next_steps(Path("word-count"))[1] == "pip install -e '.[test]'"
+
+
+def test_the_next_steps_use_the_python_of_this_program_if_the_shell_finds_another_pip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    _, install, test = next_steps(Path("word-count"))
+
+    assert install.startswith(f"{sys.executable} -m pip install -e '.[test]'   # and keelwork-testing")
+    assert test == f"{sys.executable} -m pytest"

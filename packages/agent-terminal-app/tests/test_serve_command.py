@@ -50,10 +50,9 @@ def started(home: Path, *arguments: str, **more: str) -> Iterator[Started]:
     command = [sys.executable, "-m", "agent_terminal_app", "serve", "--port", "0", *arguments]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=home) as process:
         assert process.stdout is not None
-        line = process.stdout.readline()
+        url, link = (process.stdout.readline().split()[-1] for _ in range(2))
         try:
-            words = line.replace("(", "").replace(")", "").split()
-            yield Started(words[1], words[-1], process, environment, home)
+            yield Started(url, link, process, environment, home)
         finally:
             process.terminate()
             process.wait(60)

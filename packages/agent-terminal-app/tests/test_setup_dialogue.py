@@ -463,4 +463,5 @@ def test_what_is_known_of_a_model_is_shown() -> None:
         described({"id": "m", "context_window": 200_000}, recommended=True)
         == "m  (recommended, 200k context)"
     )
+    assert described({"id": "m", "context_window": 1_048_576}, recommended=False) == "m  (1M context)"
     assert described({"id": "m"}, recommended=False) == "m"

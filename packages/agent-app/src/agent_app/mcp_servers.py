@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core import AgentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 PROGRAMS: Final = ("claude", "vscode", "cursor")
@@ -91,7 +92,29 @@ def read_servers(
         "pathSeparator": "/",
     }
     texts = _Texts({**environment, **known})
-    return [_read(name, given, path, texts) for name, given in _tables(data, project)]
+    return [_in_project(_read(name, given, path, texts), project) for name, given in _tables(data, project)]
+
+
+def _in_project(found: FoundServer, project: Path) -> FoundServer:
+    """Have a server run in the project if its command line means something there, as other programs do."""
+    words = [found.declared.get("command", ""), *found.declared.get("args", ())]
+    if "cwd" in found.declared or found_in(project, words) is None:
+        return found
+    return replace(found, declared={**found.declared, "cwd": str(project)})
+
+
+def found_in(folder: Path, words: Sequence[str]) -> str | None:
+    """Return the first word of a command line that names something in a folder by a relative path.
+
+    A server with such a word has to run in that folder. A command without a slash is looked for on the PATH.
+    """
+    for place, word in enumerate(words):
+        if word.startswith(("-", "/", "~")) or (place == 0 and "/" not in word):
+            continue
+        with suppress(OSError, ValueError):
+            if word and (folder / word).exists():
+                return word
+    return None
 
 
 def _read_json(text: str) -> Any:
@@ -129,6 +152,9 @@ def _read(name: str, given: Any, source: Path, texts: _Texts) -> FoundServer:
             declared = {"url": texts.expanded(given["url"])}
         else:
             return FoundServer(name=called, declared={}, source=source, problem=_unusable(kind))
+    except _AskedFor as missing:
+        problem = f"its command or address asks for {missing}; add it with `agent mcp add {called}`"
+        return FoundServer(name=called, declared={}, source=source, problem=problem)
     except LookupError as missing:
         problem = f"it needs the variable {missing.args[0]}, which is not set"
         return FoundServer(name=called, declared={}, source=source, problem=problem)
@@ -156,6 +182,10 @@ def _unusable(kind: str) -> str:
     return f"a server of the type {kind!r} is not known" if kind else "it has neither a command nor a URL"
 
 
+class _AskedFor(Exception):
+    """A value that the other program asks a person for is where only a text can be."""
+
+
 class _Texts:
     """Replaces what other programs write in place of a value.
 
@@ -171,6 +201,7 @@ class _Texts:
 
         Raises:
             LookupError: If one is not there.
+            _AskedFor: If a person would have to say it.
         """
 
         def fill(found: re.Match[str]) -> str:
@@ -180,7 +211,7 @@ class _Texts:
             return value
 
         if asked := _INPUT.search(text):
-            raise LookupError(asked[1])
+            raise _AskedFor(repr(asked[1]))
         return _VARIABLE.sub(fill, text)
 
     def values(self, given: Any) -> tuple[dict[str, str], list[str]]:

@@ -24,7 +24,7 @@ from wcwidth import wcswidth, wcwidth
 
 from agent_core.clean_text import clean, reveal
 from agent_terminal_app.errors import CommandError
-from agent_terminal_app.rows import in_rows, two_columns
+from agent_terminal_app.rows import CODE_OR_LINK, in_rows, two_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -41,6 +41,7 @@ _GAP = "  "
 _NARROWEST = 16
 """How many cells the last column of a table needs; with fewer, its rows are lists."""
 _USUAL = 80
+_THOUSAND, _MILLION = 1_000, 1_000_000
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -174,6 +175,13 @@ def revealed_line(value: object) -> str:
     return " ".join(reveal(str(value), joiners=True).split())
 
 
+def short_count(tokens: int) -> str:
+    """Return a large number of tokens as people say it: 64k, 1M."""
+    if tokens >= _MILLION:
+        return f"{round(tokens / _MILLION, 1):g}M"
+    return f"{round(tokens / _THOUSAND)}k" if tokens >= _THOUSAND else str(tokens)
+
+
 def moment(seconds: float) -> str:
     """Return a time for reading, in the local time zone."""
     return datetime.fromtimestamp(seconds, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")
@@ -182,14 +190,14 @@ def moment(seconds: float) -> str:
 def say(text: str) -> None:
     """Write a message for the user on stderr, with nothing in it that is unsafe to show.
 
-    On a terminal it takes rows that end between words; elsewhere its lines stay whole.
+    On a terminal its rows end between words; a command in backquotes stays in one row if it fits.
     """
     if sys.stderr is None:
         return
-    width = _columns(2) if is_terminal(sys.stderr) else None
     safe = clean(text).encode(errors="replace").decode()
-    for row in (row for line in safe.split("\n") for row in in_rows(line, width)):
-        sys.stderr.write(f"{row}\n")
+    width = terminal_width(sys.stderr) if is_terminal(sys.stderr) else None
+    rows = (row for line in safe.split("\n") for row in in_rows(line, width, keep=CODE_OR_LINK))
+    sys.stderr.write("\n".join(rows) + "\n")
     sys.stderr.flush()
 
 
@@ -223,19 +231,16 @@ def _fitted(text: str, width: int) -> str:
     return cut + " " * (width - 1 - _width(cut)) + "…"
 
 
-def terminal_width() -> int:
-    """Return how many cells fit into a line of the terminal, as of now."""
-    stdout = sys.__stdout__  # the terminal itself: what is printed may be redirected
-    try:
-        return _columns(1 if stdout is None else stdout.fileno())
-    except ValueError:  # it is closed
-        return _columns(1)
+def terminal_width(stream: TextIO | None = None) -> int:
+    """Return how many cells fit into a line of the terminal, as of now.
 
-
-def _columns(descriptor: int) -> int:
+    Args:
+        stream: The one that leads to it; by default stdout.
+    """
+    stream = stream or sys.__stdout__  # the terminal itself: what is printed may be redirected
     try:
-        return os.get_terminal_size(descriptor).columns or _USUAL
-    except OSError:  # it is closed, or no terminal
+        return os.get_terminal_size(1 if stream is None else stream.fileno()).columns or _USUAL
+    except (OSError, ValueError):  # it may be closed, or no terminal
         return shutil.get_terminal_size((_USUAL, 24)).columns
 
 

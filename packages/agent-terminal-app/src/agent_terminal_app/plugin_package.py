@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import keyword
 import re
+import shlex
+import shutil
 import sys
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from agent_core.plugin.discovery import ENTRY_POINT_GROUPS
 from agent_terminal_app import __version__
@@ -14,7 +20,6 @@ from agent_terminal_app.errors import CommandError, Exit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _LONGEST = 40
@@ -36,6 +41,7 @@ _SUMMARIES = {
     "tool": "Counts the words of a text.",
     "application": "Finds and deletes sessions without messages.",
 }
+_TESTING = "keelwork-testing"
 _NEEDS = {
     "provider": ("keelwork-core", "keelwork-provider-kit"),
     "application": ("keelwork-app", "keelwork-core"),
@@ -65,6 +71,46 @@ def write_package(kind: str, name: str, parent: Path) -> list[Path]:
     return [*written, typed]
 
 
+def next_steps(folder: Path) -> list[str]:
+    """Return the lines that install a new package with its tests, and run these, to be pasted one by one.
+
+    No registry has our packages yet. Where this program was installed from a clone, pip is given the folder
+    of the one that tests need and that users' installations leave out.
+    """
+    python = Path(sys.executable)
+    found = shutil.which("pip")
+    here = found is not None and Path(found).parent == python.parent
+    prefix = "" if here else f"{shlex.quote(str(python))} -m "
+    testing = "" if _is_installed(_TESTING) else _folder_in_clone("agent-testing")
+    steps = [
+        f"cd {shlex.quote(str(folder))}",
+        f"{prefix}pip install -e '.[test]' {testing}".rstrip(),
+        f"{prefix}pytest",
+    ]
+    if not testing and not _is_installed(_TESTING):
+        steps[1] += f"   # and {_TESTING}: the folder packages/agent-testing of a clone"
+    return steps
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _folder_in_clone(name: str) -> str:
+    """Return a folder next to the one that the core was installed from, quoted; empty if there is none."""
+    try:
+        origin = json.loads(distribution("keelwork-core").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return ""
+    url = urlsplit(str(origin.get("url", "")))
+    folder = Path(unquote(url.path)).parent / name
+    return shlex.quote(str(folder)) if url.scheme == "file" and folder.is_dir() else ""
+
+
 def _check_name(name: str) -> None:
     hint = "use small letters, digits and single dashes, for example word-count"
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
@@ -90,7 +136,7 @@ def _words(kind: str, name: str) -> Mapping[str, str]:
         "GROUP": ENTRY_POINT_GROUPS[f"{kind}s"],
         "SUMMARY": _SUMMARIES[kind],
         "DEPENDENCIES": ", ".join(f'"{one}{_compatible()}"' for one in needs),
-        "TEST_DEPENDENCIES": f'"keelwork-testing{_compatible()}", "pytest>=8"',
+        "TEST_DEPENDENCIES": f'"{_TESTING}{_compatible()}", "pytest>=8"',
     }
 
 

@@ -15,7 +15,8 @@ from wcwidth import wcswidth, wcwidth
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_CODE_OR_LINK = re.compile(r"`+[^`]+`+|!?\[[^\[\]]*\]\([^\s()]*\)")
+CODE_OR_LINK = re.compile(r"`+[^`]+`+|!?\[[^\[\]]*\]\([^\s()]*\)")
+"""What is kept in one row where it fits into one."""
 _FENCES = ("```", "~~~")
 
 # Small marks that do not begin a row, where rows are cut between any two characters.
@@ -99,7 +100,7 @@ def prose_rows(text: str, width: int | None) -> list[str]:
     in_code = False
     for line in text.split("\n"):
         is_fence = line.lstrip().startswith(_FENCES)
-        rows += in_rows(line, None if in_code or is_fence else width, keep=_CODE_OR_LINK)
+        rows += in_rows(line, None if in_code or is_fence else width, keep=CODE_OR_LINK)
         in_code ^= is_fence
     return rows
 

@@ -120,6 +120,14 @@ def test_undo_asks_once_what_is_meant_and_enter_takes_a_change_back(files: Desk)
     assert note(files) == "one\n"
 
 
+def test_help_lists_undo_and_redo_and_not_the_actions_that_do_the_same(files: Desk) -> None:
+    shown = files.chat("one", "/help")
+
+    assert any(line.startswith("  /undo ") for line in shown) and any("  /changes " in line for line in shown)
+    assert [line for line in shown if "files_undo" in line] == []
+    assert any("/files_undo.undo" in line for line in files.chat("/actions"))
+
+
 def test_files_that_were_undone_are_redone_in_turn_and_at_another_time(files: Desk) -> None:
     files.chat("one", "two", "three", "/undo files", "", "/undo", "", "/redo", "")
     assert note(files) == "two\n"

@@ -7,11 +7,14 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agent_core.testing import ToolCall
 from agent_testing import chat_reply
 
 if TYPE_CHECKING:
     from agent_terminal_app.testing.home import Home
+    from agent_terminal_app.testing.terminal import Terminal
     from agent_testing import ScriptedServer
 
 
@@ -57,15 +60,21 @@ def test_an_answer_that_a_kill_cuts_short_is_shown_and_can_be_asked_for_again(
         assert "The program ended" not in chat.text
 
 
+def expect_words(chat: Terminal, words: str) -> None:
+    """Wait until words are on the screen, in however many rows."""
+    chat.wait(lambda: words in " ".join(chat.text.split()), repr(words))
+
+
+@pytest.mark.parametrize("columns", [40, 100, 200])
 def test_after_a_kill_the_resumed_chat_tells_what_may_have_run_and_what_still_runs(
-    home: Home, server: ScriptedServer
+    home: Home, server: ScriptedServer, columns: int
 ) -> None:
     home.set('[sandbox]\nmode = "off"\n[permissions]\nallow = ["shell"]\n')
     command = "echo $$ > pid; exec sleep 1000"
     server.play(chat_reply(tool_calls=[ToolCall("shell", {"command": command}, "c1")]))
     pid_file = home.project / "pid"
 
-    with home.chat(columns=200) as chat:
+    with home.chat(columns=columns) as chat:
         chat.type("run it\r")
         chat.wait(lambda: pid_file.exists() and pid_file.read_text().strip(), "a command that runs")
         chat.signal(signal.SIGKILL)
@@ -75,10 +84,10 @@ def test_after_a_kill_the_resumed_chat_tells_what_may_have_run_and_what_still_ru
 
     server.play(chat_reply("I look first."))
     try:
-        with home.chat("--continue", columns=200) as chat:
-            chat.expect("The program ended in the middle of the last answer. The agent will read:")
-            chat.expect("may have run, in part or completely")
-            chat.expect(f"still runs, process {pid}: sleep 1000 (!kill -- -{pid} ends it)")
+        with home.chat("--continue", columns=columns) as chat:
+            expect_words(chat, "The program ended in the middle of the last answer. The agent will read:")
+            expect_words(chat, "may have run, in part or completely")
+            expect_words(chat, f"still runs, process {pid}: sleep 1000 (!kill -- -{pid} ends it)")
             chat.expect_line("ready")
             chat.type("What happened?\r")
             chat.expect("I look first.")
@@ -87,8 +96,8 @@ def test_after_a_kill_the_resumed_chat_tells_what_may_have_run_and_what_still_ru
             chat.expect_line("ready")
             chat.type(f"!kill -- -{pid}\r")
             chat.wait(lambda: not is_alive(pid), "the end of the command")
-        with home.chat("--continue", columns=200) as chat:
-            chat.expect("! shell: Error: the program ended while this call was running.")
+        with home.chat("--continue", columns=columns) as chat:
+            expect_words(chat, "! shell: Error: the program ended while this call was running.")
             assert "still runs" not in chat.text
     finally:
         if is_alive(pid):

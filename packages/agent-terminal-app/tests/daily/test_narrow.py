@@ -108,6 +108,15 @@ def test_an_error_wraps_between_words(home: Home) -> None:
     assert whole_words(rows, in_a_pipe), words(rows) - words(in_a_pipe)
 
 
+def test_an_error_wraps_between_words_and_keeps_commands_whole(home: Home) -> None:
+    shown = printed(home, NARROW, "run", "--model", "nosuch:thing", "Hello")
+
+    wide = printed(home, WIDE, "run", "--model", "nosuch:thing", "Hello")
+    assert len(wide) == 1 and len(shown) > 3
+    assert " ".join(shown) == wide[0] and all(len(line) <= NARROW for line in shown)
+    assert any("`agent agents check`" in line for line in shown)
+
+
 def test_a_table_that_does_not_fit_is_a_list(home: Home) -> None:
     home.set("""
 [plugins.mcp_tools.servers.kitchen]

@@ -41,7 +41,7 @@ def model(server: ScriptedServer) -> ScriptedServer:
     return server
 
 
-@pytest.mark.parametrize("columns", [40, 100])
+@pytest.mark.parametrize("columns", [40, 100, 200])
 def test_a_conversation_that_the_server_refuses_is_summarised_and_goes_on(
     home: Home, model: ScriptedServer, columns: int
 ) -> None:

@@ -137,7 +137,7 @@ def test_doctor_says_to_make_room_on_a_disk_that_is_full(
 
 def test_the_first_line_of_a_chat_wraps_between_words(home: Home) -> None:
     with home.chat(columns=40) as chat:
-        assert chat.lines[:2] == ["You are talking to:", "openai_compatible:scripted-model. /help"]
+        assert chat.lines[:2] == ["You are talking to", "openai_compatible:scripted-model. /help"]
 
 
 @pytest.mark.skipif(find_spec("anthropic_provider") is None, reason="the provider is not installed")
@@ -183,3 +183,12 @@ def test_a_server_that_does_not_answer_is_named_in_the_list_of_models(
         chat.expect("openai_compatible:green")
         chat.expect("no list from attic")
         assert "anthropic" not in "\n".join(chat.lines)
+
+
+def test_a_misspelt_name_of_a_server_is_answered_with_the_right_one(home: Home) -> None:
+    home.set('[models.attic]\nprovider = "openai_compatible"\nmodel = "old"\n')
+    home.set('config = { base_url = "http://127.0.0.1:9/v1" }\n')
+
+    done = home.run("run", "--model", "atic:new", "Hello")
+
+    assert done.returncode == 3 and "did you mean 'attic'?" in done.stderr

@@ -68,5 +68,8 @@ def find_target(registries: RegistrySet, agent_id: str, model_id: str, *, where:
         raise ModelNotFound(agent_id, model_id, registries.models, where=where)
     provider = registries.providers.get(model.provider)
     if provider is None:
-        raise ProviderNotFound(agent_id, model.provider, model_id, registries.providers)
+        # NAME:MODEL reaches each model of a server that the settings name.
+        models = registries.models.items()
+        servers = [name for name, one in models if ":" not in name and "base_url" in one.config]
+        raise ProviderNotFound(agent_id, model.provider, model_id, [*registries.providers, *servers])
     return Target(model, provider)

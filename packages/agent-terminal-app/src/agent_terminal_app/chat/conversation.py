@@ -86,6 +86,7 @@ class Conversation:
         keys: The keys in force, for /help.
         appearance: How the chat looks.
         model: The model that answers, as far as it is known.
+        instead_of: The agent's own model, if another one answers in this session.
         plan: What the agent has planned, and how far it has come.
         plan_mode: Whether it only looks and plans.
         windows: How many tokens fit into which model.
@@ -106,7 +107,7 @@ class Conversation:
         self.edits = EditMode(app)
         self.keys = KeyMap.usual()
         self.appearance = Appearance()
-        self.model = ""
+        self.model = self.instead_of = ""
         self.plan: Plan = ()
         self.plan_mode = False
         self._written: dict[str, Plan] = {}
@@ -322,7 +323,9 @@ class Conversation:
         if server_of(self.app) is not None:
             return ""
         with suppress(AgentError):
-            self.model = (await who_answers(self)).model.id.rstrip(":")
+            who = await who_answers(self)
+            self.model, own = who.model.id.rstrip(":"), who.agent.model.id.rstrip(":")
+            self.instead_of = "" if self.model == own else own
         return await follow_model(self)
 
     def arguments_of(self, call_id: str) -> Any:

@@ -93,10 +93,10 @@ class Picker:
         return self._star is not None
 
     def add(self, choices: Iterable[Choice]) -> None:
-        """Offer more, and complete what nothing was known about; the marked one stays marked."""
+        """Offer more, and say of those that are there what is known now; the marked one stays marked."""
         new = {one.value: one for one in choices}
         self._choices = [
-            replace(one, about=new[one.value].about) if one.value in new and not one.about else one
+            replace(one, about=new[one.value].about or one.about) if one.value in new else one
             for one in self._choices
         ]
         known = {one.value for one in self._choices}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_app.defaults import MCP_TOOLS, installed_names
-from agent_app.mcp_servers import PROGRAMS, FoundServer, known_files, read_servers
+from agent_app.mcp_servers import PROGRAMS, FoundServer, found_in, known_files, read_servers
 from agent_core.errors import nearest
 from agent_core.plugin.discovery import find_installed
 from agent_terminal_app.application import open_settings
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from agent_terminal_app.first_run.ask import Ask
 
 _AGENT = "mcp"
+_CWD_HELP = (
+    "The folder that it runs in; by default your home folder, or this one if the command names a file here."
+)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -50,7 +53,7 @@ def command() -> None:
 @click.option("--url", help="The address of a server that speaks streamable HTTP, in place of a command.")
 @click.option("--env", "-e", multiple=True, help="A variable, NAME=VALUE; may be repeated.")
 @click.option("--header", "-H", multiple=True, help="A header of each request, NAME=VALUE; may be repeated.")
-@click.option("--cwd", help="The folder that it runs in; by default your home folder.")
+@click.option("--cwd", help=_CWD_HELP)
 @click.option("--host", multiple=True, help="A host that it may reach out of its sandbox; may be repeated.")
 @click.option("--write", multiple=True, help="A folder that it may write; may be repeated.")
 @click.option("--replace", "again", is_flag=True, help="Replace a server of this name.")
@@ -78,6 +81,9 @@ def add(
     declared: dict[str, Any] = {"url": url} if url else {"command": line[0], "args": list(line[1:])}
     pairs = {"env": _pairs(env, "--env"), "headers": _pairs(header, "--header")}
     lists = {"sandbox_hosts": list(host), "sandbox_write": [str(Path(one).absolute()) for one in write]}
+    if cwd is None and (word := found_in(Path.cwd(), line)) is not None:
+        cwd = str(Path.cwd())
+        say(f"{name} runs in {cwd}, where {word} is.")
     folder = {"cwd": str(Path(cwd).expanduser().absolute())} if cwd else {}
     declared |= {key: value for key, value in {**pairs, **lists, **folder}.items() if value}
     opened = open_settings()
@@ -124,11 +130,12 @@ def test(name: str | None) -> int:
     code = Exit.OK
     for one in names:
         state, tools = _state(rows.get(one))
-        print_lines([f"{one}: {state}" + (f", {tools} tools" if tools else "")])
+        print_lines([f"{one}: {state}" + (f", {_count(tools)}" if isinstance(tools, int) else "")])
         print_lines(f"  {tool}" for tool in rows.get(one, {}).get("tools", ()))
         for wrong in _wrong(rows.get(one, {})):
             say(f"  ! {wrong}")
         if state == "not approved":
+            say(f"  ! to approve it, run `agent mcp test {one}` in a terminal, or begin a chat")
             code = max(code, Exit.APPROVAL)
         elif state not in ("ready", "off"):
             code = Exit.FAILURE
@@ -180,7 +187,14 @@ def import_(names: Sequence[str], source: str | None, *, yes: bool) -> int:
         raise CommandError("nothing was imported", code=Exit.APPROVAL, hint="say --yes, or name servers")
     if not yes and not names:
         question = "Add these to your settings? Nothing is started before you approve it."
-        if hold(lambda: open_ask(plain=_is_plain(opened)).choose(question, ["Add them", "Leave them"])) != 0:
+        if (
+            hold(
+                lambda: open_ask(plain=_is_plain(opened)).choose(
+                    question, ["Yes, add them", "No, leave them"]
+                )
+            )
+            != 0
+        ):
             return Exit.INTERRUPTED
     for name, one in new.items():
         _save(opened, name, dict(one.declared))
@@ -294,27 +308,32 @@ def _servers(opened: Opened) -> Iterator[Callable[..., dict[str, Any]]]:
 
 
 def _approve_or_say(opened: Opened, names: Sequence[str]) -> None:
+    left = names
     if _has_user():
-        hold(partial(_approve, open_ask(plain=_is_plain(opened)), opened, names))
-        return
-    for name in names:
-        say(f"Before it is used, approve it: run `agent mcp test {name}` in a terminal, or begin a chat.")
+        left = hold(partial(_approve, open_ask(plain=_is_plain(opened)), opened, names))
+    for name in left:
+        say(f"Before {name} is used, approve it: run `agent mcp test {name}` in a terminal, or begin a chat.")
 
 
-async def _approve(ask: Ask, opened: Opened, names: Sequence[str]) -> None:
-    """Show what each server would run, and then what it offers, and ask about both."""
+async def _approve(ask: Ask, opened: Opened, names: Sequence[str]) -> list[str]:
+    """Show what each server would run, and then what it offers, ask about both, and return those refused."""
+    left = []
     with _servers(opened) as act:
         for name in names:
             answer = act("approve", server=name)
+            asked = False
             while "confirm" in answer or _offered(answer):
+                asked = True
                 confirm = answer.get("confirm") or _offered(answer)
                 ask.tell(f"\n{answer['display']['title']}\n{_without_fences(answer['display']['body'])}\n")
-                if await ask.choose(f"Approve {name}?", ["Not now", "Approve"]) != 1:
+                if await ask.choose(f"Approve {name}?", ["No, not now", "Yes, approve it"]) != 1:
+                    left.append(name)
                     break
                 answer = act("approve", server=name, confirm=confirm)
             error = answer.get("error", {}).get("message")
-            if message := error or answer.get("message"):
+            if message := error or (asked and answer.get("message")):
                 ask.tell(str(message))
+    return left
 
 
 def _without_fences(body: str) -> str:
@@ -326,6 +345,10 @@ def _offered(answer: Mapping[str, Any]) -> str:
     """Return what confirms the next question, if an answer brings one."""
     actions = answer.get("display", {}).get("actions", ())
     return next((str(one["params"]["confirm"]) for one in actions if "confirm" in one.get("params", {})), "")
+
+
+def _count(tools: int) -> str:
+    return "1 tool" if tools == 1 else f"{tools} tools"
 
 
 def _state(row: Mapping[str, Any] | None) -> tuple[str, int | str]:

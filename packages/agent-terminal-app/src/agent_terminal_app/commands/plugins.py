@@ -35,7 +35,7 @@ from agent_terminal_app.output import (
     stdout_to_stderr,
 )
 from agent_terminal_app.plugin_index import SHIPPED, fetch_wheel, find_listed, read_indexes, wheels_for
-from agent_terminal_app.plugin_package import write_package
+from agent_terminal_app.plugin_package import next_steps, write_package
 from agent_terminal_app.settings import unset_value
 from agent_terminal_app.settings.plugins import set_checked
 from agent_terminal_app.views.agents import installed_plugins, plugin_decisions
@@ -136,7 +136,7 @@ def new_plugin(kind: str, name: str, folder: Path) -> None:
     """Write the package of a new plugin, with tests, conformance checks, CI and documentation."""
     written = write_package(kind, name, folder)
     print_lines(str(path) for path in written)
-    say(f"Next: cd {folder / name}, then `pip install -e '.[test]'` and `pytest`.")
+    say("\n".join(["Next:", *(f"  {step}" for step in next_steps(folder / name))]))
 
 
 @plugins_command.command("search")
@@ -300,7 +300,7 @@ def _need_yes(opened: Opened, name: str, offer: _Offer, command: str) -> None:
     facts = "\n".join(f"  {title}: {text}" for title, text in offer.facts.items() if text)
     ask = open_ask(plain=bool(opened.settings.values["ui"]["plain"]))
     title = f"{name} is not installed.\n{facts}\nThis would run:\n  {command}\nIt runs with your rights."
-    if hold(lambda: ask.choose(f"{title}\nInstall it?", ["Leave it", "Install it"])) != 1:
+    if hold(lambda: ask.choose(f"{title}\nInstall it?", ["No, leave it", "Yes, install it"])) != 1:
         raise CommandError("nothing was installed", code=Exit.INTERRUPTED)
 
 

@@ -149,7 +149,7 @@ def command(
         link = f"{url}/login?code={access.new_link()}"
 
         def ready() -> None:
-            print_lines([f"Serving {url} (log in once with {link})"])
+            print_lines([f"Serving {url}", f"Log in once in a browser: {link}"])
             given = f"that you gave it, with --token or {TOKEN_VARIABLE}"
             say(f"Programs need the token {given if token else f'in {token_file(opened.paths)}'}.")
             sys.stdout.flush()

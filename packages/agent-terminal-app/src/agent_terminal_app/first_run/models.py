@@ -13,6 +13,7 @@ from agent_terminal_app import __version__
 from agent_terminal_app.errors import CommandError, Exit, category_code
 from agent_terminal_app.keys import KeyLookup, KeyStore, with_keys
 from agent_terminal_app.logs import hide, note_failure
+from agent_terminal_app.output import short_count
 from agent_terminal_app.settings.secrets import read_reference
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 PATIENCE = 5.0
 """How many seconds a provider has for its list."""
 _NOT_FOUND = 404
-_THOUSAND = 1000
 
 T = TypeVar("T")
 
@@ -160,5 +160,5 @@ def described(model: Mapping[str, Any], *, recommended: bool) -> str:
     """Return a model as a line of a list: its name, and what is known about it."""
     about = ["recommended"] if recommended else []
     if (window := context_window(model)) is not None:
-        about.append(f"{window // _THOUSAND}k context" if window >= _THOUSAND else f"{window} context")
+        about.append(f"{short_count(window)} context")
     return f"{model['id']!s}  ({', '.join(about)})" if about else str(model["id"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -12,7 +11,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from agent_terminal_app.first_run.ask import choose_by_typing
-from agent_terminal_app.output import say, terminal_width
+from agent_terminal_app.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +29,7 @@ class TerminalAsk:
     async def choose(self, title: str, options: Sequence[str]) -> int | None:
         """Show a list and read a number, or a part of a name."""
         read = partial(self._read, _CHOICE, [option.partition("  ")[0] for option in options])
-        return await choose_by_typing(_in_rows(title), options, tell=self.tell, read=read)
+        return await choose_by_typing(title, options, tell=self.tell, read=read)
 
     async def secret(self, prompt: str) -> str | None:
         """Read a line and show only how long it is."""
@@ -57,12 +56,6 @@ class TerminalAsk:
             return await session.prompt_async(prompt, is_password=hidden, handle_sigint=False)
         except (EOFError, KeyboardInterrupt):
             return None
-
-
-def _in_rows(text: str) -> str:
-    """Return a text whose lines end between words where they are wider than the terminal."""
-    fit = TextWrapper(terminal_width(), break_long_words=False, break_on_hyphens=False)
-    return "\n".join(row for line in text.split("\n") for row in fit.wrap(line) or [""])
 
 
 def _leaving() -> KeyBindings:

@@ -42,12 +42,19 @@ def greeting(settings: Settings) -> list[str]:
     """Return what is shown before the first prompt."""
     model = settings.values.get("model") or "local"
     if model != "local":
-        return [f"You are talking to: {model}. /help lists the commands."]
+        return [f"You are talking to {_spoken(settings, model)}. /help lists the commands."]
     lines, other = (_EMBEDDED, "a better one") if is_installed() else (_NOBODY, "one")
     if not is_first_run(settings):
         return list(lines)
     found = [f"{one.seen}: {_HOW} {one.connection.label}." for one in keys_in_environment()]
     return [*lines, *(found or [f"{_HOW} {other}."])]
+
+
+def _spoken(settings: Settings, name: str) -> str:
+    """Return what a model is called: as its server calls it, with the name of the settings behind that."""
+    declared = settings.values.get("models", {}).get(name)
+    called = declared.get("model") if isinstance(declared, dict) else None
+    return f"{called} ({name})" if isinstance(called, str) and called not in ("", name) else str(name)
 
 
 async def later(settings: Settings) -> AsyncIterator[str]:

@@ -22,7 +22,7 @@ from agent_terminal_app.settings.keypaths import Way, read_way, spell
 from agent_terminal_app.settings.rules import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from agent_runtime import BuildError
@@ -68,7 +68,8 @@ def build_problems(settings: Settings, error: BuildError) -> list[str]:
         plugin = problem.error.plugin if isinstance(problem.error, InvalidPluginConfig) else None
         faults = [one for one in plugin_faults(settings.values) if plugin is not None and plugin in one.way]
         found = [_fault_line(settings, one) for one in faults]
-        lines += found or [f"{problem.id}: {' '.join(str(problem).split())}"]
+        text = " ".join(str(problem.error).split())
+        lines += found or [text if repr(problem.id) in text else f"{problem.id}: {text}"]
     return list(dict.fromkeys(lines))
 
 
@@ -113,7 +114,23 @@ def _misfits(section: Mapping[str, Any], schema: Mapping[str, Any], way: Way) ->
         return  # the author of the plugin has to fix that
     for problem in validator.iter_errors(section):
         place = (*way, *problem.instance_path)
-        yield Fault(place, f"{spell(place)} does not fit: {problem.message}")
+        unknown = getattr(problem.kind, "unexpected", None)
+        if unknown is None:
+            yield Fault(place, f"{spell(place)} does not fit: {problem.message}")
+        for key in unknown or ():
+            known = _known_keys(schema, problem.schema_path)
+            yield Fault((*place, key), f"{spell(place)} has no setting {key!r}", nearest(key, known))
+
+
+def _known_keys(schema: Mapping[str, Any], way: Sequence[str | int]) -> list[str]:
+    """Return the keys that a table may have, by the way to the rule in the schema that refuses others."""
+    found: Any = schema
+    try:
+        for step in way[:-1]:
+            found = found[step]
+        return [str(key) for key in found["properties"]]
+    except (LookupError, TypeError):
+        return []
 
 
 def _schema(plugin: Any, name: str) -> Mapping[str, Any] | None:

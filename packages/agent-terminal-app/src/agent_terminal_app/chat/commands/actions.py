@@ -35,6 +35,7 @@ from agent_terminal_app.chat.commands.registry import (
     Command,
     Talk,
     command,
+    covered_actions,
     finder,
     fixed_names,
     still_working,
@@ -200,7 +201,7 @@ def as_command(name: str, offer: Offer) -> Command:
 @suggester
 def suggest_actions(conversation: Conversation) -> list[tuple[str, str]]:
     """Return the actions that can be asked for now, by their shortest names."""
-    return shortest_names(_offers_now(conversation), fixed_names())
+    return shortest_names(_offers_now(conversation), fixed_names(), covered_actions())
 
 
 def _offers_now(conversation: Conversation) -> list[Offer]:

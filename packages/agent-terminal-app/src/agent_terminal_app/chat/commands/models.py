@@ -22,6 +22,7 @@ from agent_terminal_app.chat.picker import Choice, Picker
 from agent_terminal_app.chat.rendering.text import count, one_line
 from agent_terminal_app.chat.usage import used_by_model
 from agent_terminal_app.errors import error_text
+from agent_terminal_app.output import short_count
 from agent_terminal_app.paths import Paths
 from agent_terminal_app.remote import RemoteApplication, server_of
 
@@ -33,9 +34,8 @@ if TYPE_CHECKING:
     from agent_core import Message, Session
     from agent_runtime import ModelSpec, ResolvedAgent
 
-_GROUP = "What answers"
+_GROUP = "Model and usage"
 _DEFAULT = "default"
-_MILLION = 1_000_000
 
 
 @command(
@@ -123,8 +123,13 @@ async def _choose(talk: Talk) -> None:
     async def ask(server: Server) -> None:
         try:
             offered = await asyncio.to_thread(listed.offered, server, who.agent.spec.id)
-            known.update({one.id: one for one in offered})
-            picker.add(choice(one.id) for one in offered)
+            named = known.get(server.name)
+            for one in offered:
+                # What the settings declare under the name of its server is listed once, under that name.
+                is_named = named is not None and one.model == named.model and one.id not in first
+                name = server.name if is_named else one.id
+                known[name] = _completed(known.get(name), one)
+                picker.add([choice(name)])
         except AgentError as error:
             if type(error).__name__ != "KeyMissing":  # one without a key was never connected
                 silent.append(server.name)
@@ -146,18 +151,23 @@ async def _choose(talk: Talk) -> None:
     await use_model(talk, chosen)
 
 
+def _completed(declared: ListedModel | None, offered: ListedModel) -> ListedModel:
+    """Return a model with what its server says of it, where the settings do not say it."""
+    if declared is None:
+        return offered
+    fields = ("context_window", "input_price", "output_price")
+    unsaid = {name: getattr(offered, name) for name in fields if getattr(declared, name) is None}
+    return replace(declared, **unsaid)
+
+
 def _about(model: ListedModel) -> str:
     """Return what is known of a model, for the list to choose from."""
     real = f"{model.provider} {model.model}".rstrip() if model.declared and ":" not in model.id else ""
-    window = "" if model.context_window is None else f"{_thousands(model.context_window)} context"
+    window = "" if model.context_window is None else f"{short_count(model.context_window)} context"
     price = ""
     if model.input_price is not None and model.output_price is not None:
         price = f"${model.input_price:g} in, ${model.output_price:g} out"
     return " · ".join(filter(None, [real, window, price]))
-
-
-def _thousands(tokens: int) -> str:
-    return f"{tokens / _MILLION:g}M" if tokens >= _MILLION else f"{round(tokens / 1000):,}k"
 
 
 async def _choose_on_server(talk: Talk, app: RemoteApplication, what: str, name: str) -> None:

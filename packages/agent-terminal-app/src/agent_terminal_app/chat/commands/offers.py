@@ -370,9 +370,16 @@ def by_name(offers: Iterable[Offer], taken: Collection[str] = ()) -> dict[str, O
     return {**short, **{offer.name: offer for offer in known}}  # no id can pass for another's whole name
 
 
-def shortest_names(offers: Iterable[Offer], taken: Collection[str] = ()) -> list[tuple[str, str]]:
-    """Return each offer once, by the shortest name that means it, with a line about it."""
-    known = list(offers)
+def shortest_names(
+    offers: Iterable[Offer], taken: Collection[str] = (), covered: Collection[str] = ()
+) -> list[tuple[str, str]]:
+    """Return each offer once, by the shortest name that means it, with a line about it.
+
+    Args:
+        taken: Names that mean something else.
+        covered: The offers that are left out, by their whole names, since a command does the same.
+    """
+    known = [one for one in offers if one.name not in covered]
     named = by_name(known, taken)
     return [(one.action.id if named.get(one.action.id) is one else one.name, one.about) for one in known]
 

@@ -25,6 +25,7 @@ from agent_terminal_app.chat.commands.registry import (
     Quit,
     Talk,
     command,
+    covered_actions,
     find_command,
     fixed_names,
     run_command,
@@ -71,14 +72,23 @@ async def config(talk: Talk, rest: str) -> None:
     verb, _, more = rest.partition(" ")
     if verb == "unset":
         await _change(talk, _unset, more.strip())
-    elif "=" in rest:
-        key, _, value = (more if verb == "set" else rest).partition("=")
-        await _change(talk, _set, key.strip(), value.strip())
+        return
+    key, value = _key_and_value(more if verb in ("set", "get") else rest)
+    if verb != "get" and value is not None:
+        await _change(talk, _set, key, value)
     elif verb == "set":
         raise AgentError("use /config KEY=VALUE, for example /config ui.theme=dark")
     else:
-        for line in await asyncio.to_thread(_shown, more.strip() if verb == "get" else rest):
+        for line in await asyncio.to_thread(_shown, key):
             talk.line(line)
+
+
+def _key_and_value(text: str) -> tuple[str, str | None]:
+    """Return a key and the value behind it, after `=` as here or after a space as in `agent config set`."""
+    key, separator, value = text.strip().partition("=")
+    if " " in key.strip() or not separator:
+        key, separator, value = text.strip().partition(" ")
+    return key.strip(), value.strip().removeprefix("=").strip() if separator else None
 
 
 async def _change(talk: Talk, change: Callable[..., Path], key: str, *value: str) -> None:
@@ -228,7 +238,7 @@ async def help_(talk: Talk, rest: str) -> None:
             "not used: the chat has a command of this name" if name in fixed_names() else written.description
         )
         talk.row(f"  /{one_line(name):<12}", one_line(about))
-    actions = shortest_names(await find_offers(talk.conversation), fixed_names())
+    actions = shortest_names(await find_offers(talk.conversation), fixed_names(), covered_actions())
     if actions:
         talk.line("Actions of plugins", "heading")
     for name, about in actions:
@@ -244,7 +254,7 @@ async def commands(talk: Talk, _rest: str) -> None:
     """Choose a command, or an action of a plugin, and run it; one that needs more asks you for it."""
     fixed = [(one.name, one.about) for one in COMMANDS.values() if one.name != "commands"]
     own = await asyncio.to_thread(suggest_custom, talk.conversation)
-    offered = shortest_names(await find_offers(talk.conversation), fixed_names())
+    offered = shortest_names(await find_offers(talk.conversation), fixed_names(), covered_actions())
     choices = [Choice(name, f"/{name}", about) for name, about in [*fixed, *own, *offered]]
     chosen = await talk.pick(Picker("Which command?", choices))
     if chosen is not None:

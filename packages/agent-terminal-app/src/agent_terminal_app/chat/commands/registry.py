@@ -210,6 +210,9 @@ class Talk:
             words = LineMarkdown(color=self.screen.color, width=width)
             for line in [*words.feed(f"{message.content}\n"), *words.end()]:
                 self.screen.line(f"  {line}")
+        if own := self.conversation.instead_of:
+            model = one_line(self.conversation.model)
+            self.note(f"{model} answers in this session; /model default goes back to {one_line(own)}.")
 
 
 async def follow_model(talk: Talk) -> None:
@@ -222,7 +225,7 @@ async def follow_model(talk: Talk) -> None:
         talk.note(line)
 
 
-GROUPS = ("Sessions", "This conversation", "What answers", "Plugins", "The program")
+GROUPS = ("Sessions", "This conversation", "Model and usage", "Plugins", "The program")
 """Under which headings `/help` lists the commands."""
 _log = get_logger("chat")
 
@@ -249,6 +252,7 @@ class Command:
         details: More help, for `/help NAME`.
         idle: Whether it needs the agent to be idle.
         choices: What may follow the name, for completion; called in a thread.
+        covers: Actions of plugins, as `PLUGIN.ACTION`, that it does itself; they are not listed as commands.
     """
 
     name: str
@@ -259,6 +263,7 @@ class Command:
     details: str = ""
     idle: bool = False
     choices: Choices | None = None
+    covers: tuple[str, ...] = ()
 
     @property
     def usage(self) -> str:
@@ -284,6 +289,7 @@ def command(
     idle: bool = False,
     alias: str = "",
     choices: Choices | None = None,
+    covers: tuple[str, ...] = (),
 ) -> Callable[[Function], Function]:
     """Register a function as a command; its docstring is the help of `/help NAME`."""
 
@@ -298,6 +304,7 @@ def command(
             details=details,
             idle=idle,
             choices=choices,
+            covers=covers,
         )
         if alias:
             ALIASES[alias] = name
@@ -309,6 +316,11 @@ def command(
 def fixed_names() -> set[str]:
     """Return the names that always mean a command of the chat, whatever plugins and users call theirs."""
     return {*COMMANDS, *ALIASES}
+
+
+def covered_actions() -> set[str]:
+    """Return the actions of plugins that a command of the chat does."""
+    return {action for one in COMMANDS.values() for action in one.covers}
 
 
 def load_commands() -> None:

@@ -74,7 +74,7 @@ def _choices(_conversation: Conversation, _typed: str) -> list[tuple[str, str]]:
 
 @command(
     "undo", "take back the last step", group=_GROUP, takes="[files | both | conversation]", idle=True,
-    choices=_choices,
+    choices=_choices, covers=(f"{_FILES}.undo",),
 )  # fmt: skip
 async def undo(talk: Talk, rest: str) -> None:
     """Take back the last change of files, your last message, or both.
@@ -105,7 +105,7 @@ async def undo(talk: Talk, rest: str) -> None:
     talk.notes.undone.append(Undone(left, possible.journal, changes))
 
 
-@command("redo", "bring back what was undone", group=_GROUP, idle=True)
+@command("redo", "bring back what was undone", group=_GROUP, idle=True, covers=(f"{_FILES}.redo",))
 async def redo(talk: Talk, _rest: str) -> None:
     """Bring back what the last /undo took: the change of files, which is shown first, or the session."""
     if talk.notes.undone:
