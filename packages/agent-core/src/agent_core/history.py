@@ -146,6 +146,8 @@ class History(Sequence[T]):
         """
         if length == self._length:
             return self
+        if length == 0:
+            return History()
         if not 0 <= length < self._length:
             raise IndexError(f"prefix length {length} is out of range for a history of length {self._length}")
         height = _height(length, self._length)

@@ -33,7 +33,8 @@ class Logger:
 
     def is_enabled(self, level: str) -> bool:
         """Say whether anybody would read lines of that level, for callers that would prepare them in vain."""
-        structlog = _configured_structlog()
+        # Asked several times in each request, so what is usual is found out without a call.
+        structlog = _configured_structlog() if "structlog" in sys.modules else None
         if structlog is not None:
             try:
                 return bool(structlog.get_logger(self._name).is_enabled_for(_LEVELS[level]))
@@ -41,7 +42,7 @@ class Logger:
                 return True
         if "logging" not in sys.modules:  # and so nobody has asked for more than the default
             return _LEVELS[level] >= _LEVELS["warning"]
-        return self._standard_logger().isEnabledFor(_LEVELS[level])
+        return (self._standard or self._standard_logger()).isEnabledFor(_LEVELS[level])
 
     def debug(self, event: str, **fields: object) -> None:
         """Say something only a person debugging wants to read."""

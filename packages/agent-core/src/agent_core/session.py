@@ -158,6 +158,8 @@ class Session(DictForm):
 def _history(messages: Sequence[Message]) -> History[Message]:
     if isinstance(messages, History):
         return messages
+    if messages == ():
+        return History()
     if isinstance(messages, (str, Mapping)) or not isinstance(messages, Sequence):
         raise ArgumentTypeError(f"messages must be a list of messages, not {type(messages).__name__}")
     for message in messages:

@@ -192,7 +192,8 @@ def _begin(run: Run, *, brings: bool) -> Flow[None]:
         _answer_left_calls(run)
     if brings:
         yield from _bring(run)
-    yield from run.tell(_run_start(run))
+    if run.shows:
+        yield from run.tell(_run_start(run))
     if run.agent.unclaimed and not any(message.role == "assistant" for message in run.session.messages):
         for warning in run.agent.unclaimed:  # once in a conversation
             yield from run.tell({"type": "warning", "message": warning})
@@ -243,7 +244,8 @@ def _step(run: Run) -> Flow[Reason | None]:
     run.round, run.answer, run.answered = run.round + 1, (), 0
     run.called = run.succeeded = ()
     before = len(run.session.messages)
-    yield from run.tell({"type": "step_start", "round": run.round})
+    if run.shows:
+        yield from run.tell({"type": "step_start", "round": run.round})
     yield from run.phase(Phase.STEP_START)
     yield from run.phase(Phase.BEFORE_INFERENCE)
     run.check()

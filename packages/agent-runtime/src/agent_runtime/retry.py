@@ -395,6 +395,7 @@ def _watched(flow: Flow[R], shown: list[bool]) -> Flow[R]:
 
 def _shows(step: Step[Any]) -> bool:
     """Say whether a step carries a piece of an answer; what a provider is busy with is none."""
-    events = step.events if isinstance(step, (Emit, Read)) else ()
-    partials = (event["message"] for event in events if event.get("type") == "partial")
+    if not isinstance(step, (Emit, Read)) or not step.events:
+        return False
+    partials = (event["message"] for event in step.events if event.get("type") == "partial")
     return any("status" not in message for message in partials)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from os import urandom
 from time import time
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from agent_core import Cancellation, Message, Session
 from agent_core.cancellation import check_token, on_cancel
@@ -101,7 +101,7 @@ class Run:
         self.begun: set[str] = set()
         self.finished: dict[str, Mapping[str, Any]] = {}
         self.waiting: tuple[Suspension, ...] = () if saved is None else saved.waiting
-        self.run_id = request.run_id or (uuid4().hex if self.saved is None else self.saved.run_id)
+        self.run_id = request.run_id or (urandom(16).hex() if self.saved is None else self.saved.run_id)
         self.session = _without_run(session)
         self.begun_at = saved.begun_at if saved is not None and self.resumed else len(session.messages)
         self.rounds = 0 if self.saved is None else self.saved.rounds

@@ -5,8 +5,8 @@ What runs tools is imported when the first one is asked for, since many requests
 
 from __future__ import annotations
 
+from os import urandom
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from agent_core import pipeline
 from agent_core.cancellation import following
@@ -156,7 +156,7 @@ class Requests(CoreBase):
             session,
             resolution,
             context,
-            request_id=request_id or (None if cancellation is None else uuid4().hex),
+            request_id=request_id or (None if cancellation is None else urandom(16).hex()),
             stream=stream,
             cancellation=cancellation,
             transform=transform,

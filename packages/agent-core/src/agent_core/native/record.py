@@ -355,6 +355,8 @@ def restore(session: Session, provider: str) -> tuple[Restored | None, str | Non
     The second value says why what was set aside cannot be used, if something was and it cannot.
     """
     archive = session.metadata.get(ARCHIVE)
+    if archive is None:
+        return None, None
     entry = archive.get(provider) if isinstance(archive, Mapping) else None
     if entry is None:
         return None, None

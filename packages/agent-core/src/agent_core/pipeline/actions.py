@@ -186,10 +186,9 @@ def run_response_actions(
 ) -> Flow[ResponseOutcome]:
     """Run the actions of `response_finalize` on a turn that is about to be returned."""
     resolution = request.resolution
-    host = ActionHost(resolution.provider, resolution.features, draft.state, draft.context)
-    plugins = (*resolution.provider.extensions, *resolution.features)
-    if not any(plugin.has("get_actions") for plugin in plugins):
+    if not resolution.followers("get_actions"):
         return ResponseOutcome(finals, draft.native, {}, [])
+    host = ActionHost(resolution.provider, resolution.features, draft.state, draft.context)
     if host.context is None:
         host = replace(host, context=request.context())
     return (

@@ -148,7 +148,7 @@ def _groups_of_messages(
     resolution: Resolution, native: FrozenList, messages: FrozenList, state: State, context: object
 ) -> Groups:
     declared = [_declared(message, len(native)) for message in messages]
-    if messages and all(indices is not None for indices in declared):
+    if messages and None not in declared:
         return declared
     if len(messages) == 1:
         return [tuple(range(len(native)))]

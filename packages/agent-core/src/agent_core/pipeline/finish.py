@@ -106,8 +106,8 @@ def _behind_what_is_kept(draft: Draft) -> Draft:
     if not draft.chosen:
         return draft
     kept = draft.before.items.to_list()
-    native = FrozenList([*kept, *draft.native[draft.baseline :]])
-    return replace(draft, native=native, baseline=len(kept))
+    native = FrozenList(kept + draft.native[draft.baseline :])
+    return draft.after(draft.finals, native, draft.state, draft.interrupted, len(kept))
 
 
 def _readable_finals(request: Request, draft: Draft) -> list[FrozenDict]:
@@ -119,12 +119,20 @@ def _readable_finals(request: Request, draft: Draft) -> list[FrozenDict]:
         if (blamed := draft.ledger.blame(draft.finals)) is None:
             raise
         raise blamed from error
-    places = _places(draft)
-    located = [
-        None if group is None else [places[index] for index in group if index in places]
-        for group in converted.groups
-    ]
-    _adopt_orphans(located, range(draft.baseline, len(draft.native)))
+    located: list[list[int] | None]
+    if (
+        len(draft.finals) == 1
+        and draft.native[draft.baseline :] == draft.finals
+        and converted.groups == [(0,)]
+    ):
+        located = [[draft.baseline]]  # one message of one item, as most answers are
+    else:
+        places = _places(draft)
+        located = [
+            None if group is None else [places[index] for index in group if index in places]
+            for group in converted.groups
+        ]
+        _adopt_orphans(located, range(draft.baseline, len(draft.native)))
     return [
         _annotate(message, indices, draft.interrupted)
         for message, indices in zip(converted.items, located, strict=True)

@@ -139,13 +139,20 @@ class Draft:
     chosen: bool = False
     interrupted: str | None = None
 
-    def after(self, finals: FrozenList, native: FrozenList, state: State, interrupted: str | None) -> Draft:
+    def after(
+        self,
+        finals: FrozenList,
+        native: FrozenList,
+        state: State,
+        interrupted: str | None,
+        baseline: int | None = None,
+    ) -> Draft:
         """Return the draft as plugins have taken it on; `dataclasses.replace` takes three times as long."""
         return Draft(
             session=self.session,
             before=self.before,
             native=native,
-            baseline=self.baseline,
+            baseline=self.baseline if baseline is None else baseline,
             state=state,
             context=self.context,
             finals=finals,
