@@ -106,7 +106,7 @@ def test_what_a_provider_says_is_shown_once_with_its_host(machine: Machine) -> N
 
     assert done.returncode == Exit.NOT_CONFIGURED
     [told, _how_to_go_on] = done.stderr.splitlines()
-    assert told.startswith(f"agent: {host} answered 401: No such key.")
+    assert told.startswith(f"agent: {host} answered 401: No such key [request ")
     assert told.endswith("no API key was sent: give one in the setting api_key")
     assert "config[" not in told
 
