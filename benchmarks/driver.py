@@ -100,6 +100,13 @@ class B(Bench):
             text = event.get("text", text)
         return text
 
+    async def app_stream(self, model: str) -> int:
+        """Stream an answer through the application, stored; return the number of text events."""
+        session, count = await self.app.create_session_async(), 0
+        async for event in self.app.chat_async(session.session_id, USER, overrides={"model": model}):
+            count += event["type"] == "text"
+        return count
+
 
 if __name__ == "__main__":
     main(B)

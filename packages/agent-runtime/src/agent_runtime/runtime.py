@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -82,11 +83,11 @@ class AgentRuntime:
 
         A run that fails does not raise: `reason.code` is "error", and `raise_for_error` raises it.
         """
-        return call(self.run_flow(request))
+        return call(self.run_flow(replace(request, silent=True)))
 
     async def run_to_completion_async(self, request: RunRequest) -> RunResult:
         """Do what `run_to_completion` does, on the running event loop."""
-        return await call_async(self._run_flow_async(request))
+        return await call_async(self._run_flow_async(replace(request, silent=True)))
 
     def run_flow(self, request: RunRequest) -> Flow[RunResult]:
         """Return a run as a flow, for layers that drive flows of their own."""
