@@ -102,8 +102,12 @@ def _shown(display: Mapping[str, Any], *, color: bool, above: str) -> Iterator[s
 
 
 def _title(display: Mapping[str, Any], *, color: bool, above: str) -> Iterator[str]:
+    """Yield the title, unless the line above has it: as a word, or as the host of an address."""
     title = display.get("title")
-    if isinstance(title, str) and title and one_line(title) not in above.replace(",", " ").split():
+    if not isinstance(title, str) or not title:
+        return
+    words = above.replace(",", " ").split()
+    if not any(one_line(title) == word or f"://{one_line(title)}" in word for word in words):
         yield styled(one_line(title), "bold", color=color)
 
 
