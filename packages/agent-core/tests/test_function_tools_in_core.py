@@ -378,7 +378,7 @@ def test_what_an_instant_function_raises_is_its_result(run: Drive) -> None:
 
 def test_an_instant_generator_shows_its_parts(run: Drive) -> None:
     @tool(blocking=False)
-    def count() -> Iterator[Any]:
+    def count() -> Generator[int, None, str]:
         yield 1
         yield 2
         return "done"
