@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import socketserver
 import threading
@@ -167,3 +168,15 @@ def test_a_proxy_of_another_kind_is_refused_without_showing_its_password(
         ConnectionError, match=r"socks5://p\.test:1080 is not an HTTP proxy: name one in HTTPS_PROXY"
     ):
         proxy_for("https://a.test/")
+
+
+@pytest.mark.parametrize("key", ["HTTPS_PROXY", b"https_proxy"], ids=["as on Windows", "as elsewhere"])
+def test_a_proxy_is_found_however_the_system_keeps_its_environment(
+    monkeypatch: pytest.MonkeyPatch, key: str | bytes
+) -> None:
+    class Environment(dict[str, str]):
+        _data = {key: "set"}  # noqa: RUF012 - as `os.environ` has it
+
+    monkeypatch.setattr(os, "environ", Environment(HTTPS_PROXY="http://proxy.example:3128"))
+
+    assert proxy_for("https://api.example/v1") == "http://proxy.example:3128"

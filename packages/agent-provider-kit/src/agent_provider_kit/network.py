@@ -16,7 +16,10 @@ READ_BUFFER = 256 * 1024
 KEPT_ALIVE = 60.0  # seconds for which a connection waits for its next request
 
 _VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-_ENCODED = frozenset(os.fsencode(each) for name in _VARIABLES for each in (name, name.upper()))
+_SPELLED = (*_VARIABLES, *map(str.upper, _VARIABLES))
+_KEYS: frozenset[object] = frozenset(
+    (*_SPELLED, *map(os.fsencode, _SPELLED))
+)  # Windows has texts, others bytes
 _CODE = re.compile(r"\[Errno (\d+)\]")
 
 
@@ -26,10 +29,10 @@ def proxy_for(url: str) -> str | None:
     Raises:
         ConnectionError: If the environment names one that is not an HTTP proxy.
     """
-    # Asked for each request, and reading eight variables costs as much as writing its head. So the bytes
-    # below the environment are looked at first, where there are any.
+    # Asked for each request, and reading eight variables costs as much as writing its head. So what is below
+    # the environment is looked at first, where there is such a thing.
     raw = getattr(os.environ, "_data", None)
-    if type(raw) is dict and raw.keys().isdisjoint(_ENCODED):
+    if type(raw) is dict and raw.keys().isdisjoint(_KEYS):
         return None
     environment = tuple(os.environ.get(name) or os.environ.get(name.upper()) for name in _VARIABLES)
     if not any(environment):
