@@ -300,9 +300,10 @@ def find_provider(model: object) -> tuple[object, str]:
             )
         known = nearest(provider, [*_SHORT_NAMES, *found])
         named = "" if ":" in model else f"; the name of an agent is given as name={model!r}"
+        write = " Write" if known.endswith("?") else "; write"
         raise ArgumentError(
-            f"no installed plugin provides the model {model!r}: {known}; "
-            f'write "provider:model", for example "anthropic:claude-sonnet-5"{named}'
+            f"no installed plugin provides the model {model!r}: {known}{write} "
+            f'"provider:model", for example "anthropic:claude-sonnet-5"{named}'
         )
     if chosen.problem is not None:
         raise ArgumentError(f"the plugin of {model!r} cannot be loaded: {chosen.problem}")
