@@ -22,6 +22,7 @@ import time
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -343,12 +344,12 @@ def serve(agent: Path, home: Path) -> None:
     ) as process:
         try:
             assert process.stdout is not None
-            address, login = next(
-                found for line in process.stdout if len(found := re.findall(r"http://[^\s)]+", line)) > 1
-            )
+            said = (line for line in process.stdout if line.startswith(("Serving ", "Log in ")))
+            addresses = [address for line in islice(said, 2) for address in re.findall(r"http://\S+", line)]
+            if len(addresses) < 2:  # noqa: PLR2004 - the server's and the link's
+                raise Failed("agent serve says no address, or no link to log in")
+            address, login = addresses
             health, page = ask(f"{address}/livez"), ask(login)
-        except StopIteration as error:
-            raise Failed("agent serve says no address") from error
         finally:
             process.terminate()
     if '"ok"' not in health:
