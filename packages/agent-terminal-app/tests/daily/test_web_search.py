@@ -46,6 +46,7 @@ def test_a_question_names_the_engine_and_allows_searching_for_the_session(
         chat.expect_line("ready")
         chat.type("green tea\r")
         chat.expect("✓ search the web: green tea → 1 result by SearXNG")
+        chat.wait(lambda: chat.text.count("It is strong.") == 2, "the second answer")
     assert "https://tea.example/assam" in str(server.requests[-1].json)
 
 
