@@ -113,13 +113,13 @@ class Approvals:
         self._shown = await conversation.next_question()
         if self._shown is not None:
             self._begun_before = bool(self._typed)
+            self._wait_for_quiet()  # before the lines are drawn: the row below them says whether keys are taken
             self._rest = [
                 row
                 for line in self._shown.lines(color=self._screen.color)
                 for row in rows_of(line, self._screen.width)
             ]
             self._show_page()
-            self._wait_for_quiet()
         return self._shown is not None
 
     async def was_decided(self, conversation: Conversation) -> bool:
