@@ -143,6 +143,36 @@ def test_replay_runs_the_call_through_all_gates_again(
         assert events[0]["run_id"] == result.run_id
 
 
+def test_what_comes_while_a_decided_call_runs_is_in_the_next_question(
+    make_runtime: MakeRuntime, drive: Drive
+) -> None:
+    came: list[str] = []
+
+    @tool(requires_approval=True)
+    def send(to: str) -> str:
+        """Send a letter."""
+        came.append("Be short.")
+        return f"sent to {to}"
+
+    provider = ScriptedProvider([sending("dad"), "Done."])
+    runtime = make_runtime(provider, tools=[send])
+    _events, waiting = drive(runtime, RunRequest("a", "Write."))
+    [asked] = waiting.suspended
+
+    def inbox() -> list[str]:
+        return [came.pop()] if came else []
+
+    _events, result = drive(
+        runtime,
+        RunRequest("a", session=waiting.session, decisions=[Decision(asked.id)], inbox=inbox),
+    )
+
+    assert [message.role for message in result.session.messages] == [
+        *("user", "assistant", "tool", "user", "assistant"),
+    ]
+    assert (result.text, result.rounds) == ("Done.", 2)
+
+
 def test_use_decision_takes_the_value_as_the_result(
     make_runtime: MakeRuntime, placing: Plugin, drive: Drive
 ) -> None:

@@ -176,6 +176,8 @@ def _go(run: Run, decided: dict[str, Decision]) -> Flow[Reason]:
         return SUSPENDED
     if decided and not given and (stop := run.stop() or _met(run)) is not None:
         return stop
+    if decided and not run.waiting:
+        yield from _take_inbox(run)  # what came while the decided calls ran belongs to the next question
     if run.given:
         yield from _bring(run)
     elif run.resumed and _has_answered(run) and (reason := (yield from _what_next(run))) is not None:
