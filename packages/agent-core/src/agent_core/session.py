@@ -41,6 +41,8 @@ class Session(DictForm):
     # Set by `agent_core.native` on sessions whose integrity it has made or checked itself, so that
     # it need not be checked again. A session made in any other way has none.
     _seal: object | None = field(default=None, init=False, repr=False, compare=False)
+    # The native history as `agent_core.native` read or wrote it, so that it need not be read again.
+    _native: object | None = field(default=None, init=False, repr=False, compare=False)
     # Set by a layer that stores sessions, to know which version of a session another one was made of.
     _origin: object | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -63,6 +65,16 @@ class Session(DictForm):
     def sealed(self, seal: object | None) -> Session:
         """Return this session, newly made, with its integrity known."""
         object.__setattr__(self, "_seal", seal)
+        return self
+
+    @property
+    def native(self) -> object | None:
+        """What `agent_core.native` has read of this session, or of the one that it was made of."""
+        return self._native
+
+    def with_native(self, native: object) -> Session:
+        """Return this session itself, with its native history noted."""
+        object.__setattr__(self, "_native", native)
         return self
 
     @property
@@ -111,6 +123,7 @@ class Session(DictForm):
             object.__setattr__(changed, "_origin", self._origin)
         if seal is not None:
             object.__setattr__(changed, "_seal", seal)
+            object.__setattr__(changed, "_native", self._native)
         return changed
 
     def with_metadata(self, patch: Mapping[str, object]) -> Session:

@@ -265,7 +265,7 @@ def _step(run: Run) -> Flow[Reason | None]:
 
 def _answered(run: Run, turn: TurnResult) -> Flow[None]:
     """Do what the model's answer asks for: run its calls, unless the run should end first."""
-    made = run.agent.core.extract_tool_calls_from_messages(turn.messages)
+    made = run.agent.core.extract_tool_calls_from_messages(turn.finals)
     calls = (yield from Calls.of_answer(run, made)) if made else None
     if calls is not None:
         calls.note_repeats()

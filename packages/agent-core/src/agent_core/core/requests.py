@@ -273,7 +273,7 @@ class ToolCalls(CoreBase):
             pipeline.preview_call(host, tool_call) for tool_call in tool_calls if isinstance(tool_call, dict)
         ]
 
-    def extract_tool_calls_from_messages(self, messages: Dicts) -> Dicts:
+    def extract_tool_calls_from_messages(self, messages: Sequence[JsonObject]) -> Dicts:
         """Return the tool calls that assistant messages carry in their metadata."""
         found: Dicts = []
         for message in messages:

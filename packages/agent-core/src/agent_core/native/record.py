@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agent_core.encoding import canonical
 from agent_core.frozen import FrozenDict, FrozenList, JsonObject, State, freeze
@@ -221,13 +221,31 @@ def read_native(session: Session) -> tuple[NativeHistory | None, str | None]:
     items = session.metadata.get(NATIVE_MESSAGES)
     if items is None:
         return None, None
+    provenance = session.metadata.get(PROVENANCE)
+    known = session.native
+    if isinstance(known, _Known) and known.is_of(session, items, provenance):
+        return known.native, None
     if not isinstance(items, History):
         return None, "native_messages is not a list"
     seal = session.seal if isinstance(session.seal, Seal) else _check(session, items)
     if seal is None:
         return None, "the messages or their native form were changed outside the core"
-    provider, models = _read_provenance(session.metadata.get(PROVENANCE), len(items))
-    return NativeHistory(items=items, provider=provider, models=models, seal=seal), None
+    provider, models = _read_provenance(provenance, len(items))
+    native = NativeHistory(items=items, provider=provider, models=models, seal=seal)
+    session.with_native(_Known(native, provenance))
+    return native, None
+
+
+class _Known(NamedTuple):
+    """A native history that was read or written, and the provenance that stands for it in the metadata."""
+
+    native: NativeHistory
+    provenance: object
+
+    def is_of(self, session: Session, items: object, provenance: object) -> bool:
+        """Say whether it is made of just these objects; they are frozen, so it is still true then."""
+        native = self.native
+        return native.items is items and native.seal is session.seal and self.provenance is provenance
 
 
 def write_native(
@@ -248,15 +266,18 @@ def write_native(
     kept = {key: value for key, value in given.items() if key not in OWNED_METADATA}
     if ARCHIVE in session.metadata:
         kept[ARCHIVE] = session.metadata[ARCHIVE]
+    if report is not None:
+        kept[REBUILT] = freeze(report)
     if native is not None:
         kept[NATIVE_MESSAGES] = native.items
         kept[INTEGRITY] = FrozenDict(native.seal.to_dict())
-        kept[PROVENANCE] = _write_provenance(native)
-    if report is not None:
-        kept[REBUILT] = freeze(report)
+        kept[PROVENANCE] = provenance = _write_provenance(native)
     # Of a session's own metadata, all values are frozen; what somebody else gave is looked at.
     frozen = FrozenDict(kept) if given.__class__ is FrozenDict else kept
-    return session.with_messages(History.of(messages), frozen, None if native is None else native.seal)
+    if native is None:
+        return session.with_messages(History.of(messages), frozen)
+    written = session.with_messages(History.of(messages), frozen, native.seal)
+    return written.with_native(_Known(native, provenance))
 
 
 def cut_native(native: NativeHistory, messages: int, items: int) -> NativeHistory:

@@ -46,17 +46,22 @@ class TurnResult:
     """What a turn came to.
 
     Attributes:
-        messages: The readable messages that it added, as dicts.
+        finals: The readable messages that it added, in their frozen dict form.
         interrupted: True if it ended before the model was done.
         problems: The actions of `response_finalize` that failed: plugin, action and error of each.
         left: True if the caller left after the model was done; another turn must not follow.
     """
 
     session: Session
-    messages: Dicts
+    finals: Sequence[FrozenDict]
     interrupted: bool = False
     left: bool = False
     problems: tuple[JsonObject, ...] = ()
+
+    @property
+    def messages(self) -> Dicts:
+        """The readable messages as plain dicts, which the caller may change."""
+        return [thaw(message) for message in self.finals]
 
     def event(self) -> FinalEvent:
         """Return the last event of the request."""
@@ -199,8 +204,7 @@ def _commit(request: Request, draft: Draft, outcome: ResponseOutcome) -> TurnRes
         session = _revise(request, draft, outcome.native, finals, metadata)
     else:
         session = _append(request, draft, outcome.native, finals, metadata)
-    messages = [thaw(message) for message in pointed]
-    return TurnResult(session, messages, interrupted=draft.interrupted is not None, problems=outcome.problems)
+    return TurnResult(session, pointed, interrupted=draft.interrupted is not None, problems=outcome.problems)
 
 
 def _point(draft: Draft, outcome: ResponseOutcome) -> list[FrozenDict]:
