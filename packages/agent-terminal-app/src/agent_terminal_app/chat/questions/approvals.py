@@ -113,7 +113,7 @@ class Approvals:
         self._shown = await conversation.next_question()
         if self._shown is not None:
             self._begun_before = bool(self._typed)
-            self._wait_for_quiet()  # before the lines are drawn: the row below them says whether keys are taken
+            self._wait_for_quiet()  # first of all, since the row below the lines says whether keys are taken
             self._rest = [
                 row
                 for line in self._shown.lines(color=self._screen.color)
