@@ -49,14 +49,16 @@ def build_context(owned: Mapping[str, object], extra: Mapping[str, object] | Non
         extra: What the caller or the layer above passed in.
     """
     above = extra.owned if isinstance(extra, Context) else frozenset()
-    merged = {key: _lend(value) for key, value in (extra or {}).items()}
+    # What another context holds was lent before.
+    lent = isinstance(extra, Context)
+    merged = dict(extra or EMPTY) if lent else {key: _lend(value) for key, value in (extra or EMPTY).items()}
     # What another layer put there is not the caller's mistake: that layer owns the key as well.
     wrong = [key for key in owned if key in merged and key not in above and merged[key] != owned[key]]
     if wrong:
         _log.warning("reserved_context_key", keys=wrong, hint=_KEPT)
     for key, value in owned.items():
         if key not in above or key not in _FROM_ABOVE:
-            merged[key] = _lend(value)
+            merged[key] = value if value.__class__ is str else _lend(value)
     context = Context(merged)
     context.owned = above | owned.keys()
     return context

@@ -271,7 +271,7 @@ class HttpProvider:
     def finalize(self, native_messages: Dicts, state: State) -> tuple[Dicts, Dicts, State]:
         """Return the reply's items, complete or not."""
         exchange = self._exchange_of(state, "finalize")
-        items = _with_headers(state["reply"].items(), state.get(_HEADERS) or {}, exchange)
+        items = _with_headers(state["reply"].items(), state.get(_HEADERS, EMPTY), exchange)
         calls = sum(map(_calls_in, items))
         if calls > MOST_CALLS:
             raise ReplyTooLarge(

@@ -71,16 +71,19 @@ class Engine:
         for plugin, hook in self._env.phase_hooks.get(phase, ()):
             try:
                 command = yield from self.call(plugin, phase.value, hook, view(begun))
-                if not touched.isdisjoint(self._exclusive(command)):
+                if touched and not touched.isdisjoint(self._exclusive(command)):
                     command = yield from self.call(plugin, phase.value, hook, view(self.state))
             except PluginError as error:
                 if phase is not Phase.RUN_END:
                     raise
                 failures.append(error)  # the others have waited for the end as well
                 continue
+            if command is None:
+                continue
             touched.update(self._exclusive(command))
             self._apply(command, phase, actions, effects)
-        yield from self._do_actions(phase, view, actions, effects)
+        if actions:
+            yield from self._do_actions(phase, view, actions, effects)
         yield from self._do_effects(view, effects)
         if failures:
             raise failures[0]
@@ -192,6 +195,8 @@ class Engine:
 def finish(function: Callable[..., Any], *given: Any) -> Flow[Any]:
     """Call a hook, whatever it is: a function, a coroutine function, or a generator of steps."""
     answer = function(*given)
+    if answer is None:  # as most of them say
+        return None
     if isgenerator(answer):
         return (yield from answer)
     if isawaitable(answer):

@@ -99,7 +99,8 @@ class HealthRegistry:
             ModelUnavailable: If its breaker is open, or another ask is trying it out.
         """
         with self._lock:
-            breaker = self._breakers.setdefault(key, _Breaker())
+            if (breaker := self._breakers.get(key)) is None:
+                breaker = self._breakers[key] = _Breaker()
             if breaker.until is not None and now < breaker.until:
                 raise ModelUnavailable(key, breaker.until - now)
             admission = Admission(key, breaker.era)

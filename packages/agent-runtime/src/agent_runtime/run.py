@@ -309,7 +309,10 @@ class Run:
 
     def _kept_state(self) -> dict[str, Any]:
         """Return the state that outlives the run; keys that only plugins of other agents know stay."""
-        before, known = self.session.metadata.get(STATE), self.agent.env.keys
+        before = self.session.metadata.get(STATE)
+        if before is None and self.state.is_untouched:
+            return {}
+        known = self.agent.env.keys
         items = before.items() if isinstance(before, Mapping) else ()
         return {name: value for name, value in items if name not in known} | self.state.saved("session")
 

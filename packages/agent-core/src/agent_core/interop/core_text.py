@@ -74,7 +74,7 @@ def _inspect(value: Any) -> ToolResult:
     return _inspected(
         value,
         text=value["text"],
-        parts=beside_text(value["text"], value.get("parts")),
+        parts=beside_text(value["text"], value["parts"]) if "parts" in value else (),
         is_error=value.get("is_error") is True,
         display=value.get("display"),
     )

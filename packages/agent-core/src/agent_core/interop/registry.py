@@ -62,10 +62,19 @@ class FormatTable(Generic[F]):
         return replace(self, formats=(new, *self.formats))
 
     def find_reader(self, value: object) -> F | None:
-        """Return the first format that recognises *value*."""
+        """Return the first format that recognises *value*.
+
+        Raises:
+            ToolError: If a format broke while it looked.
+        """
         for each in self.formats:
-            if ask(each.id, each.matches, value):
-                return each
+            try:
+                if each.matches(value):
+                    return each
+            except ToolError:
+                raise
+            except Exception as error:
+                raise _broken(each.id, error) from error
         return None
 
     def need_reader(self, value: object) -> F:
@@ -118,9 +127,13 @@ def ask(format_id: str, function: Callable[..., R], *values: object) -> R:
         return function(*values)
     except ToolError:
         raise
-    # A plugin may bring the format. Its error could quote private data, so only the error's kind is named.
     except Exception as error:
-        raise ToolError(None, f"the format {format_id!r} failed: {type(error).__name__}") from error
+        raise _broken(format_id, error) from error
+
+
+def _broken(format_id: str, error: Exception) -> ToolError:
+    """Name the format and the kind of error alone: a plugin may bring it, and its words could be private."""
+    return ToolError(None, f"the format {format_id!r} failed: {type(error).__name__}")
 
 
 # The steps of a conversion: leave it alone, or build the best version that a wanted format takes.

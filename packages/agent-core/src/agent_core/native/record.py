@@ -268,16 +268,17 @@ def write_native(
         kept[ARCHIVE] = session.metadata[ARCHIVE]
     if report is not None:
         kept[REBUILT] = freeze(report)
+    provenance = None if native is None else _write_provenance(native)
     if native is not None:
-        kept[NATIVE_MESSAGES] = native.items
-        kept[INTEGRITY] = FrozenDict(native.seal.to_dict())
-        kept[PROVENANCE] = provenance = _write_provenance(native)
+        kept |= {
+            NATIVE_MESSAGES: native.items,
+            INTEGRITY: FrozenDict(native.seal.to_dict()),
+            PROVENANCE: provenance,
+        }
     # Of a session's own metadata, all values are frozen; what somebody else gave is looked at.
     frozen = FrozenDict(kept) if given.__class__ is FrozenDict else kept
-    if native is None:
-        return session.with_messages(History.of(messages), frozen)
-    written = session.with_messages(History.of(messages), frozen, native.seal)
-    return written.with_native(_Known(native, provenance))
+    written = session.with_messages(History.of(messages), frozen, None if native is None else native.seal)
+    return written if native is None else written.with_native(_Known(native, provenance))
 
 
 def cut_native(native: NativeHistory, messages: int, items: int) -> NativeHistory:

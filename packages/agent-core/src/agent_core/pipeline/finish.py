@@ -16,7 +16,6 @@ from agent_core.frozen import (
     FrozenList,
     JsonObject,
     NotData,
-    freeze,
     freeze_data,
     thaw,
 )
@@ -185,11 +184,10 @@ def _adopt_orphans(located: list[list[int] | None], turn: range) -> None:
 def _annotate(message: FrozenDict, indices: list[int] | None, interrupted: str | None = None) -> FrozenDict:
     metadata = {k: v for k, v in (message.get("metadata") or {}).items() if k != NATIVE_INDICES}
     if indices is not None:
-        metadata[NATIVE_INDICES] = indices
+        metadata[NATIVE_INDICES] = FrozenList(indices)
     if interrupted is not None:
         metadata["interrupted"] = interrupted
-    annotated: FrozenDict = freeze({**message, "metadata": metadata})
-    return annotated
+    return FrozenDict({**message, "metadata": FrozenDict(metadata)})
 
 
 def _commit(request: Request, draft: Draft, outcome: ResponseOutcome) -> TurnResult:

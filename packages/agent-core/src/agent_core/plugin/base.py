@@ -245,6 +245,8 @@ class PluginWrapper:
         if answer is before:  # nothing changed, and it is frozen
             return before
         items = expect(self.name, hook, answer, list, "a list of dicts")
+        if not items and not before:
+            return before
         kept = len(before)
         if items[:kept] == before:
             return FrozenList([*before, *frozen_dicts(self.name, hook, items[kept:])])

@@ -270,9 +270,11 @@ def expect_dicts(plugin: str, hook: str, answer: object) -> Dicts:
 
 def frozen_dicts(plugin: str, hook: str, answer: object) -> list[FrozenDict]:
     """Return *answer* frozen if it is a list of dicts, otherwise raise with names."""
-    dicts = expect_dicts(plugin, hook, answer)
     try:
-        return [freeze(item) for item in dicts]
+        return [
+            item if item.__class__ is FrozenDict else freeze(item)
+            for item in expect_dicts(plugin, hook, answer)
+        ]
     except RecursionError:
         raise PluginError(plugin, hook, "returned something that is nested too deeply") from None
 

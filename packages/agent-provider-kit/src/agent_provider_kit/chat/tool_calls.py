@@ -80,7 +80,7 @@ def shown(piece: JsonObject, number: int) -> JsonObject:
 
 def has_input(partial: JsonObject) -> bool:
     """Say whether a piece, as `shown` returns it, brings more of a call's arguments."""
-    return any(partial.get(field) for field in _INPUTS)
+    return bool(partial.get("arguments") or partial.get("input"))
 
 
 def split_usable(calls: Dicts, *, finished: bool) -> tuple[Dicts, Dicts]:
@@ -108,8 +108,11 @@ def _begins_another(call: JsonObject, piece: JsonObject) -> bool:
 
 
 def _body(call: JsonObject) -> JsonObject:
-    found = (call[key] for key in _BODIES if isinstance(call.get(key), dict))
-    return next(found, {})
+    for key in _BODIES:
+        body: Any = call.get(key)
+        if isinstance(body, dict):
+            return body
+    return {}
 
 
 def _name(call: JsonObject) -> str | None:
