@@ -8,7 +8,7 @@ import pytest
 
 from agent_core import AgentCore, ToolSuspended, tool
 from agent_core.drivers import call
-from agent_core.pipeline.tool_calls import preview_call
+from agent_core.pipeline.ready_call import preview_call
 from agent_core.pipeline.tools import run_tool_call
 from agent_core.plugin.tool import ToolWrapper
 

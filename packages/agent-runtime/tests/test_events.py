@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agent_runtime import AgentRuntime, PluginRegistrar, RunResult
-    from agent_runtime.gates import Verdict
     from agent_runtime.phases import PhaseView
+    from agent_runtime.verdicts import Verdict
 
 Events = list[dict[str, Any]]
 

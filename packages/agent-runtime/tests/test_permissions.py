@@ -16,7 +16,6 @@ from agent_runtime.agent import Agent
 from agent_runtime.clock import SystemClock
 from agent_runtime.env import PluginRegistrar
 from agent_runtime.errors import BuildError, InvalidPluginConfig, SpecError
-from agent_runtime.gates import Block, Suspend
 from agent_runtime.permissions import CallPattern, Effect, Permissions, PermissionsPlugin, Rule, Ruling
 from agent_runtime.phases import CallView, Phase, PhaseView
 from agent_runtime.policies import RunStats
@@ -25,6 +24,7 @@ from agent_runtime.runs import RunInfo
 from agent_runtime.specs import AgentSpec, ModelSpec
 from agent_runtime.state import State
 from agent_runtime.suspension import Decision
+from agent_runtime.verdicts import Block, Suspend
 
 if TYPE_CHECKING:
     from agent_core.steps import Flow

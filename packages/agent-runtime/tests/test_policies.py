@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agent_runtime import AgentRuntime, PluginRegistrar, RunResult
-    from agent_runtime.gates import Verdict
+    from agent_runtime.verdicts import Verdict
 
 DRIVERS = ("run", "run_async", "run_to_completion", "run_to_completion_async")
 

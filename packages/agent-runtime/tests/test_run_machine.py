@@ -27,8 +27,8 @@ from agent_runtime import (
 
 if TYPE_CHECKING:
     from agent_runtime import AgentRuntime, PluginRegistrar, RunResult
-    from agent_runtime.gates import Verdict
     from agent_runtime.phases import PhaseView
+    from agent_runtime.verdicts import Verdict
 
 Events = list[dict[str, Any]]
 DRIVERS = ("run", "run_async", "run_to_completion", "run_to_completion_async")

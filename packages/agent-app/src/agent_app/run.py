@@ -117,15 +117,15 @@ def send(
         yield from read_whole(session)
         agent = services.resolve(session, base_config.get("agent_id"))
         request = replace(request, overrides={**_changed(agent, base_config), **request.overrides})
-        session, problems = yield from _lifecycle(services, "request_prepare", session, agent, request)
+        session, problems = yield from _dispatch(services, "request_prepare", session, agent, request)
         yield Emit(problems)
-        asked = replace(_run_request(services, agent, session, request), ask_anyway=True)
+        asked = replace(_run_asked(services, agent, session, request), ask_anyway=True)
         run = run_request(agent, asked, SYSTEM_CLOCK)
         result = yield from with_events(run, _without_ends)
         session, error = result.session, result.error
         if error is None:
             about = {"reason": result.reason._asdict()}
-            session, problems = yield from _lifecycle(
+            session, problems = yield from _dispatch(
                 services, end_lifecycle(result.reason), session, agent, request, about
             )
             yield Emit([*problems, _ended(session, [result])])
@@ -134,7 +134,7 @@ def send(
         error = problem
     about = {"error": describe(error)}
     _log.info("request_failed", session=session.session_id, **about["error"])
-    session, problems = yield from _lifecycle(services, "request_error", session, agent, request, about)
+    session, problems = yield from _dispatch(services, "request_error", session, agent, request, about)
     yield Emit([*problems, {"type": "error", **about}])
     return session
 
@@ -281,7 +281,7 @@ class _Chat:
         decided: Sequence[Approval],
     ) -> Flow[RunResult]:
         run = replace(
-            _run_request(self._services, agent, session, self._request),
+            _run_asked(self._services, agent, session, self._request),
             messages=messages,
             decisions=[{**(one.decision or {}), "target": one.id} for one in decided],
             cancellation=self._active.cancellation,
@@ -300,7 +300,7 @@ class _Chat:
         if not somebody_acts(self._services, name):
             return session
         yield from self._outbox.settle()
-        session, events = yield from _lifecycle(self._services, name, session, agent, self._request, about)
+        session, events = yield from _dispatch(self._services, name, session, agent, self._request, about)
         self._writer.log(events)
         return session
 
@@ -416,7 +416,7 @@ def _calls_of_source(services: Services, session_id: str) -> Collection[str]:
         return call_ids(services.read(session_id).session)
 
 
-def _run_request(services: Services, agent: ResolvedAgent, session: Session, request: Request) -> RunRequest:
+def _run_asked(services: Services, agent: ResolvedAgent, session: Session, request: Request) -> RunRequest:
     return RunRequest(
         agent.spec.id,
         request.messages,
@@ -448,7 +448,7 @@ def _over(agent: ResolvedAgent, session: Session, overrides: Mapping[str, Any]) 
     return {key: value for key, value in wanted.items() if key not in ("provider", "agent_id")}
 
 
-def _lifecycle(
+def _dispatch(
     services: Services,
     name: str,
     session: Session,
@@ -515,6 +515,6 @@ def save_prepared(
 ) -> Flow[None]:
     """Save a session after its plugins had a last look at it, with another agent if one is given."""
     agent = services.resolve_if_possible(session) if services.agents_act else None
-    prepared, _ = yield from _lifecycle(services, "session_save_prepare", session, agent, Request())
+    prepared, _ = yield from _dispatch(services, "session_save_prepare", session, agent, Request())
     writer.keep(prepared, agent_id=agent_id)
     yield from run_blocking(writer.commit)

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         ToolIdConflict,
     )
     from agent_runtime.files import Declarations, load_specs
-    from agent_runtime.gates import Block, ResumeMode, SetResult, Suspend, Verdict
     from agent_runtime.guardrails import GuardrailTripped
     from agent_runtime.handoffs import without_tools
     from agent_runtime.health import HealthRegistry
@@ -83,6 +82,7 @@ if TYPE_CHECKING:
     from agent_runtime.state import State, StateKey
     from agent_runtime.suspension import Decision, Suspension, waiting
     from agent_runtime.tool_sets import DynamicTools, ToolSet, dynamic
+    from agent_runtime.verdicts import Block, ResumeMode, SetResult, Suspend, Verdict
     from agent_runtime.watch import Watcher, watch_runs
 
 __all__ = [
@@ -231,7 +231,7 @@ _HOMES = {
     ),
     "agent_core.events": ("Event",),
     "agent_runtime.files": ("Declarations", "load_specs"),
-    "agent_runtime.gates": ("Block", "ResumeMode", "SetResult", "Suspend", "Verdict"),
+    "agent_runtime.verdicts": ("Block", "ResumeMode", "SetResult", "Suspend", "Verdict"),
     "agent_runtime.health": ("HealthRegistry",),
     "agent_runtime.permissions": ("PermissionsPlugin",),
     "agent_runtime.phases": ("CallView", "Phase", "PhaseView"),

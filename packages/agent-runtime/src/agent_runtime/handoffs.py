@@ -15,11 +15,11 @@ from agent_core.dict_form import replace
 from agent_core.steps import Emit, with_events
 from agent_runtime.commands import Command
 from agent_runtime.env import TaggedTransform
-from agent_runtime.gates import Block
 from agent_runtime.phases import Phase
 from agent_runtime.results import Reason, Usage
 from agent_runtime.runs import Checkpoint, Keep
 from agent_runtime.suspension import RUN, SavedRun, read_saved_run
+from agent_runtime.verdicts import Block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

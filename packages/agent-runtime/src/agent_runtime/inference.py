@@ -102,10 +102,10 @@ def _ask(run: Run) -> Flow[Answer]:
 def _take(run: Run, answer: Answer) -> Flow[None]:
     run.session = answer.turn.session
     run.model = answer.model
-    added = len(answer.turn.finals)
+    added = len(answer.turn.added)
     run.answer = tuple(run.session.history[len(run.session.history) - added :])
     run.rounds += 1
-    used = Usage.of_answer(usage_of(answer.turn.finals), answer.model)
+    used = Usage.of_answer(usage_of(answer.turn.added), answer.model)
     run.use(used)
     if run.shows:
         total = run.usage.to_dict()

@@ -14,7 +14,6 @@ from agent_core.errors import RequestCancelled
 from agent_core.frozen import freeze, thaw
 from agent_core.log import get_logger
 from agent_core.steps import ask, nothing, once, relay, run_blocking
-from agent_runtime.calls import Calls
 from agent_runtime.defaults import GO_ON, MESSAGES
 from agent_runtime.engine import finish_slowly
 from agent_runtime.errors import DecisionError, describe
@@ -30,6 +29,7 @@ from agent_runtime.runs import Keep, Receive, Settle
 from agent_runtime.side_request import ask_beside
 from agent_runtime.specs import HARD_CAP
 from agent_runtime.suspension import Decision, last_calls, match_decisions, unanswered
+from agent_runtime.tool_calls import Calls
 from agent_runtime.watch import watched, watches
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _begin(run: Run, *, brings: bool) -> Flow[None]:
 
 
 def _bring(run: Run) -> Flow[None]:
-    """Add what was said, and have it kept."""
+    """Add what was said, and have it kept: whoever stores the run (`agent_app.outbox`) answers the `Keep`."""
     _abandon_waiting(run)
     given, run.given = run.given, []
     run.append(given)
@@ -265,7 +265,7 @@ def _step(run: Run) -> Flow[Reason | None]:
 
 def _answered(run: Run, turn: TurnResult) -> Flow[None]:
     """Do what the model's answer asks for: run its calls, unless the run should end first."""
-    made = run.agent.core.extract_tool_calls_from_messages(turn.finals)
+    made = run.agent.core.extract_tool_calls_from_messages(turn.added)
     calls = (yield from Calls.of_answer(run, made)) if made else None
     if calls is not None:
         calls.note_repeats()
@@ -382,7 +382,7 @@ def _activate(run: Run) -> Flow[None]:
     for plugin in run.agent.env.plugins:
         hook = getattr(plugin, "on_activate", None)
         if hook is not None:
-            yield from _lifecycle(run, plugin, "on_activate", hook)
+            yield from _call_hook(run, plugin, "on_activate", hook)
 
 
 def _closing(run: Run, reason: Reason) -> Iterator[Flow[None]]:
@@ -393,12 +393,12 @@ def _closing(run: Run, reason: Reason) -> Iterator[Flow[None]]:
     for plugin in reversed(run.agent.env.plugins):
         hook = getattr(plugin, "on_deactivate", None)
         if hook is not None:
-            yield _lifecycle(run, plugin, "on_deactivate", hook, reason)
+            yield _call_hook(run, plugin, "on_deactivate", hook, reason)
     if not hands_over(run.agent, reason):
         yield run.checkpoint("end")
 
 
-def _lifecycle(run: Run, plugin: Any, name: str, hook: Any, reason: Reason | None = None) -> Flow[None]:
+def _call_hook(run: Run, plugin: Any, name: str, hook: Any, reason: Reason | None = None) -> Flow[None]:
     phase = Phase.RUN_START if name == "on_activate" else Phase.RUN_END
     owner = str(getattr(plugin, "name", type(plugin).__name__))
     yield from run.settle_before([owner])

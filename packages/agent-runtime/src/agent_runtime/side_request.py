@@ -45,7 +45,7 @@ def ask_beside(
         context=run.context(),
     )
     answer = yield from with_events(_executor(run, model).ask(inference), lambda _events: [])
-    used = Usage.of_answer(usage_of(answer.turn.finals), answer.model)
+    used = Usage.of_answer(usage_of(answer.turn.added), answer.model)
     run.use(used)
     event: UsageEvent = {
         "type": "usage",
@@ -56,7 +56,7 @@ def ask_beside(
     }
     yield from run.tell(event)
     run.check()
-    return "".join(str(message["content"]) for message in answer.turn.finals)
+    return "".join(str(message["content"]) for message in answer.turn.added)
 
 
 def _executor(run: Run, model: str | None) -> Executor:

@@ -17,7 +17,7 @@ from agent_runtime.errors import DecisionError
 
 if TYPE_CHECKING:
     from agent_core import Session
-    from agent_runtime.gates import ResumeMode
+    from agent_runtime.verdicts import ResumeMode
 
 RUN = "agent_run"
 STATE = "agent_state"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from agent_core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from agent_core.pipeline.tool_calls import ToolHost, preview_call
+    from agent_core.pipeline.ready_call import ToolHost, preview_call
     from agent_core.pipeline.tools import run_tool_calls, stream_tool_items
 
 __all__ = ["ToolHost", "preview_call", "run_tool_calls", "stream_tool_items"]
 
 HOMES = {
-    "agent_core.pipeline.tool_calls": ("ToolHost", "preview_call"),
+    "agent_core.pipeline.ready_call": ("ToolHost", "preview_call"),
     "agent_core.pipeline.tools": ("run_tool_calls", "stream_tool_items"),
 }
 __getattr__ = lazy_names(__name__, HOMES)

@@ -45,14 +45,14 @@ class TurnResult:
     """What a turn came to.
 
     Attributes:
-        finals: The readable messages that it added, in their frozen dict form.
+        added: The readable messages that it added, in their frozen dict form.
         interrupted: True if it ended before the model was done.
         problems: The actions of `response_finalize` that failed: plugin, action and error of each.
         left: True if the caller left after the model was done; another turn must not follow.
     """
 
     session: Session
-    finals: Sequence[FrozenDict]
+    added: Sequence[FrozenDict]
     interrupted: bool = False
     left: bool = False
     problems: tuple[JsonObject, ...] = ()
@@ -60,7 +60,7 @@ class TurnResult:
     @property
     def messages(self) -> Dicts:
         """The readable messages as plain dicts, which the caller may change."""
-        return [thaw(message) for message in self.finals]
+        return [thaw(message) for message in self.added]
 
     def event(self) -> FinalEvent:
         """Return the last event of the request."""
@@ -80,7 +80,7 @@ def finish(request: Request, draft: Draft) -> Flow[TurnResult]:
     finals = _readable_finals(request, draft)
     for problem in draft.ledger.problems:
         _log.warning("hook_not_followed", **problem)
-    commit = partial(_commit, request, draft)
+    commit = partial(_new_session, request, draft)
     try:
         outcome = yield from run_response_actions(request, draft, finals, commit)
     except RequestCancelled:
@@ -190,7 +190,7 @@ def _annotate(message: FrozenDict, indices: list[int] | None, interrupted: str |
     return FrozenDict({**message, "metadata": FrozenDict(metadata)})
 
 
-def _commit(request: Request, draft: Draft, outcome: ResponseOutcome) -> TurnResult:
+def _new_session(request: Request, draft: Draft, outcome: ResponseOutcome) -> TurnResult:
     """Put the turn's messages and native history into a new session."""
     pointed = _point(draft, outcome) if outcome.results else outcome.finals
     finals = [read_message(request, message) for message in pointed]

@@ -27,89 +27,6 @@ if TYPE_CHECKING:
     from agent_core.session import Session
 
 
-# What of a conversation is sent, where a caller chooses: the session keeps everything all the same.
-#
-# The caller sees the session's messages and returns those to send, in its order and with others among
-# them. A message of the session is sent in the provider's own form, which the session has already; any
-# other is converted for this request alone.
-
-
-def chosen_items(request: Request, view: NativeView, state: State, context: object) -> FrozenList:
-    """Return the native items of the messages that the request's `transform` chose."""
-    transform = request.transform
-    assert transform is not None
-    if isinstance(transform, Frame):
-        front = _framed(request, transform.front, state, context)
-        back = _converted(request, transform.back, state, context)
-        return FrozenList([*front, *view.native.items, *back])
-    messages = view.session.history.to_list()
-    chosen = _checked(transform(tuple(messages)))
-    own = _own_items(messages, view.native.items.to_list())
-    if own is None:
-        return to_native(request.resolution, chosen, state, context).items
-    front, items_of = own
-    items = list(front)
-    added: list[Message] = []
-    for message in chosen:
-        known = items_of.pop(id(message), None)
-        if known is None:
-            added.append(message)
-            continue
-        if added:
-            items += _converted(request, added, state, context)
-            added = []
-        items += known
-    items += _converted(request, added, state, context)
-    return FrozenList(items)
-
-
-def _framed(
-    request: Request, front: tuple[Message, ...], state: State, context: object
-) -> Sequence[FrozenDict]:
-    """Return the items of what stands before a conversation: nearly always the same system prompt."""
-    resolution = request.resolution
-    if not front or not resolution.converts_alike:
-        return _converted(request, front, state, context)
-    return resolution.front_items(front, lambda: _converted(request, front, state, context))
-
-
-def _checked(chosen: Any) -> list[Message]:
-    messages = list(chosen)
-    for message in messages:
-        if not isinstance(message, Message):
-            raise ArgumentTypeError(f"transform must return messages, not {type(message).__name__}")
-    return messages
-
-
-def _own_items(
-    messages: Sequence[Message], items: Sequence[FrozenDict]
-) -> tuple[list[FrozenDict], dict[int, list[FrozenDict]]] | None:
-    """Return the items in front of all messages, and those of each message by its identity.
-
-    An item that several messages share goes with the first, one that belongs to nobody with the item
-    before it. None if the items of some message are not known.
-    """
-    owner: dict[int, int] = {}
-    for message in messages:
-        if message.native_indices is None:
-            return None
-        for index in message.native_indices:
-            owner.setdefault(index, id(message))
-    front: list[FrozenDict] = []
-    items_of: dict[int, list[FrozenDict]] = {id(message): [] for message in messages}
-    current = None
-    for index, item in enumerate(items):
-        current = owner.get(index, current)
-        (front if current is None else items_of[current]).append(item)
-    return front, items_of
-
-
-def _converted(
-    request: Request, messages: Sequence[Message], state: State, context: object
-) -> Sequence[FrozenDict]:
-    return to_native(request.resolution, messages, state, context).items if messages else ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A turn in the making.
@@ -221,3 +138,86 @@ def _repaired(request: Request, repairs: list[str]) -> FrozenDict:
     """Return the report of a history that the provider had to mend before it could be sent."""
     report = rebuilt(request, "repaired", "; ".join(repairs), len(request.session.messages))
     return FrozenDict({**report, "repairs": FrozenList(repairs)})
+
+
+# What of a conversation is sent, where a caller chooses: the session keeps everything all the same.
+#
+# The caller sees the session's messages and returns those to send, in its order and with others among
+# them. A message of the session is sent in the provider's own form, which the session has already; any
+# other is converted for this request alone.
+
+
+def chosen_items(request: Request, view: NativeView, state: State, context: object) -> FrozenList:
+    """Return the native items of the messages that the request's `transform` chose."""
+    transform = request.transform
+    assert transform is not None
+    if isinstance(transform, Frame):
+        front = _framed(request, transform.front, state, context)
+        back = _converted(request, transform.back, state, context)
+        return FrozenList([*front, *view.native.items, *back])
+    messages = view.session.history.to_list()
+    chosen = _checked(transform(tuple(messages)))
+    own = _own_items(messages, view.native.items.to_list())
+    if own is None:
+        return to_native(request.resolution, chosen, state, context).items
+    front, items_of = own
+    items = list(front)
+    added: list[Message] = []
+    for message in chosen:
+        known = items_of.pop(id(message), None)
+        if known is None:
+            added.append(message)
+            continue
+        if added:
+            items += _converted(request, added, state, context)
+            added = []
+        items += known
+    items += _converted(request, added, state, context)
+    return FrozenList(items)
+
+
+def _framed(
+    request: Request, front: tuple[Message, ...], state: State, context: object
+) -> Sequence[FrozenDict]:
+    """Return the items of what stands before a conversation: nearly always the same system prompt."""
+    resolution = request.resolution
+    if not front or not resolution.converts_alike:
+        return _converted(request, front, state, context)
+    return resolution.front_items(front, lambda: _converted(request, front, state, context))
+
+
+def _checked(chosen: Any) -> list[Message]:
+    messages = list(chosen)
+    for message in messages:
+        if not isinstance(message, Message):
+            raise ArgumentTypeError(f"transform must return messages, not {type(message).__name__}")
+    return messages
+
+
+def _own_items(
+    messages: Sequence[Message], items: Sequence[FrozenDict]
+) -> tuple[list[FrozenDict], dict[int, list[FrozenDict]]] | None:
+    """Return the items in front of all messages, and those of each message by its identity.
+
+    An item that several messages share goes with the first, one that belongs to nobody with the item
+    before it. None if the items of some message are not known.
+    """
+    owner: dict[int, int] = {}
+    for message in messages:
+        if message.native_indices is None:
+            return None
+        for index in message.native_indices:
+            owner.setdefault(index, id(message))
+    front: list[FrozenDict] = []
+    items_of: dict[int, list[FrozenDict]] = {id(message): [] for message in messages}
+    current = None
+    for index, item in enumerate(items):
+        current = owner.get(index, current)
+        (front if current is None else items_of[current]).append(item)
+    return front, items_of
+
+
+def _converted(
+    request: Request, messages: Sequence[Message], state: State, context: object
+) -> Sequence[FrozenDict]:
+    return to_native(request.resolution, messages, state, context).items if messages else ()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from agent_core.frozen import JsonObject
     from agent_core.interop import ToolInteropRegistry
-    from agent_core.pipeline.tool_calls import ReadyCall, ToolHost
+    from agent_core.pipeline.ready_call import ReadyCall, ToolHost
     from agent_core.values import ToolCall
 
 

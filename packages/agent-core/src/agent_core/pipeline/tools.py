@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from agent_core.cancellation import Cancellation, on_cancel
 from agent_core.errors import RequestCancelled, ToolError, ToolSuspended
 from agent_core.log import get_logger
-from agent_core.pipeline.tool_calls import (
+from agent_core.pipeline.ready_call import (
     CallRefused,
     ReadyCall,
     ToolHost,

@@ -24,7 +24,6 @@ from agent_core.log import get_logger
 from agent_core.steps import run_blocking
 from agent_runtime.env import TaggedGate
 from agent_runtime.errors import InvalidPluginConfig, SpecError
-from agent_runtime.gates import Block, Suspend
 from agent_runtime.handoffs import HandoffTool
 from agent_runtime.permissions.patterns import CallPattern
 from agent_runtime.permissions.rules import (
@@ -38,6 +37,7 @@ from agent_runtime.permissions.rules import (
 )
 from agent_runtime.phases import CallView
 from agent_runtime.suspension import read_saved_run
+from agent_runtime.verdicts import Block, Suspend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -19,12 +19,10 @@ from agent_core.encoding import as_data, canonical
 from agent_core.errors import RequestCancelled
 from agent_core.frozen import EMPTY, NotData, freeze, thaw
 from agent_core.log import get_logger
-from agent_core.pipeline.tool_calls import CallRefused, ToolHost, display_ready, preview_ready, ready_call
+from agent_core.pipeline.ready_call import CallRefused, ToolHost, display_ready, preview_ready, ready_call
 from agent_core.pipeline.tools import INTERRUPTED, SUSPENDED, run_ready_call
 from agent_core.steps import Flow, run_blocking, with_events
-from agent_runtime.parallel import run_together
-from agent_runtime.phases import CallView, Phase
-from agent_runtime.verdicts import (
+from agent_runtime.gates import (
     NOT_RUN,
     Outcome,
     Pending,
@@ -36,12 +34,14 @@ from agent_runtime.verdicts import (
     suspension,
     waiting_id,
 )
+from agent_runtime.parallel import run_together
+from agent_runtime.phases import CallView, Phase
 from agent_runtime.watch import watched_call
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from agent_core.pipeline.tool_calls import ReadyCall
+    from agent_core.pipeline.ready_call import ReadyCall
     from agent_runtime.run import Run
     from agent_runtime.suspension import Decision, Suspension
 
@@ -161,20 +161,20 @@ class Calls:
     def _run_group(self, group: Sequence[Pending]) -> Flow[None]:
         flows = []
         for call in group:
-            settled = self._settled_before(call) or (yield from gated(self._run, call))
-            if settled is None:  # hooks see one call after the other, also where the tools do not wait
+            known = self._known_answer(call) or (yield from gated(self._run, call))
+            if known is None:  # hooks see one call after the other, also where the tools do not wait
                 yield from self._run.phase(Phase.BEFORE_TOOL_EXECUTE, call=call.view)
                 self._run.begun.add(call.view.id)
                 yield from self._run.checkpoint("intent", call.view.id)
             alone = len(group) == 1
-            answer = self._answer(call, alone=alone) if settled is None else self._settled(call, settled)
+            answer = self._answer(call, alone=alone) if known is None else self._not_run(call, known)
             flows.append(answer)
         outcomes = yield from self._answers(group, flows)
         # Only when all is in the session: a hook that fails must not cost a result that is there.
         for call, outcome in zip(group, outcomes, strict=True):
             yield from self._tell_hooks(call, outcome)
 
-    def _settled_before(self, call: Pending) -> Outcome | None:
+    def _known_answer(self, call: Pending) -> Outcome | None:
         """Return the answer of a call that is known already, or that no tool can run."""
         known = self._known.get(call.view.id, call.refused)
         return None if known is None else Outcome(known)
@@ -211,7 +211,7 @@ class Calls:
             yield from run.tell(result_event(call.view, outcome.message, outcome.seconds))
         yield from run.pause("result", call.view.id)
 
-    def _settled(self, call: Pending, outcome: Outcome) -> Flow[Outcome]:
+    def _not_run(self, call: Pending, outcome: Outcome) -> Flow[Outcome]:
         if outcome.suspension is None or call.ready is None:
             return outcome
         waiting = yield from self._shown(call, call.ready, outcome.suspension)
@@ -301,10 +301,10 @@ class Calls:
         run.begun.discard(call.view.id)
         if outcome.message is not None:
             run.finished[call.view.id] = outcome.message
-        while self._open and (settled := self._outcomes.pop(self._open[0].number, None)) is not None:
+        while self._open and (ended := self._outcomes.pop(self._open[0].number, None)) is not None:
             first = self._open.pop(0)
             run.finished.pop(first.view.id, None)
-            self._take_next(first, settled)
+            self._take_next(first, ended)
 
     def _take_next(self, call: Pending, outcome: Outcome) -> None:
         """Put an outcome into the run: a message into the session, a suspension to those that wait."""
