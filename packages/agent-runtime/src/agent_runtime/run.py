@@ -396,6 +396,9 @@ class Run:
         limits = [max(0.001, seconds - self.seconds) for seconds in declared if seconds is not None]
         return min(limits if asked is None else [*limits, asked], default=None)
 
+    def _end_in_time(self, timeout: float) -> None:
+        self._stop_now(self._out_of_time(timeout))
+
     def _out_of_time(self, timeout: float) -> Reason:
         declared = any(isinstance(one, Timeout) for one in self.agent.spec.stop_conditions)
         if declared or self.request.timeout != "default":
@@ -431,8 +434,7 @@ class Run:
             why_cancelled = Reason("cancelled", "the caller cancelled the run")
             undo.append(on_cancel(outer, lambda: self._stop_now(why_cancelled)))
         if (timeout := self._timeout) is not None:
-            why = self._out_of_time(timeout)
-            undo.append(self.clock.call_later(timeout, lambda: self._stop_now(why)))
+            undo.append(self.clock.call_later(timeout, partial(self._end_in_time, timeout)))
         return partial(_do_all, undo)
 
     def _stop_now(self, reason: Reason) -> None:
