@@ -21,13 +21,12 @@ import click
 from agent_terminal_app import __version__, lazy
 from agent_terminal_app.application import open_settings
 from agent_terminal_app.commands.team import check_memory, open_team, team_access, team_options
-from agent_terminal_app.commands.workers import DATABASE_VARIABLE, shared_database
+from agent_terminal_app.commands.workers import DATABASE_VARIABLE, shared_database, worker_processes
 from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.first_run.welcome import ensure_model
 from agent_terminal_app.host import UserHost
 from agent_terminal_app.output import print_lines, say
 from agent_terminal_app.settings.files import replace_file
-from agent_terminal_app.worker_processes import worker_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

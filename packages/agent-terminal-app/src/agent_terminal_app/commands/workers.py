@@ -1,12 +1,14 @@
 """`agent worker` takes runs from a queue until it is stopped; `agent workers` lists the workers.
 
-All commands that share a database open it here: workers, and `agent runs`, which sends them work.
+All commands that share a database open it here: workers, and `agent runs`, which sends them work. A server
+may start workers for itself, as processes of their own (`worker_processes`): one that ends is started again.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from contextlib import ExitStack, contextmanager, suppress
@@ -251,3 +253,53 @@ def workers_command(database: str, *, as_json: bool) -> None:
         if rate is not None:
             say(f"of {name} at most {rate[0]} runs begin in {rate[1]:g} s")
     say(f"at most {bounds.total} runs wait, and {bounds.tenant} of one tenant")
+
+
+STOP_SECONDS = 45.0
+"""How long workers have to hand their runs over; `agent worker` itself takes 30 at most."""
+AGAIN_SECONDS = 1.0
+"""How long to wait before a worker that ended is started again."""
+_NOTHING = subprocess.DEVNULL
+
+
+@contextmanager
+def worker_processes(count: int, database: str, model: str | None) -> Iterator[None]:
+    """Keep some workers at work while the block lasts; then each hands over the runs that it has."""
+    stop = threading.Event()
+    threads = [threading.Thread(target=_keep, args=(database, model, stop)) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def _keep(database: str, model: str | None, stop: threading.Event) -> None:
+    """Start a worker, and another one when it ends, until it should stop."""
+    command = [sys.executable, "-m", "agent_terminal_app", "worker"]
+    command += [] if model is None else ["--model", model]
+    # Not an argument: the address may have a password.
+    environment = {**os.environ, DATABASE_VARIABLE: database}
+    while not stop.is_set():
+        # A session of its own: Ctrl+C is for the server, which stops its readers before its workers.
+        with subprocess.Popen(  # noqa: S603 - our own program
+            command, env=environment, stdin=_NOTHING, stdout=_NOTHING, start_new_session=True
+        ) as process:
+            while process.poll() is None and not stop.wait(0.2):
+                pass
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                _wait(process)
+        if not stop.is_set():
+            say(f"agent: a worker ended with code {process.returncode}; another one is started")
+            stop.wait(AGAIN_SECONDS)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()  # others take its runs, as of any worker that dies
