@@ -22,8 +22,8 @@ from agent_terminal_app.chat.attachments import Workspace, gather
 from agent_terminal_app.chat.commands.registry import Quit, Talk, load_commands, run_command
 from agent_terminal_app.chat.keymap import KeyMap
 from agent_terminal_app.chat.questions.dialogue import Dialogue
-from agent_terminal_app.chat.rendering.asides import Asides
 from agent_terminal_app.chat.rendering.renderer import Remarks
+from agent_terminal_app.chat.rendering.screen import Asides
 from agent_terminal_app.chat.rendering.text import one_line
 from agent_terminal_app.chat.shell import Shell
 from agent_terminal_app.chat.work import Work, ask_about_session_in_use, return_draft

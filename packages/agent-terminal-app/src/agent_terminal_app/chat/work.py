@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from agent_terminal_app.chat.attachments import Attachment
     from agent_terminal_app.chat.commands.registry import Talk
     from agent_terminal_app.chat.conversation import Conversation
-    from agent_terminal_app.chat.rendering.asides import Asides
     from agent_terminal_app.chat.rendering.renderer import Remarks
-    from agent_terminal_app.chat.rendering.screen import Screen
+    from agent_terminal_app.chat.rendering.screen import Asides, Screen
 
 _CONTINUE = "Continue your answer exactly where it was cut off."
 _CHOICE = "Number or name (Enter: 1; Esc leaves it)"

@@ -19,10 +19,9 @@ from agent_terminal_app.errors import category_code, is_limit, key_command, limi
 from agent_terminal_app.rows import cells, in_rows, prose_rows
 
 if TYPE_CHECKING:
-    from agent_terminal_app.chat.rendering.asides import Asides
     from agent_terminal_app.chat.rendering.folds import Call, Folds, Thought
     from agent_terminal_app.chat.rendering.progress import Progress
-    from agent_terminal_app.chat.rendering.screen import Screen
+    from agent_terminal_app.chat.rendering.screen import Asides, Screen
 
 
 def as_said(text: str, width: int | None) -> list[str]:
