@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agent_app.context_windows import WindowCache, Windows
     from agent_app.model_list import ModelList
     from agent_app.redaction import Redactor
-    from agent_app.transfer.forms import markdown_parts, who
+    from agent_app.transfer.forms import markdown_parts, readable, who
     from agent_client import (
         AsyncClient,
         Client,
@@ -122,6 +122,7 @@ __all__ = [
     "open_tables",
     "parse_toml",
     "pull",
+    "readable",
     "require_team",
     "serve",
     "spec_schema",
@@ -137,7 +138,7 @@ HOMES = {
     "agent_app.context_windows": ("WindowCache", "Windows"),
     "agent_app.model_list": ("ModelList",),
     "agent_app.redaction": ("Redactor",),
-    "agent_app.transfer.forms": ("markdown_parts", "who"),
+    "agent_app.transfer.forms": ("markdown_parts", "readable", "who"),
     "agent_client": ("AsyncClient", "Client", "ClientError", "NotAllowed"),
     "agent_core.plugin.discovery": ("find_installed",),
     "agent_durable": ("DurableRuns", "QueueFull", "Worker", "open_engine"),

@@ -14,7 +14,7 @@ from agent_app import SessionInfo
 from agent_app.transfer.forms import FORMS, as_html, as_json, as_markdown
 from agent_core import Message, Session
 from agent_terminal_app.cli import main
-from agent_terminal_app.views.transcripts import FORMS as ENDINGS
+from agent_terminal_app.views.sessions import FORMS as ENDINGS
 
 if TYPE_CHECKING:
     from chat_commands.conftest import Desk

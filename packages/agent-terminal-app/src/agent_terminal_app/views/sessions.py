@@ -1,4 +1,4 @@
-"""Sessions as users see them: found by what was typed, listed, read, imported, and opened with notices."""
+"""Sessions as users see them: found by what was typed, listed, read, imported, exported, opened."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from agent_core.clean_text import reveal
 from agent_core.frozen import thaw
 from agent_plugin_kit.orphans import find_orphans
 from agent_plugin_kit.sandbox import SandboxSettings, describe, find_way
-from agent_terminal_app.errors import CommandError
+from agent_terminal_app import lazy
+from agent_terminal_app.errors import CommandError, Exit
 from agent_terminal_app.output import (
     is_terminal,
     moment,
@@ -32,6 +33,7 @@ from agent_terminal_app.output import (
     terminal_width,
 )
 from agent_terminal_app.rows import in_rows, prose_rows
+from agent_terminal_app.settings.files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -308,3 +310,27 @@ def in_shell(notice: Notice) -> str:
 
 def _written(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
+
+
+FORMS: Mapping[str, str] = {".md": "md", ".html": "html", ".json": "json"}
+"""How a session is written, by the end of the file's name."""
+
+
+def write_transcript(app: AgentApplication, session_id: str, path: Path, *, redact: bool = True) -> None:
+    """Write a stored session in the form that the end of the file's name stands for.
+
+    Args:
+        redact: Whether what looks like a secret is left out.
+
+    Raises:
+        CommandError: If it stands for none, or the file cannot be written.
+        SessionNotFound: If there is no such session.
+    """
+    form = FORMS.get(path.suffix.lower())
+    if form is None:
+        raise CommandError(f"{path.name!r} ends in none of {', '.join(FORMS)}", code=Exit.USAGE)
+    info, session = app.session_info(session_id), app.load_session(session_id)
+    try:
+        replace_file(path, lazy.readable(info, session, form, redact=redact), mode=0o600)
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error

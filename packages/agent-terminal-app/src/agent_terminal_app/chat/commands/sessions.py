@@ -14,13 +14,14 @@ from agent_terminal_app.chat.picker import Choice, Picker
 from agent_terminal_app.chat.rendering.text import age, count, one_line
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.views.sessions import (
+    FORMS,
     added_line,
     find_session as find,
     here,
     import_lines,
     instruction_lines,
+    write_transcript,
 )
-from agent_terminal_app.views.transcripts import FORMS, write_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
