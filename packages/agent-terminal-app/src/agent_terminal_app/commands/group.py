@@ -6,11 +6,12 @@ from importlib import import_module
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, get_completion_class
 
 from agent_terminal_app import __version__
 from agent_terminal_app.errors import Exit
 from agent_terminal_app.logs import DEFAULT_LEVEL, LEVEL_VARIABLE, LEVELS, start_log
+from agent_terminal_app.output import COMPLETION_VARIABLE, print_lines
 from agent_terminal_app.paths import log_folder
 
 COMMANDS = {
@@ -36,6 +37,7 @@ COMMANDS = {
 }
 """Every subcommand with its line in `agent --help`."""
 _HOMES = {
+    "completion": ("group", "completion_command"),
     "agents": ("agents", "agents_command"),
     "models": ("agents", "models_command"),
     "plugins": ("plugins", "plugins_command"),
@@ -105,3 +107,18 @@ def agent(context: click.Context, log_level: str) -> Any:
     chat = agent.get_command(context, "chat")
     assert chat is not None
     return context.invoke(chat)
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion_command(context: click.Context, shell: str) -> None:
+    """Print a completion script for a shell.
+
+    For bash and zsh: eval "$(agent completion bash)". For fish: agent completion fish | source.
+    """
+    completion = get_completion_class(shell)
+    assert completion is not None  # click has the three
+    # Not source(): for bash it would start a bash to ask for its version.
+    script = completion(context.find_root().command, {}, "agent", COMPLETION_VARIABLE)
+    print_lines([script.source_template % script.source_vars()])

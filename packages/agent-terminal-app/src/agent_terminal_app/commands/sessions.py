@@ -34,6 +34,7 @@ from agent_terminal_app.output import (
 )
 from agent_terminal_app.paths import Paths
 from agent_terminal_app.views.sessions import (
+    FORMS,
     find_session,
     here,
     import_lines,
@@ -42,8 +43,8 @@ from agent_terminal_app.views.sessions import (
     labels,
     some_sessions,
     transcript,
+    write_transcript,
 )
-from agent_terminal_app.views.transcripts import FORMS, write_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
