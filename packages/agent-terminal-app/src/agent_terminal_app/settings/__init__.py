@@ -15,7 +15,6 @@ are looked up only when they are asked for, since most starts never need them.
 | `files`    | a file to values, the line of each, and back to the disk |
 | `secrets`  | keys that anybody could read, and references to them     |
 | `rules`    | what a file may say, also as JSON Schema for editors     |
-| `declarations` | the sections that `agent_runtime` reads              |
 | `trust`    | which projects may change settings, and what that could do |
 | `layers`   | all of it read for one start, with the origin of each value |
 | `changes`  | values changed, everything else kept as it was           |

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_plugin_kit.safe_files import make_private_folder
+from agent_terminal_app import lazy
 from agent_terminal_app.errors import SettingsError
-from agent_terminal_app.settings.declarations import find_line, find_syntax_error
 
 if TYPE_CHECKING:
     from agent_terminal_app.settings.keypaths import Way
@@ -120,6 +120,23 @@ def _not_toml(path: Path, text: str, error: Exception) -> SettingsError:
         line, problem = found
         return SettingsError(str(path), line, problem)
     return SettingsError(str(path), None, f"is not valid TOML: {error}")
+
+
+def find_line(text: str, way: Way) -> int | None:
+    """Return the line of a value in a TOML text, or of the nearest thing around it."""
+    try:
+        return lazy.line_of(text, lazy.parse_toml(text).locate(way))
+    except lazy.Wrong as wrong:
+        return lazy.line_of(text, wrong.at)
+
+
+def find_syntax_error(text: str) -> tuple[int | None, str] | None:
+    """Return the line and the problem of a text that is not TOML; None if nothing is found."""
+    try:
+        lazy.parse_toml(text)
+    except lazy.Wrong as wrong:
+        return lazy.line_of(text, wrong.at), wrong.problem
+    return None
 
 
 def replace_file(path: Path, content: str, *, mode: int, folder_mode: int = 0o755) -> None:

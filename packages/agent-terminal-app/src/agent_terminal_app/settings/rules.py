@@ -1,20 +1,21 @@
 """What a configuration file may say: unknown keys, values of the wrong type and secrets are refused.
 
-The sections that `agent_runtime` declares are checked by its own readers; `declarations` calls them, and is
-loaded only when such a section is there. `settings_schema` has the same rules as JSON Schema, for editors.
+The sections that `agent_runtime` declares (agents, models, permission rules) are checked by its own readers,
+which are loaded with the first such section: most starts have none. They report a problem by its offset in a
+text; here every value gets its number as the offset, so the key comes back and no text is needed.
+`settings_schema` has the same rules as JSON Schema, for editors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_core.errors import nearest
 from agent_terminal_app import lazy
 from agent_terminal_app.errors import SettingsError
-from agent_terminal_app.settings.declarations import find_problem, find_wrong_rule
-from agent_terminal_app.settings.keypaths import Way, spell, value_at
+from agent_terminal_app.settings.keypaths import Way, every_way, spell, value_at
 from agent_terminal_app.settings.secrets import find_secret, owner
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def checked(file: ConfigFile, find: Callable[[Mapping[str, Any]], Fault | None])
 def _unknown(values: Mapping[str, Any]) -> Fault | None:
     for key in values:
         if key not in SECTIONS:
-            hint = "it is called plugin_ids" if key == "tools" else _nearest(key, SECTIONS)
+            hint = "it is called plugin_ids" if key == "tools" else nearest(key, SECTIONS)
             return Fault((key,), f"there is no setting {key!r}", hint)
     return None
 
@@ -178,7 +179,7 @@ def _ui(values: Mapping[str, Any]) -> Fault | None:
     section = values.get("ui", {})
     for key in section:
         if key not in UI:
-            return Fault(("ui", key), f"ui has no setting {key!r}", _nearest(key, UI))
+            return Fault(("ui", key), f"ui has no setting {key!r}", nearest(key, UI))
     if not isinstance(section.get("plain", False), bool):
         return Fault(("ui", "plain"), f"ui.plain must be true or false, not {section['plain']!r}")
     theme = section.get("theme", "auto")
@@ -198,7 +199,7 @@ def _status_line(parts: Any) -> Fault | None:
         return Fault(way, f"ui.status_line must be a list of parts, not {_kind(parts)}")
     for part in parts:
         if part not in STATUS_PARTS:
-            return Fault(way, f"ui.status_line has no part {part!r}", _nearest(part, STATUS_PARTS))
+            return Fault(way, f"ui.status_line has no part {part!r}", nearest(part, STATUS_PARTS))
     return None
 
 
@@ -216,7 +217,7 @@ def _wrong_sandbox(way: Way, given: Any) -> Fault | None:
         where = (*way, key) if isinstance(given, Mapping) else way
         known = SANDBOX if len(way) == 1 else [name for name in SANDBOX if name != "auto"]
         if key not in known:
-            return Fault(where, f"{spell(way)} has no setting {key!r}", _nearest(key, known))
+            return Fault(where, f"{spell(way)} has no setting {key!r}", nearest(key, known))
         if key == "mode" and value not in SANDBOXES:
             return Fault(where, f"{spell(where)} must be one of {', '.join(SANDBOXES)}, not {value!r}")
         if key == "auto" and not isinstance(value, bool):
@@ -265,13 +266,51 @@ def _wrong_rules(way: Way, section: Any) -> Fault | None:
     return None
 
 
-def _nearest(name: object, known: Iterable[str]) -> str:
+Problem = tuple[Way, str]
+"""The key of a value that is wrong, and what is wrong with it."""
 
-    return nearest(name, known)
+
+def find_problem(values: Mapping[str, Any]) -> Problem | None:
+    """Return the first thing that is wrong with agents and models, or that no section can hold."""
+    sections = {key: values[key] for key in ("agents", "models", "plugins", "permissions") if values.get(key)}
+    for way, problem in lazy.unusable(sections):
+        return way, f"{spell(way)} {problem}"
+    data = {"agents": _filled(values, "agents"), "models": _filled(values, "models")}
+    ways = list(every_way(data))
+    try:
+        lazy.entries(lazy.Document(data, {way: number for number, way in enumerate(ways)}))
+    except lazy.Wrong as wrong:
+        return ways[wrong.at or 0], wrong.problem
+    return None
+
+
+def _filled(values: Mapping[str, Any], section: str) -> dict[str, dict[str, Any]]:
+    """Return declarations with what another layer may say: the model of an agent, the provider of a model."""
+    key = "model" if section == "agents" else "provider"
+    # What confines an agent's programs, and plugins besides the usual ones, are settings of an application.
+    ours = ("sandbox", "more_plugins") if section == "agents" else ()
+    read = {
+        name: {field: value for field, value in entry.items() if field not in ours}
+        for name, entry in values.get(section, {}).items()
+    }
+    return {
+        name: entry if key in entry or "endpoint" in entry else {**entry, key: "-"}
+        for name, entry in read.items()
+    }
+
+
+def find_wrong_rule(way: Way, section: Mapping[str, Any]) -> Problem | None:
+    """Return the first thing that is wrong with a section of permissions, which stands at a key."""
+    try:
+        lazy.Permissions.from_section(section)
+    except lazy.SpecError as error:
+        place = lazy.follow({"permissions": section}, error.field or "")
+        return (*way, *place[1:]), str(error)
+    return None
 
 
 def _close(theme: object) -> str:
-    hint = _nearest(theme, THEMES)
+    hint = nearest(theme, THEMES)
     return hint if hint.startswith("did you mean") else ""
 
 
