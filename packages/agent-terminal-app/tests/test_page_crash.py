@@ -8,8 +8,7 @@ import pytest
 
 from agent_core.testing import ToolCall
 from agent_server.testing.page import IN_A_BROWSER, browser, open_page, say, wait
-from agent_terminal_app.testing.crash import COMMAND, client_of, ending_command, kill_server, logged
-from agent_terminal_app.testing.home import Home
+from agent_terminal_app.testing.home import COMMAND, Home, client_of, ending_command, kill_server, logged
 from agent_testing import ScriptedServer, chat_reply
 
 if TYPE_CHECKING:
