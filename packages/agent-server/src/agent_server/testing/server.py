@@ -1,4 +1,4 @@
-"""For tests: an application behind a server on a real socket, with a provider that plays a script."""
+"""For tests: an application with a scripted provider and a tool, behind a server on a real socket."""
 
 from __future__ import annotations
 
@@ -182,3 +182,35 @@ def until(events: Iterator[Event], kind: str) -> list[Event]:
         if event.type == kind:
             return seen
     raise AssertionError(f"the events ended without {kind}: {[event.type for event in seen]}")
+
+
+ASKS = {"permissions": {"default": "ask"}}
+"""The configuration of an application in which every call is asked about."""
+
+
+class Notes:
+    """Writes notes; one that says "fail" fails.
+
+    Attributes:
+        written: The notes that were written.
+    """
+
+    name = "notes"
+    version = "1"
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        """Return the one tool, `note`."""
+        properties = {"text": {"type": "string"}}
+        parameters = {"type": "object", "properties": properties, "required": ["text"]}
+        function = {"name": "note", "description": "Write a note.", "parameters": parameters}
+        return [{"type": "function", "function": function}]
+
+    def execute_tool(self, tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Write a note."""
+        if arguments["text"] == "fail":
+            return {"success": False, "error": "the pen is broken"}
+        self.written.append(arguments["text"])
+        return {"success": True, "result": f"written: {arguments['text']}"}
