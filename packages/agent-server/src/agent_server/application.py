@@ -19,7 +19,7 @@ from agent_server.feed import Feeds, Gone
 from agent_server.host import NoHost
 from agent_server.limits import Bounded, Compressed, Limits
 from agent_server.metrics import Counted
-from agent_server.people.audit import Audited
+from agent_server.people.access import Audited
 from agent_server.problem import REQUEST_ID, Problem, problem_of
 from agent_server.routes import (
     agents,

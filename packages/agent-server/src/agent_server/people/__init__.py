@@ -3,8 +3,7 @@
 ::
 
     team      all of it, as the routes use it
-    access    who makes a request, from its token or cookie
-    audit     every change and every refusal, written down
+    access    who makes a request, from its token or cookie; every change and refusal is written down
     accounts  people, their API keys, what they share, and the audit log
     oidc      logging in with an OpenID provider
     quota     how much a person may ask for
