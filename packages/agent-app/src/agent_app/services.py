@@ -312,6 +312,17 @@ class Services:
         return self.recent.keep(self.store.load(session_id))
 
 
+class ApplicationBase:
+    """What every part of an application is made of.
+
+    Attributes:
+        config: The configuration.
+    """
+
+    config: dict[str, Any]
+    _services: Services
+
+
 def read_whole(session: Session) -> Flow[None]:
     """Have a long session read before it is looked through, where waiting for the store holds nobody up."""
     if is_long(session.messages, native_items(session)):

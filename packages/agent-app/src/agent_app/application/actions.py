@@ -6,9 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_app import operations
-from agent_app.application.base import ApplicationBase
 from agent_app.lifecycle import lifecycle
-from agent_app.services import caller_context
+from agent_app.services import ApplicationBase, caller_context
 from agent_core.drivers import call, call_async
 from agent_core.steps import run_blocking
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_app import grants as permissions, operations
-from agent_app.application.base import ApplicationBase
+from agent_app.services import ApplicationBase
 from agent_core.drivers import call, call_async
 
 if TYPE_CHECKING:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_app import operations, run
-from agent_app.application.base import ApplicationBase
 from agent_app.events import read_cursor
 from agent_app.run import Request
-from agent_app.services import caller_context
+from agent_app.services import ApplicationBase, caller_context
 from agent_core import ArgumentError, AsyncEventStream, EventStream
 from agent_core.drivers import call, call_async
 from agent_core.steps import CloseStream, Emit, OpenStream, Read, ask

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_app import operations
-from agent_app.application.base import ApplicationBase
 from agent_app.labels import wanted_keys
+from agent_app.services import ApplicationBase
 from agent_core.drivers import call, call_async
 
 if TYPE_CHECKING:
