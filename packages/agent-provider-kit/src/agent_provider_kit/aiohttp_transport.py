@@ -11,11 +11,11 @@ from agent_provider_kit.network import (
     CUT_SHORT,
     KEPT_ALIVE,
     READ_BUFFER,
+    Patience,
     plain_words,
     proxy_for,
     shared_tls,
 )
-from agent_provider_kit.patience import Patience
 from agent_provider_kit.transport import read_body
 
 if TYPE_CHECKING:

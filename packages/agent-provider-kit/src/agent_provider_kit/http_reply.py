@@ -6,8 +6,7 @@ import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from agent_provider_kit.network import CUT_SHORT, READ_BUFFER, plain_words
-from agent_provider_kit.patience import Patience
+from agent_provider_kit.network import CUT_SHORT, READ_BUFFER, Patience, plain_words
 from agent_provider_kit.transport import read_body
 
 if TYPE_CHECKING:
