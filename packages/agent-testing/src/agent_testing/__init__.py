@@ -10,7 +10,6 @@ from agent_testing.chat import CHAT_USAGE, chat_chunk, chat_models, chat_reply
 from agent_testing.faults import ENDLESS, FAULTS, Fault, FaultTests
 from agent_testing.gemini import GEMINI_USAGE, gemini_models, gemini_reply
 from agent_testing.models import FunctionModel, ModelRequest, TestModel, example
-from agent_testing.recordings import Recorded, read_recording, read_recordings
 from agent_testing.replies import (
     Break,
     ServerReply,
@@ -24,7 +23,7 @@ from agent_testing.replies import (
 from agent_testing.responses import RESPONSES_USAGE, responses_reply
 from agent_testing.server import Line, ReceivedRequest, ScriptedServer
 from agent_testing.talk import DRIVERS, Drive, Talk
-from agent_testing.traffic import NotRecorded, RealProviderReached
+from agent_testing.traffic import NotRecorded, RealProviderReached, Recorded, read_recording, read_recordings
 from agent_testing.users import Conversation, converse
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Real traffic with model servers: recorded once and replayed, or kept from happening in a test.
+"""Real traffic with model servers: recorded once, replayed and read, or kept from happening in a test.
 
 A recording has one file per test. Requests are matched by what they ask (method, path, body), not by
 their order, so that parallel requests replay as well; the same question asked again gets the next answer
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -20,11 +21,13 @@ import orjson
 from agent_core.encoding import canonical
 from agent_plugin_kit.secrets import SHAPES
 from agent_provider_kit.transport import real_transport
+from agent_testing.replies import ServerReply
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
     from pathlib import Path
 
+    from agent_provider_kit import JsonObject
     from agent_provider_kit.transport import HttpRequest, HttpResponse, Transport
 
 BLOT = "***"
@@ -235,3 +238,49 @@ class _Replayed:
 
     def close(self) -> None:
         """Nothing is open here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """One question and its answer.
+
+    Attributes:
+        request: The JSON body that was sent.
+        streamed: Whether the answer is a stream.
+        reply: The answer, to be played again.
+    """
+
+    method: str
+    path: str
+    request: JsonObject
+    streamed: bool
+    reply: ServerReply
+
+
+def read_recording(file: Path) -> list[Recorded]:
+    """Return the interactions of a recording, in their order."""
+    return [_recorded(each) for each in orjson.loads(file.read_bytes())["interactions"]]
+
+
+def read_recordings(folder: Path, pattern: str) -> dict[str, Recorded]:
+    """Return the interactions of all recordings below *folder* that fit *pattern*, by file and number."""
+    return {
+        f"{file.stem}-{number}": recorded
+        for file in sorted(folder.glob(pattern))
+        for number, recorded in enumerate(read_recording(file))
+    }
+
+
+def _recorded(interaction: JsonObject) -> Recorded:
+    asked, answered = interaction["request"], interaction["response"]
+    body, kind = answered["body"].encode(), answered["content_type"]
+    streamed = "event-stream" in kind
+    return Recorded(
+        method=asked["method"],
+        path=asked["path"],
+        request=asked.get("body") or {},
+        streamed=streamed,
+        reply=ServerReply(
+            body=body, stream=body if streamed else None, status=answered["status"], content_type=kind
+        ),
+    )
