@@ -21,8 +21,7 @@ from agent_client import (
     NotFound,
     RunFailed,
 )
-from agent_client.connection import VERSION
-from agent_client.stream import Decoder
+from agent_client.connection import VERSION, Decoder
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_server.testing import ASKS, TOKEN, Notes, Paced, Serving
 from agent_testing import ScriptedServer, json_reply

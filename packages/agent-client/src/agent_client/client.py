@@ -28,7 +28,7 @@ from agent_client.connection import (
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
-    from agent_client.stream import Resumable
+    from agent_client.connection import Resumable
     from agent_client.values import Approval, Asset, Event, Grant, Page, Result, Session, Waiting
 
 T = TypeVar("T")

@@ -1,21 +1,22 @@
-"""What both clients know of connections: how to make one, when to try again, and what an answer means."""
+"""What both clients know of connections: making one, trying again, reading answers and streams of events."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 
 from agent_client import calls
+from agent_client.calls import Call, at
 from agent_client.errors import ConnectionLost, RunFailed, refusal
-from agent_client.stream import Resumable
-from agent_client.values import Result
+from agent_client.values import Event, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from agent_client.calls import Answer, Call
-    from agent_client.values import Event
+    from agent_client.calls import Answer
 
 VERSION = "0.1.0"
 SILENCE = 35.0
@@ -122,3 +123,84 @@ def result_of(session_id: str, last: Event | None) -> Result:
     if last is None or last.type != "final":
         raise RunFailed({} if last is None else last.data.get("error", {}))
     return Result.from_dict({"session_id": session_id, **last.data})
+
+
+_ENDS = ("final", "error")
+_ACCEPT = {"accept": "text/event-stream"}
+LONGEST = 100_000_000
+"""How many bytes one event may have."""
+
+
+class Decoder:
+    """Reads `text/event-stream` from pieces that may break anywhere."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, piece: bytes) -> Iterator[dict[str, str]]:
+        """Yield the fields of each event that is complete.
+
+        Raises:
+            ValueError: If an event does not end.
+        """
+        self._rest += piece.replace(b"\r\n", b"\n")
+        if len(self._rest) > LONGEST:
+            raise ValueError("an event of the server is longer than any should be")
+        *blocks, self._rest = self._rest.split(b"\n\n")
+        for block in blocks:
+            fields: dict[str, str] = {}
+            for line in block.decode("utf-8", "replace").split("\n"):
+                name, _, value = line.partition(":")
+                value = value.removeprefix(" ")
+                fields[name] = f"{fields[name]}\n{value}" if name == "data" and "data" in fields else value
+            yield fields
+
+
+class Resumable:
+    """The events of a session, of a run, or of all sessions.
+
+    Args:
+        first: The call that begins it.
+        session_id: The session; None for all.
+        one_run: Whether it ends with the run.
+
+    Attributes:
+        is_over: Whether the end has come.
+        retry: After how many seconds to connect again.
+        last_id: The id of the last event.
+    """
+
+    def __init__(self, first: Call, session_id: str | None, *, one_run: bool) -> None:
+        self.is_over = False
+        self.retry = 1.0
+        self.last_id = ""
+        self._first = replace(first, headers={**first.headers, **_ACCEPT})
+        self._session_id = session_id
+        self._one_run = one_run
+        self._decoder = Decoder()
+
+    def next_call(self) -> Call:
+        """Return the call that begins or continues the stream."""
+        self._decoder = Decoder()
+        if not self.last_id:
+            return self._first
+        path = "/v1/events" if self._session_id is None else at(self._session_id, "events")
+        return Call(method="GET", path=path, headers={**_ACCEPT, "last-event-id": self.last_id})
+
+    def feed(self, piece: bytes) -> list[Event]:
+        """Return the events in what has come."""
+        events = []
+        for fields in self._decoder.feed(piece):
+            if fields.get("retry", "").isdecimal():
+                self.retry = int(fields["retry"]) / 1000
+            if fields.get("event") == "deleted":
+                self.is_over = True
+            if "data" not in fields or "event" in fields:  # named events are the transport's own
+                continue
+            data = json.loads(fields["data"])
+            self.last_id = fields.get("id", self.last_id)
+            events.append(Event(self.last_id, str(data.get("type", "")), data))
+            if self._one_run and events[-1].type in _ENDS:
+                self.is_over = True
+                break
+        return events
