@@ -74,7 +74,7 @@ class WindowCache:
         """Remember the models that a provider lists at an address."""
         named = {str(one.get("id")): about for one in models if (about := _to_remember(one)) is not None}
         if named:
-            known = {**self._read(), _address(provider, base_url): named}
+            known = {**read_object(self._path), _address(provider, base_url): named}
             with suppress(OSError):
                 replace_file(self._path, json.dumps(known, indent=1, sort_keys=True) + "\n")
 
@@ -90,15 +90,8 @@ class WindowCache:
         return isinstance(about, Mapping) and about.get(_TEXT_ONLY) is True
 
     def _about(self, provider: str, base_url: str, model: str) -> Any:
-        named = self._read().get(_address(provider, base_url))
+        named = read_object(self._path).get(_address(provider, base_url))
         return named.get(model) if isinstance(named, Mapping) else None
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            known = json.loads(self._path.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return known if isinstance(known, dict) else {}
 
 
 _WINDOW, _TEXT_ONLY = "context_window", "text_only"
@@ -112,6 +105,15 @@ def _to_remember(model: Mapping[str, Any]) -> Any:
 
 def _address(provider: str, base_url: str) -> str:
     return f"{provider} {base_url.rstrip('/')}".rstrip()
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file; an empty one if the file cannot be read."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def replace_file(path: Path, content: str) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agent_app.catalogue import Catalogue, offered_models
-from agent_app.context_windows import WindowCache, context_window, replace_file
+from agent_app.context_windows import WindowCache, context_window, read_object, replace_file
 from agent_app.defaults import SHORT_NAMES
 from agent_runtime.prices import list_terms
 
@@ -195,17 +195,10 @@ class ModelChoices:
         self._write("favourites", [*now, model] if is_new else [one for one in now if one != model])
         return is_new
 
-    def _all(self) -> dict[str, Any]:
-        try:
-            found = json.loads(self._path.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
     def _read(self, key: str) -> list[str]:
-        named = self._all().get(key)
+        named = read_object(self._path).get(key)
         return [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
 
     def _write(self, key: str, names: list[str]) -> None:
         with suppress(OSError):
-            replace_file(self._path, json.dumps({**self._all(), key: names}, indent=1) + "\n")
+            replace_file(self._path, json.dumps({**read_object(self._path), key: names}, indent=1) + "\n")
