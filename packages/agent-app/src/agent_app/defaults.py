@@ -149,6 +149,11 @@ def read_model(name: str, models: Mapping[str, Any] | None = None) -> dict[str, 
     return {"provider": SHORT_NAMES.get(provider, provider), "model": model}
 
 
+def short_name(provider: str) -> str:
+    """Return what users call a provider, in settings too."""
+    return next((short for short, name in SHORT_NAMES.items() if name == provider), provider)
+
+
 def _fallbacks(agent: Mapping[str, Any]) -> list[str]:
     """Return the fallback models of an agent that name their provider or server."""
     retry = agent["sections"].get("retry")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_app.catalogue import Catalogue, offered_models
 from agent_app.context_windows import WindowCache, context_window, read_object, replace_file
-from agent_app.defaults import SHORT_NAMES
+from agent_app.defaults import SHORT_NAMES, short_name
 from agent_runtime.prices import list_terms
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class ModelList:
     def servers(self) -> list[Server]:
         """Return what can be asked for models: all providers, and the addresses that settings declare."""
         providers = self._app.runtime.registries.providers
-        found = [Server(name=_spoken(name), provider=name, config={}) for name in providers]
+        found = [Server(name=short_name(name), provider=name, config={}) for name in providers]
         named = (one for one in self._app.models.values() if ":" not in one.id and one.config.get("base_url"))
         return [
             *found,
@@ -158,11 +158,6 @@ class ModelList:
             input_price=terms.input_price if model.input_price is None else model.input_price,
             output_price=terms.output_price if model.output_price is None else model.output_price,
         )
-
-
-def _spoken(provider: str) -> str:
-    """Return what users call a provider."""
-    return next((short for short, name in SHORT_NAMES.items() if name == provider), provider)
 
 
 class ModelChoices:

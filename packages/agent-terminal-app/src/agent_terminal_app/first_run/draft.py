@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agent_app.context_windows import WindowCache
-from agent_app.defaults import SHORT_NAMES
+from agent_app.defaults import short_name
 from agent_terminal_app.errors import CommandError
 from agent_terminal_app.keys import KeyStore
 from agent_terminal_app.settings import Change
@@ -135,7 +135,7 @@ def _settings(draft: Draft, values: Mapping[str, Any]) -> tuple[str, dict[str, A
         return "", {"model": "local"}
     connection = draft.chosen
     if not connection.base_url:
-        return connection.name, {"model": f"{_spoken(connection.provider)}:{draft.model}"}
+        return connection.name, {"model": f"{short_name(connection.provider)}:{draft.model}"}
     name = _free_name(connection.name, connection.base_url, values.get("models", {}))
     key = f"stored:{name}" if draft.key else draft.reference
     declared = {
@@ -144,11 +144,6 @@ def _settings(draft: Draft, values: Mapping[str, Any]) -> tuple[str, dict[str, A
         "config": {"base_url": connection.base_url, "api_key": key},
     }
     return name, {"model": name, f"models.{name}": declared}
-
-
-def _spoken(provider: str) -> str:
-    """Return what users call a provider in settings."""
-    return next((short for short, name in SHORT_NAMES.items() if name == provider), provider)
 
 
 def _free_name(name: str, base_url: str, models: Mapping[str, Any]) -> str:
