@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from agent_app.errors import DecisionNotAccepted, InputWithdrawn, SessionNotFound
 from agent_app.store.base import Approval, Changes, InputMode, Lease, Waiting
 from agent_app.store.database import HIGHEST
 from agent_app.store.records import decode_stored as decode, encode
-from agent_app.store.sessions import is_name, retitle
+from agent_app.store.sessions import is_name, key_hash, retitle
 from agent_app.store.tenants import condition
 from agent_core import ArgumentError
 
@@ -37,7 +36,7 @@ def write(database: Database, transaction: Transaction, session_id: str, changes
         transaction.run(
             "INSERT INTO intents (session, call_hash, body) VALUES (?, ?, ?) "
             "ON CONFLICT (session, call_hash) DO UPDATE SET body = excluded.body",
-            session_id, _call_hash(call_id), encode([call_id, details]),
+            session_id, key_hash(call_id), encode([call_id, details]),
         )  # fmt: skip
     if changes.title is not None and (title := retitle(transaction, session_id, *changes.title)) is not None:
         add_events(database, transaction, session_id, [{"type": "session_renamed", "title": title}])
@@ -45,7 +44,7 @@ def write(database: Database, transaction: Transaction, session_id: str, changes
         transaction.run("UPDATE sessions SET agent_id = ? WHERE id = ?", changes.agent_id, session_id)
     for call_id in changes.results:
         transaction.run(
-            "DELETE FROM intents WHERE session = ? AND call_hash = ?", session_id, _call_hash(call_id)
+            "DELETE FROM intents WHERE session = ? AND call_hash = ?", session_id, key_hash(call_id)
         )
     return numbers
 
@@ -99,11 +98,6 @@ def _add_approval(transaction: Transaction, session_id: str, approval: Approval)
     owner = transaction.rows("SELECT session FROM approvals WHERE id = ?", approval.id)[0][0]
     if owner != session_id:
         raise ArgumentError(f"approval {approval.id!r} belongs to session {owner!r}: ids are used once")
-
-
-def _call_hash(call_id: str) -> bytes:
-    """Return what a call is found by: models make ids of any length, and of any characters."""
-    return sha256(call_id.encode("utf-8", "surrogatepass")).digest()
 
 
 def add_events(

@@ -242,7 +242,7 @@ def _changed_row(key: str, value: Any, before: Any) -> records.Row | None:
 
 
 def key_hash(key: str) -> bytes:
-    """Return what a value is found by: keys have any length, and any characters."""
+    """Return what a value is found by: keys, and the ids that models make, have any length and characters."""
     return sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
