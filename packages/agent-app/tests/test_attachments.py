@@ -9,7 +9,7 @@ import pytest
 
 from agent_app import AgentApplication, SessionAssetStore
 from agent_app.assets import AssetNotFound, AssetRefused
-from agent_core import File
+from agent_core import ArgumentError, File
 from agent_core.testing import ScriptedProvider
 
 if TYPE_CHECKING:
@@ -75,6 +75,48 @@ def test_an_asset_that_the_session_does_not_have_is_refused(
     with pytest.raises(AssetNotFound):
         list(app.chat("s", "Look", attachments=[{"type": "asset", "asset_id": others.id}]))
 
+    assert not app.load_session("s").messages
+
+
+def test_a_message_that_waits_has_the_content_of_its_assets(
+    app: AgentApplication, assets: SessionAssetStore
+) -> None:
+    session_id = app.create_session(session_id="s").session_id
+    picture = assets.put(session_id, PICTURE, name="p.png")
+    named = [{"type": "asset", "asset_id": picture.id}]
+    content = {
+        "type": "image",
+        "mime_type": "image/png",
+        "data": b64encode(PICTURE).decode(),
+        "name": "p.png",
+    }
+
+    waiting = app.enqueue(session_id, "Look", "queue", attachments=named)
+    edited = app.edit_queued(session_id, waiting.seq, "Look again", attachments=named)
+    with pytest.raises(AssetNotFound):
+        app.enqueue(session_id, "Look", attachments=[{"type": "asset", "asset_id": "asset_unknown"}])
+    with pytest.raises(AssetRefused):
+        app.enqueue(session_id, "Look", attachments=[{"type": "image", "data": LARGE}])
+    list(app.chat(session_id))
+
+    assert waiting.message["multipartContent"] == [{"type": "text", "text": "Look"}, content]
+    assert edited is not None
+    assert edited.message["multipartContent"][1] == content
+    (said, _answer) = app.load_session(session_id).messages
+    assert said.multipart_content == [{"type": "text", "text": "Look again"}, content]
+
+
+@pytest.mark.parametrize(
+    "part", [{}, {"x": 1}, {"type": None}, {"type": "text"}, {"type": "text", "text": 5}]
+)
+def test_what_no_provider_would_take_as_a_part_is_refused(
+    app: AgentApplication, part: dict[str, Any]
+) -> None:
+    with pytest.raises(ArgumentError, match="each a dict with a `type`"):
+        said(app, part)
+
+    with pytest.raises(ArgumentError):
+        app.enqueue("s", "Look", attachments=[part])
     assert not app.load_session("s").messages
 
 

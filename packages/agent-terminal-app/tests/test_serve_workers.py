@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import itertools
 import json
 import os
@@ -357,6 +358,42 @@ def test_a_message_in_the_middle_of_a_run_reaches_its_worker(first: Server, seco
 
     assert said.status_code == 201
     assert "stop it" in text_of(ended)
+
+
+def test_a_file_that_was_uploaded_reaches_the_worker_with_its_message(first: Server, second: Server) -> None:
+    session_id = first.new_session()
+    path = f"/v1/sessions/{session_id}"
+    stored = second.client.post(f"{path}/assets", params={"name": "n.txt"}, content=b"words in a file").json()
+    attached = {"text": "look", "attachments": [{"type": "asset", "asset_id": stored["id"]}]}
+    unknown = {"text": "look", "attachments": [{"type": "asset", "asset_id": "asset_unknown"}]}
+
+    refused = first.client.post(f"{path}/runs?wait=true", json=unknown)
+    answered = first.client.post(f"{path}/runs?wait=true", json=attached)
+
+    assert refused.status_code == 404
+    assert answered.status_code == 200, answered.text
+    messages = second.client.get(f"{path}/messages").json()["items"]
+    (said,) = [message for message in messages if message["role"] == "user"]
+    assert [part["type"] for part in said["multipartContent"]] == ["text", "file"]
+    assert base64.b64decode(said["multipartContent"][1]["data"]) == b"words in a file"
+
+
+def test_a_message_that_waits_and_then_interrupts_keeps_all_its_parts(first: Server, second: Server) -> None:
+    session_id = first.new_session()
+    path = f"/v1/sessions/{session_id}"
+    parts = [{"type": "text", "text": "File n.txt: words"}]
+    first.start(session_id, "count 300")
+    with first.follow(session_id) as events:
+        until(events, "tool_call_result")
+        waiting = {"text": "stop it", "mode": "queue", "attachments": parts}
+        second.client.post(f"{path}/inputs", json=waiting).raise_for_status()
+        stopped = second.client.post(f"{path}/interrupt")
+        until(events, "final")
+
+    assert stopped.json() == {"stopped": True}
+    messages = first.client.get(f"{path}/messages").json()["items"]
+    said = next(message for message in messages if message["content"] == "stop it")
+    assert said["multipartContent"] == [{"type": "text", "text": "stop it"}, *parts]
 
 
 def children(process: subprocess.Popen[str]) -> list[int]:

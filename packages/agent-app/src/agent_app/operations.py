@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from agent_app import grants as permissions, journal, transfer
 from agent_app.agents import build_agent_config, choose_agent
+from agent_app.attachments import with_content
 from agent_app.errors import (
     DecisionNotAccepted,
     RevisionConflict,
@@ -415,16 +416,18 @@ def enqueue(
     """Keep a message until it is delivered, and stop the run that it should interrupt."""
     if mode not in get_args(InputMode):
         raise ArgumentError(f"mode must be one of {', '.join(get_args(InputMode))}, not {mode!r}")
-    message = _something(text, attachments)[0].to_dict()
-    kept: Waiting = yield from run_blocking(partial(_keep_input, services, session_id, message, mode, key))
+    messages = _something(text, attachments)
+    kept: Waiting = yield from run_blocking(partial(_keep_input, services, session_id, messages, mode, key))
     if mode == "interrupt":
         services.app.interrupt(session_id)
     return kept
 
 
 def _keep_input(
-    services: Services, session_id: str, message: dict[str, Any], mode: InputMode, key: str | None
+    services: Services, session_id: str, messages: list[Message], mode: InputMode, key: str | None
 ) -> Waiting:
+    # What is attached is read now: whoever delivers the message may be another process, and much later.
+    message = with_content(messages, services.assets, session_id)[0].to_dict()
     put = partial(services.store.put_input, session_id, message, mode)
     if key is None:
         return journal.record(services, session_id, put, journal.queued)
@@ -487,7 +490,8 @@ def edit_queued(
         known = [one for one in services.store.inputs(session_id) if one.seq == seq]
         if not known:
             return None
-        return services.store.edit_input(session_id, seq, messages[0].to_dict(), mode or known[0].mode)
+        message = with_content(messages, services.assets, session_id)[0].to_dict()
+        return services.store.edit_input(session_id, seq, message, mode or known[0].mode)
 
     return (yield from run_blocking(partial(journal.record, services, session_id, edit, journal.edited)))
 
@@ -644,13 +648,23 @@ def _tell_of_action(services: Services, session_id: Any, event: ChangeEvent) -> 
     journal.record_for_all(services, [event])
 
 
+def _is_part(given: Any) -> bool:
+    """Say whether something has what each content part has: with less, a provider refuses the session."""
+    if not isinstance(given, Mapping) or not isinstance(given.get("type"), str):
+        return False
+    return given["type"] != "text" or isinstance(given.get("text"), str)
+
+
 def user_message(text: str, attachments: Any) -> list[Message]:
     """Return what a person says as a message, with what is attached as parts of it."""
     if not isinstance(text, str):
         raise ArgumentError(f"text must be a string, not {type(text).__name__}")
     given = () if isinstance(attachments, (str, bytes, Mapping, File)) else attachments
-    if given is not attachments or not all(isinstance(part, (Mapping, File)) for part in given):
-        raise ArgumentError("attachments must be a list of `File` or content parts, each a dict with a type")
+    if given is not attachments or not all(isinstance(part, File) or _is_part(part) for part in given):
+        raise ArgumentError(
+            "attachments must be a list of `File` or content parts, each a dict with a `type`; "
+            "a part of the type 'text' has a string as `text`"
+        )
     if not given:
         return [Message("user", text)] if text else []
     said = [{"type": "text", "text": text}] if text else []

@@ -125,15 +125,14 @@ class WorkerRuns(Runs):
         """Mark what is queued as urgent: the worker that has the session looks for that."""
         waiting = await self._app.queued_async(session_id)
         for one in waiting[:1]:
+            text, parts = one.message["content"], one.message.get("multipartContent") or ()
             edited = await asyncio.to_thread(
                 self._app.edit_queued,
                 session_id,
                 one.seq,
-                one.message["content"],
+                text,
                 "interrupt",
-                attachments=[
-                    part for part in one.message.get("multipartContent") or () if part["type"] != "text"
-                ],
+                attachments=parts[1:] if text else parts,  # the first part is the text, if there is one
             )
             return edited is not None
         return False

@@ -395,7 +395,8 @@ export class Conversation extends Store {
 
   /** Change the text of a waiting message, or when it is read; its attachments stay. */
   async editWaiting({ seq, message }: Waiting, text: string, mode: InputMode): Promise<void> {
-    const attachments = (message.multipartContent ?? []).filter((part) => part.type !== "text") as unknown as JsonObject[];
+    const parts = (message.multipartContent ?? []) as unknown as JsonObject[];
+    const attachments = message.content ? parts.slice(1) : parts; // the first part is the text, if there is one
     await this.attempt(client.editInput(this.id, seq, { text, mode, attachments }));
   }
 
