@@ -810,7 +810,7 @@ export class Operations extends Transport {
     return this.json("GET", `/v1/sessions/labels`);
   }
 
-  /** Delete a session with its files; a run of it is cancelled. */
+  /** Delete a session with its files; a run of it is cancelled. A guest of another tenant may not. */
   async deleteSession(sessionId: string, options: { ifMatch?: string | null } = {}): Promise<void> {
     return this.nothing("DELETE", `/v1/sessions/${this.step(sessionId)}`, { headers: { "if-match": options.ifMatch } });
   }
@@ -875,7 +875,7 @@ export class Operations extends Transport {
     return this.json("GET", `/v1/sessions/${this.step(sessionId)}/config-schema`);
   }
 
-  /** Return a session with its files, to keep or to import elsewhere; or its conversation, to read. */
+  /** Return a session with its files, to keep or to import elsewhere; or its conversation, to read. Whoever has a link gets the conversation to read: the other forms have settings and folders as well. */
   async exportSession(sessionId: string, options: { redact?: boolean; events?: boolean; form?: "zip" | "md" | "html" | "json" } = {}): Promise<Response> {
     return this.request("GET", `/v1/sessions/${this.step(sessionId)}/export`, { query: { "redact": options.redact, "events": options.events, "form": options.form } });
   }

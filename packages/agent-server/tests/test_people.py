@@ -268,10 +268,43 @@ def test_whoever_may_only_read_does_not_see_with_whom_a_session_is_shared(served
         assert ada.get(f"{path}/shares").status_code == 200
         assert bob.get(f"{path}/shares").status_code == 403
         with httpx2.Client(base_url=served.url, headers=link, timeout=60) as anybody:
-            for behind in ("shares", "next-request", "config-schema", "actions", "messages/0/request"):
+            for behind in (
+                "shares", "next-request", "config-schema", "actions", "messages/0/request",
+                "export", "export?form=json", "export?form=zip&redact=false&events=true",
+            ):  # fmt: skip
                 assert anybody.get(f"{path}/{behind}").status_code == 403, behind
-            for shown in ("state", "messages", "usage", "assets", "export"):
+            for shown in ("state", "messages", "usage", "assets", "export?form=md", "export?form=html"):
                 assert anybody.get(f"{path}/{shown}").status_code == 200, shown
+
+
+def test_a_guest_may_use_the_branches_that_they_make_until_the_invitation_ends(served: Served) -> None:
+    with person(served, "ada", "red") as ada, person(served, "bob", "blue") as bob:
+        first = new_session(ada)
+        path = f"/v1/sessions/{first}"
+        ada.post(f"{path}/runs?wait=true", json={"text": "hi"}).raise_for_status()
+        own = ada.post(f"{path}/fork", json={"upto_index": -1}).json()["id"]
+        share = ada.post(f"{path}/shares", json={"email": "bob@example.com", "role": "editor"}).json()
+        fork = bob.post(f"{path}/fork", json={"upto_index": -1}).json()["id"]
+        edit = bob.post(f"/v1/sessions/{fork}/messages/0/edit", json={"content": "hello"}).json()["id"]
+        again = bob.post(f"{path}/messages/1/regenerate").json()["id"]
+        branches = [f"/v1/sessions/{branch}" for branch in (fork, edit, again)]
+
+        assert [bob.get(branch).status_code for branch in branches] == [200] * 3
+        assert [ada.get(branch).status_code for branch in branches] == [200] * 3
+        assert bob.post(f"{branches[1]}/runs?wait=true", json={}).status_code == 200
+        assert bob.get(f"/v1/sessions/{own}").status_code == 404  # made by somebody else
+        ada.delete(f"{path}/shares/{share['id']}").raise_for_status()
+        assert [bob.get(branch).status_code for branch in [path, *branches]] == [404] * 4
+
+
+def test_a_guest_who_may_write_does_not_delete(served: Served) -> None:
+    with person(served, "ada", "red") as ada, person(served, "bob", "blue") as bob:
+        path = f"/v1/sessions/{new_session(ada)}"
+        ada.post(f"{path}/shares", json={"email": "bob@example.com", "role": "editor"}).raise_for_status()
+
+        assert bob.patch(path, json={"title": "ours"}).status_code == 200
+        assert bob.delete(path).status_code == 403
+        assert ada.delete(path).status_code == 204
 
 
 @pytest.mark.parametrize("taken_back", ["link", "invitation", "key", "person"])

@@ -74,11 +74,15 @@ class Services:
         """Return what lets one request at a time look at a session and change it."""
         return self._changing.setdefault(session_id, asyncio.Lock())
 
+    def is_guest(self, who: Principal) -> bool:
+        """Say whether somebody belongs to another tenant, and was invited to a session of this one."""
+        return self.team is not None and who.tenant is not None and who.tenant != self.tenant
+
     async def shared_with(self, who: Principal) -> Collection[str] | None:
         """Return the sessions that a guest may see; None for somebody of this tenant, who sees all."""
         if who.session is not None:
             return {who.session}
-        if self.team is None or who.tenant is None or who.tenant == self.tenant:
+        if self.team is None or not self.is_guest(who):
             return None
         shares = await asyncio.to_thread(self.team.accounts.invitations, who.email)
         return {share.session for share in shares}

@@ -207,6 +207,15 @@ class Accounts:
         _check(role, {name: level for name, level in ROLES.items() if name != "owner"}, "role")
         return self._share(session, tenant, email.lower(), None, role, made_by, seconds)
 
+    def invite_to_branch(self, email: str, session: str, branch: str) -> None:
+        """Let a guest use a branch that they made, as long and as much as the session that it comes from.
+
+        Such an invitation has the id of the other one and something more, and is revoked with it.
+        """
+        share = self.invitation_of(email, session)
+        if share is not None:
+            self._store_share(replace(share, id=f"{share.id}.{uuid4().hex[:8]}", session=branch), None)
+
     def new_link(
         self, session: str, tenant: str, *, made_by: str, seconds: float | None
     ) -> tuple[Share, str]:
@@ -229,11 +238,15 @@ class Accounts:
             id=uuid4().hex, session=session, tenant=tenant, email=email, role=role, created=now,
             expires=None if seconds is None else now + seconds, made_by=made_by, revoked=None,
         )  # fmt: skip
+        self._store_share(share, hashed)
+        return share
+
+    def _store_share(self, share: Share, hashed: str | None) -> None:
         self.tables.run(
             f"INSERT INTO shares (hash, {_SHARE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
-            hashed, share.id, session, tenant, email, role, now, share.expires, made_by,
+            hashed, share.id, share.session, share.tenant, share.email, share.role, share.created,
+            share.expires, share.made_by,
         )  # fmt: skip
-        return share
 
     def shares(self, session: str, tenant: str) -> list[Share]:
         """Return how a session is shared now."""
@@ -245,8 +258,12 @@ class Accounts:
         return [share for row in rows if self._is_good(share := _share(row))]
 
     def revoke_share(self, share_id: str, session: str, tenant: str) -> bool:
-        sql = "UPDATE shares SET revoked = ? WHERE id = ? AND session = ? AND tenant = ? AND revoked IS NULL"
-        return bool(self.tables.run(sql, self._clock(), share_id, session, tenant))
+        """Take a share back, with those of branches that were made by it; False if there is none."""
+        sql, now = "UPDATE shares SET revoked = ? WHERE {} AND tenant = ? AND revoked IS NULL", self._clock()
+        if not self.tables.run(sql.format("id = ? AND session = ?"), now, share_id, session, tenant):
+            return False
+        self.tables.run(sql.format("id LIKE ?"), now, f"{share_id}.%", tenant)
+        return True
 
     def link_of(self, secret: str) -> Share | None:
         """Return the link that a secret is; None if it is none, or is not good any more."""

@@ -21,6 +21,7 @@ from agent_app.transfer import SystemMessagesRefused
 from agent_app.transfer.forms import readable
 from agent_server.answers import check_match, info_answer, json_answer
 from agent_server.idempotency import IdempotencyKey, named_id
+from agent_server.principal import Principal
 from agent_server.problem import Problem
 from agent_server.schemas import (
     Edit,
@@ -45,6 +46,7 @@ FREE_METADATA = frozenset({"title", "labels", "reference"})
 """What people may say of a session where there are several: not where it works, nor with which settings."""
 IfMatch = Annotated[str | None, Header(description="The ETag of the session as you know it.")]
 _FORMS = {"zip": "application/zip", "md": "text/markdown", "html": "text/html", "json": "application/json"}
+_FOR_READING = ("html", "md")
 _FILES: dict[int | str, dict[str, Any]] = {
     200: {"content": {kind: {} for kind in _FORMS.values()}, "description": "The file"}
 }
@@ -206,8 +208,10 @@ async def read_session_labels(services: Served, session_id: str) -> Response:
 
 
 @router.delete("/{session_id}", status_code=204)
-async def delete_session(services: Served, session_id: str, if_match: IfMatch = None) -> Response:
-    """Delete a session with its files; a run of it is cancelled."""
+async def delete_session(services: Served, who: Who, session_id: str, if_match: IfMatch = None) -> Response:
+    """Delete a session with its files; a run of it is cancelled. A guest of another tenant may not."""
+    if services.is_guest(who):
+        raise Problem(403, "not-allowed", "You are a guest in this session: its own people may delete it")
     async with services.changing(session_id):
         check_match(await services.app.session_info_async(session_id), if_match)
         await services.runs.clear(session_id)
@@ -232,25 +236,33 @@ async def read_messages(
 
 
 @router.post("/{session_id}/fork", status_code=201, response_model=SessionInfo)
-async def fork_session(services: Served, session_id: str, fork: Fork) -> Response:
+async def fork_session(services: Served, who: Who, session_id: str, fork: Fork) -> Response:
     """Make a branch that ends with a message."""
     app = services.app
     branch = await app.fork_session_async(session_id, upto_index=fork.upto_index, agent_id=fork.agent_id)
-    return info_answer(await app.session_info_async(branch.session_id), 201)
+    return await _branch_answer(services, who, session_id, branch.session_id)
 
 
 @router.post("/{session_id}/messages/{index}/edit", status_code=201, response_model=SessionInfo)
-async def edit_message(services: Served, session_id: str, index: int, edit: Edit) -> Response:
+async def edit_message(services: Served, who: Who, session_id: str, index: int, edit: Edit) -> Response:
     """Make a branch that ends with another version of a message; a run without a text answers it."""
     branch = await services.app.edit_message_async(session_id, index, edit.content)
-    return info_answer(await services.app.session_info_async(branch.session_id), 201)
+    return await _branch_answer(services, who, session_id, branch.session_id)
 
 
 @router.post("/{session_id}/messages/{index}/regenerate", status_code=201, response_model=SessionInfo)
-async def regenerate(services: Served, session_id: str, index: int) -> Response:
+async def regenerate(services: Served, who: Who, session_id: str, index: int) -> Response:
     """Make a branch that ends before an answer; a run without a text asks the model again."""
     branch = await services.app.regenerate_async(session_id, index)
-    return info_answer(await services.app.session_info_async(branch.session_id), 201)
+    return await _branch_answer(services, who, session_id, branch.session_id)
+
+
+async def _branch_answer(services: Services, who: Principal, session_id: str, branch_id: str) -> Response:
+    """Return a new branch; a guest who made it may use it as the session that it comes from."""
+    if services.team is not None and services.is_guest(who):
+        accounts = services.team.accounts
+        await asyncio.to_thread(accounts.invite_to_branch, who.email, session_id, branch_id)
+    return info_answer(await services.app.session_info_async(branch_id), 201)
 
 
 @router.get("/{session_id}/branches", response_model=SessionPage)
@@ -292,12 +304,20 @@ async def read_edit_plan(services: Served, session_id: str, index: int) -> Respo
 @router.get("/{session_id}/export", response_class=FileResponse, responses=_FILES)
 async def export_session(
     services: Served,
+    who: Who,
     session_id: str,
     redact: Redact = True,  # noqa: FBT002
     events: Annotated[bool, Query(description="With the log of events.")] = False,  # noqa: FBT002
     form: Form = "zip",
 ) -> Response:
-    """Return a session with its files, to keep or to import elsewhere; or its conversation, to read."""
+    """Return a session with its files, to keep or to import elsewhere; or its conversation, to read.
+
+    Whoever has a link gets the conversation to read: the other forms have settings and folders as well.
+    """
+    if who.session is not None and form not in _FOR_READING:
+        raise Problem(
+            403, "not-allowed", "The link is for what was said", f"Ask for it with form={_FOR_READING[0]}."
+        )
 
     async def write(folder: Path) -> Path:
         return await _write(services, session_id, folder, form, redact=redact, events=events)
