@@ -297,6 +297,20 @@ def test_a_guest_may_use_the_branches_that_they_make_until_the_invitation_ends(s
         assert [bob.get(branch).status_code for branch in [path, *branches]] == [404] * 4
 
 
+def test_the_models_that_somebody_asks_for_are_not_shown_to_other_tenants(served: Served) -> None:
+    with person(served, "ada", "red") as ada, person(served, "bob", "blue") as bob:
+        (provider,) = {one["provider"] for one in served.client.get("/v1/models").json()["items"]}
+        mine = f"{provider}:the-secret-project"
+        chosen = ada.patch(f"/v1/sessions/{new_session(ada)}", json={"model": mine})
+        unknown = bob.patch(f"/v1/sessions/{new_session(bob)}", json={"model": "the-secret"})
+
+        assert chosen.status_code == 200, chosen.text
+        assert unknown.status_code == 422
+        assert "project" not in unknown.text
+        for client, shown in ((bob, False), (served.client, True)):
+            assert (mine in [one["id"] for one in client.get("/v1/models").json()["items"]]) is shown
+
+
 def test_a_guest_who_may_write_does_not_delete(served: Served) -> None:
     with person(served, "ada", "red") as ada, person(served, "bob", "blue") as bob:
         path = f"/v1/sessions/{new_session(ada)}"

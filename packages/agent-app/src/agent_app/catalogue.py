@@ -62,11 +62,15 @@ class Catalogue:
     Args:
         app: The application.
         key_of: Finds the key that is stored for a provider; None if there is none.
+
+    Attributes:
+        asked_for: The models that are declared only because somebody has named them.
     """
 
     def __init__(self, app: AgentApplication, key_of: Callable[[str], Key | None] = _no_key) -> None:
         self._app = app
         self._key_of = key_of
+        self.asked_for: set[str] = set()
 
     # Models
 
@@ -101,6 +105,8 @@ class Catalogue:
         short, _, model = name.partition(":")
         if short in SHORT_NAMES and short not in models:  # a session must be able to name it after a restart
             spec = replace(spec, id=f"{SHORT_NAMES[short]}:{model}")
+        if spec.id not in models:
+            self.asked_for.add(spec.id)
         self.set_model(spec)
         self.lend_key(spec.provider)
         return spec
@@ -167,7 +173,8 @@ class Catalogue:
         if (served := served_model(registries.models, name)) is not None:
             return served
         if provider not in registries.providers:
-            known = nearest(short, dict.fromkeys([*registries.models, *registries.providers]))
+            models = [one for one in registries.models if one not in self.asked_for]
+            known = nearest(short, dict.fromkeys([*models, *registries.providers]))
             raise AgentError(f"{name!r}: there is no such {'provider' if colon else 'model'}: {known}")
         return ModelSpec(f"{provider}:{model}", provider, model)
 

@@ -48,7 +48,10 @@ async def list_agents(services: Served) -> Response:
 @router.get("/models", response_model=Items)
 async def list_models(services: Served) -> Response:
     """List the declared models; a session can also have any PROVIDER:MODEL."""
-    return items(await services.app.list_models_async())
+    found = await services.app.list_models_async()
+    if services.tenant is not None:  # what others have asked for by name is not for this tenant to know
+        found = [one for one in found if one["id"] not in services.catalogue.asked_for]
+    return items(found)
 
 
 @router.post("/models/test", response_model=dict)
