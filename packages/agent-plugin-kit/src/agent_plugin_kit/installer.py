@@ -77,7 +77,7 @@ def find_installer() -> Installer:
         InstallError: If there is neither pip nor uv.
     """
     if find_spec("pip") is not None:
-        return Installer("pip", (sys.executable, "-m", "pip"))
+        return Installer("pip", (sys.executable, "-P", "-m", "pip"))  # -P: no pip of the current folder
     uv = shutil.which("uv")
     if uv is None:
         raise InstallError(_NEITHER)
@@ -104,7 +104,7 @@ def _any_installer(folder: Path) -> Iterator[Installer]:
     try:
         found = find_installer()
     except InstallError:
-        made: Sequence[str] = [sys.executable, "-m", "venv", str(folder)]
+        made: Sequence[str] = [sys.executable, "-P", "-m", "venv", str(folder)]
         if subprocess.run(made, check=False, capture_output=True).returncode:  # noqa: S603 - our own words
             raise
         found = Installer("pip", (str(folder / "bin" / "python"), "-m", "pip"))

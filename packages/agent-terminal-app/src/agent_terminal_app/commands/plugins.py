@@ -333,7 +333,8 @@ def _problem_of(plugin: Listed) -> str | None:
         "import json; from agent_core.plugin.discovery import find_installed; "
         "print(json.dumps([[one.name, one.problem] for one in find_installed()]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    command = [sys.executable, "-P", "-c", code]  # -P: nothing of the current folder is run
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         return f"the installed plugins cannot be listed: {done.stderr.strip()[-200:]}"
     found = dict(json.loads(done.stdout))

@@ -279,7 +279,8 @@ def worker_processes(count: int, database: str, model: str | None) -> Iterator[N
 
 def _keep(database: str, model: str | None, stop: threading.Event) -> None:
     """Start a worker, and another one when it ends, until it should stop."""
-    command = [sys.executable, "-m", "agent_terminal_app", "worker"]
+    # -P: without it, a file of the current folder, such as numbers.py, would be run in place of a library's.
+    command = [sys.executable, "-P", "-m", "agent_terminal_app", "worker"]
     command += [] if model is None else ["--model", model]
     # Not an argument: the address may have a password.
     environment = {**os.environ, DATABASE_VARIABLE: database}

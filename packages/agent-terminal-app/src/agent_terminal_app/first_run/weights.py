@@ -86,6 +86,7 @@ async def pull_weights(tell: Callable[[str], None]) -> None:
     with TemporaryDirectory(prefix="agent-") as folder:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",  # nothing of the current folder is run
             "-m",
             "local_llama_provider.pull",
             stdin=asyncio.subprocess.DEVNULL,
