@@ -127,10 +127,11 @@ def test_a_script_asks_the_agent_of_a_server(home: Path) -> None:
     assert (asked.returncode, asked.stdout) == (0, "hello\n")
     assert json.loads(events.stdout.splitlines()[-1])["type"] == "final"
     assert refused.returncode == 3
-    assert "AGENT_SERVER_TOKEN" in refused.stderr
+    assert "not good any more; put the token of the server into AGENT_SERVER_TOKEN" in refused.stderr
     gone = run_agent("run", "hi", "--server", server.url, environment=environment, folder=home)
     assert gone.returncode == 1
-    assert "cannot be reached" in gone.stderr
+    assert gone.stderr.startswith(f"agent: {server.url} cannot be reached: ")
+    assert "is `agent serve` running there?" in gone.stderr
 
 
 def test_others_are_let_in_only_with_a_chosen_token(home: Path) -> None:

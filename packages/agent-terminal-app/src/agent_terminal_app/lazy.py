@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         AsyncClient,
         Client,
         ClientError,
+        ConnectionLost,
         NotAllowed,
     )
     from agent_core.plugin.discovery import find_installed
@@ -81,6 +82,7 @@ __all__ = [
     "Catalogue",
     "Client",
     "ClientError",
+    "ConnectionLost",
     "Document",
     "DurableRuns",
     "Key",
@@ -139,7 +141,7 @@ HOMES = {
     "agent_app.model_list": ("ModelList",),
     "agent_app.redaction": ("Redactor",),
     "agent_app.transfer.forms": ("markdown_parts", "readable", "who"),
-    "agent_client": ("AsyncClient", "Client", "ClientError", "NotAllowed"),
+    "agent_client": ("AsyncClient", "Client", "ClientError", "ConnectionLost", "NotAllowed"),
     "agent_core.plugin.discovery": ("find_installed",),
     "agent_durable": ("DurableRuns", "QueueFull", "Worker", "open_engine"),
     "agent_durable.database": ("wait_for",),

@@ -521,7 +521,10 @@ def command_errors(url: str) -> Iterator[None]:
         cause = error.__cause__ if isinstance(error, ServerError) else error
         if isinstance(cause, lazy.NotAllowed):
             hint = f"put the token of the server into {TOKEN_VARIABLE}"
-            raise CommandError(f"{url}: {cause}", code=Exit.NOT_CONFIGURED, hint=hint) from error
+            problem = f"{url}: {cause}".removesuffix(".")
+            raise CommandError(problem, code=Exit.NOT_CONFIGURED, hint=hint) from error
+        if isinstance(cause, lazy.ConnectionLost):  # which names the server itself
+            raise CommandError(str(cause), hint="is `agent serve` running there?") from error
         raise CommandError(f"{url}: {cause}") from error
 
 
