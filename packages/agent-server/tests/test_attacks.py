@@ -84,7 +84,13 @@ class Target:
         own = {"authorization": f"Bearer {self.ada}"}
         session = f"/v1/sessions/{self.ids['session_id']}"
         asked = ("", "/messages", "/assets", "/shares", "/inputs", "/labels")
-        paths = ["/v1/sessions", "/v1/people", "/v1/me/api-keys", *(f"{session}{path}" for path in asked)]
+        paths = [
+            "/v1/sessions",
+            "/v1/people",
+            "/v1/me/api-keys",
+            "/v1/grants",
+            *(f"{session}{path}" for path in asked),
+        ]
         answers = [self.ask("GET", path, own) for path in paths]
         assert [status for status, _headers, _body in answers] == [200] * len(paths)
         return [json.loads(body) for _status, _headers, body in answers]
@@ -123,6 +129,11 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         f"/v1/sessions/{session_id}/assets", params={"name": "a.txt"}, content=b"the words of ada"
     ).raise_for_status()
     share = served.client.post(f"/v1/sessions/{session_id}/shares", json={"email": "x@example.com"}).json()
+    grant = served.client.post("/v1/grants", json={"pattern": "the words of ada", "scope": "always"}).json()
+    said = {"text": "the words of ada"}
+    served.client.post(f"/v1/sessions/{session_id}/runs?wait=true", json=said).raise_for_status()
+    (run,) = served.client.get(f"/v1/sessions/{session_id}/runs").json()["items"]
+    waiting = served.client.post(f"/v1/sessions/{session_id}/inputs", json={**said, "mode": "queue"}).json()
     links = [accounts.new_link(session_id, "red", made_by="ada", seconds=seconds) for seconds in (None, 1)]
     accounts.revoke_share(links[0][0].id, session_id, "red")
     now[0] += 10
@@ -132,7 +143,8 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     made = Target(
         served, team, keys["ada"][1], keys["bob"][1],
         {"session_id": session_id, "asset_id": asset.json()["id"], "share_id": share["id"],
-         "key_id": keys["ada"][0].id, "person_id": "ada"},
+         "key_id": keys["ada"][0].id, "person_id": "ada", "grant_id": grant["id"], "run_id": run["run_id"],
+         "seq": str(waiting["seq"])},
         people.new_cookie(found), now,
         {"viewer": keys["vic"][1], "reader": reader, "expired": old, "revoked": gone_secret,
          "locked out": keys["out"][1], "revoked link": links[0][1], "expired link": links[1][1]},
@@ -333,6 +345,23 @@ def test_the_ids_of_another_tenant_are_nobodys_on_every_route(target: Target) ->
     taken = [key for key, status in seen.items() if status < 400]
     assert set(of_sessions.values()) <= {404, 422}, of_sessions  # 422: what was sent does not fit either way
     assert taken == []
+    assert target.state() == before
+
+
+def test_the_ids_of_another_tenant_are_nobodys_as_parameters_either(target: Target) -> None:
+    before, own = target.state(), {"authorization": f"Bearer {target.bob}"}
+    named = {"session_id": target.ids["session_id"], "id": target.ids["session_id"], "person_id": "ada"}
+    seen = {}
+
+    for method, route in ROUTES:
+        names = {one["name"] for one in DESCRIBED[route][method.lower()].get("parameters", ())
+                 if one["in"] == "query"}  # fmt: skip
+        for name in names & named.keys():
+            path = f"{target.path(route)}?{name}={named[name]}"
+            seen[method, route], _headers, body = target.ask(method, path, own)
+            assert b"the words of ada" not in body
+    assert len(seen) >= 6
+    assert [key for key, status in seen.items() if status < 400] == []
     assert target.state() == before
 
 
