@@ -129,6 +129,27 @@ def test_a_branch_from_the_end_reads_no_more_of_it(
     assert store.check(deep=True).problems == ()
 
 
+def test_a_branch_from_the_middle_compares_nothing_behind_it(
+    store: SqlStore, core: AgentCore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = in_store(store, talked(core, 1200))
+    branch = core.fork_session(stored.session, A, upto_index=599, new_session_id="b")
+    compared: list[range] = []
+    read_marks = lists.read_marks
+
+    def noting(transaction: Any, list_id: int, start: int, end: int) -> Iterator[Any]:
+        compared.append(range(start, end))
+        return read_marks(transaction, list_id, start, end)
+
+    monkeypatch.setattr(lists, "read_marks", noting)
+    forked = store.fork("s", branch, 600, base=stored)
+
+    assert max(map(len, compared)) <= 1
+    assert store.load("b").session == forked.session
+    assert texts(store.load("b").session) == [str(number) for number in range(600)]
+    assert store.check(deep=True).problems == ()
+
+
 def test_a_branch_of_a_base_that_is_not_stored_any_more_is_compared(store: SqlStore, core: AgentCore) -> None:
     old = in_store(store, said(100))
     store.save(Session("s", said(90).history.append(Message("user", "other"))), old)

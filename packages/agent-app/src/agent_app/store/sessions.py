@@ -337,8 +337,9 @@ def _shared(
     last = list(lists.read_marks(transaction, list_id, linked - 1, linked)) if linked else []
     equal = linked if last and last[0][2] == links[linked - 1] else 0
     shared = max(equal, min(limit, known))
-    stored = lists.read_marks(transaction, list_id, shared, limit)
-    for mark, row in zip(stored, rows_from(shared), strict=False):
+    rows = rows_from(shared)
+    stored = lists.read_marks(transaction, list_id, shared, min(limit, shared + len(rows)))
+    for mark, row in zip(stored, rows, strict=False):
         if (row.hash, row.note, row.link) != tuple(mark):
             break
         shared += 1
