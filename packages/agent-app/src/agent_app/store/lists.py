@@ -65,8 +65,8 @@ def keep(database: Database, transaction: Transaction, rows: Sequence[Row]) -> d
 
 
 def _keep_batch(database: Database, transaction: Transaction, batch: dict[bytes, Row]) -> dict[bytes, int]:
-    # A few are mostly new; of many, some may be known already, and their bodies need not be sent.
-    known = {} if len(batch) <= _FEW else _known(transaction, list(batch))
+    # A few are mostly new; of many, some may be known already, and their bodies need not be sent to a server.
+    known = {} if database.one_writer or len(batch) <= _FEW else _known(transaction, list(batch))
     added = _add(transaction, [row for key, row in batch.items() if key not in known])
     if texts := [(number, text) for key, number in added.items() if (text := batch[key].text)]:
         database.add_words(transaction, texts)
