@@ -147,7 +147,7 @@ def growth(folder: Path) -> None:
     """Count what is left in memory: the values, since the allocator does not give all memory back."""
 
     async def talk(app: AgentApplication) -> list[int]:
-        counted = []
+        counted, session = [], await app.create_session_async()
         for turn in range(WARM_UP + TURNS + 1):
             if turn % 10 == 0:
                 session = await app.create_session_async()

@@ -13,11 +13,11 @@ import os
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.costs import Cost, Meter, Server, median
-from benchmarks.scale_program import AT_ONCE, WorkerProcess, application
+from benchmarks.scale_program import AT_ONCE, SECONDS, SLOTS, WorkerProcess, application
 from dbos import DBOS
 
 from agent_app.testing.postgres import EmbeddedPostgres
@@ -38,10 +38,13 @@ class Plan:
     calls: int
     runs: int
     run_calls: int
+    slow_runs: int
 
 
-QUICK = Plan(rounds=2, calls=8, runs=8, run_calls=3)
-WHOLE = Plan(rounds=9, calls=14, runs=60, run_calls=3)  # an agent makes 16 model calls at most by default
+QUICK = Plan(rounds=2, calls=8, runs=8, run_calls=3, slow_runs=100)
+WHOLE = Plan(
+    rounds=9, calls=14, runs=60, run_calls=3, slow_runs=300
+)  # an agent makes 16 model calls at most by default
 
 
 def line(what: str, figure: str, note: str = "") -> None:
@@ -150,11 +153,11 @@ class ByWorkers:
         self._plan = plan
         self._server = server
 
-    def measure(self, count: int) -> Throughput:
-        first = count * AT_ONCE  # runs that open connections are not measured
+    def measure(self, count: int, *, is_slow: bool = False) -> Throughput:
+        first = count * (SLOTS if is_slow else AT_ONCE)  # runs that open connections are not measured
         steps = self._steps()
         self._send(first + self._plan.runs)
-        workers = [WorkerProcess(self._url) for _ in range(count)]
+        workers = [WorkerProcess(self._url, is_slow=is_slow) for _ in range(count)]
         try:
             for worker in workers:
                 worker.wait_ready()
@@ -266,6 +269,14 @@ def show_workers(found: dict[int, Throughput], plan: Plan, plain: Cost) -> None:
     line("connections that a worker holds", f"{each:.0f}", f"at {AT_ONCE} runs at a time")
 
 
+def show_slots(one: Throughput, plan: Plan) -> None:
+    """Show what a worker does that has many runs at a time, each of which mostly waits for its model."""
+    steps, name = steps_of(plan.run_calls), f"1 worker, {SLOTS} slots, {SECONDS * 1000:.0f} ms for an answer"
+    line(name, f"{one.rate * steps:.0f}/s", f"steps; {1000 / (one.rate * steps):.1f} ms each, target: 10")
+    times = f"{one.workers_cpu / steps * 1e3:.1f} ms + {one.server_cpu / steps * 1e3:.1f} ms of the server"
+    line("CPU of a step there", "", times)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds: under a minute, and rough")
@@ -278,6 +289,8 @@ def main() -> None:
         show_steps(costs)
         by_workers = ByWorkers(database.url, plan, server)
         show_workers({count: by_workers.measure(count) for count in WORKERS}, plan, costs["plain step"])
+        slow = replace(plan, runs=plan.slow_runs)
+        show_slots(ByWorkers(database.url, slow, server).measure(1, is_slow=True), plan)
 
 
 if __name__ == "__main__":

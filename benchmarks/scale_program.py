@@ -1,4 +1,7 @@
-"""The application that is measured, and a worker of it as a process: ``-m benchmarks.scale_program URL``."""
+"""The application that is measured, and a worker of it as a process.
+
+``-m benchmarks.scale_program URL`` has a model that answers at once, with ``slow`` one that takes a while.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.costs import cpu
@@ -18,7 +22,9 @@ from agent_core import tool
 from agent_core.testing import Reply, ScriptedProvider, ToolCall
 from agent_durable import Worker, open_engine
 
-AT_ONCE = 4
+AT_ONCE, SLOTS = 4, 50
+SECONDS = 0.2
+"""How many runs a worker has at a time whose model answers at once, or after these seconds."""
 Mark = Callable[[int, int], None]
 
 
@@ -54,15 +60,21 @@ class Notes:
         registrar.tool("note", tool(note))
 
 
-def application(url: str, mark: Mark = unmarked) -> AgentApplication:
+def slow(messages: list[dict[str, Any]]) -> Reply:
+    """Answer as `answering` does, after a while."""
+    return replace(answering(unmarked)(messages), delay=SECONDS)
+
+
+def application(url: str, mark: Mark = unmarked, *, is_slow: bool = False) -> AgentApplication:
     config = {"agents": {"counter": {"model": "m"}}, "models": {"m": {"provider": "scripted"}}}
-    plugins = [ScriptedProvider(itertools.repeat(answering(mark))), Notes]
+    model = slow if is_slow else answering(mark)
+    plugins = [ScriptedProvider(itertools.repeat(model), record=False), Notes]
     return AgentApplication(config, store=url, plugins=plugins, installed=False)
 
 
 class WorkerProcess:
-    def __init__(self, url: str) -> None:
-        command = [sys.executable, "-m", "benchmarks.scale_program", url]
+    def __init__(self, url: str, *, is_slow: bool = False) -> None:
+        command = [sys.executable, "-m", "benchmarks.scale_program", url, *(["slow"] if is_slow else [])]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
 
     def wait_ready(self) -> None:
@@ -88,13 +100,14 @@ class WorkerProcess:
             self._process.wait()
 
 
-def work(url: str) -> None:
+def work(url: str, *, is_slow: bool) -> None:
     """Be a worker, from the first line of the input until SIGTERM."""
     told = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_given: told.set())
-    app = application(url)
+    app = application(url, is_slow=is_slow)
     engine, workers = open_engine(url)
-    worker = Worker(app, engine, workers, concurrency=AT_ONCE, given_up=lambda: os._exit(75))
+    at_once = SLOTS if is_slow else AT_ONCE
+    worker = Worker(app, engine, workers, concurrency=at_once, given_up=lambda: os._exit(75))
     print("ready", flush=True)
     sys.stdin.readline()
     worker.start()
@@ -105,4 +118,4 @@ def work(url: str) -> None:
 
 
 if __name__ == "__main__":
-    work(sys.argv[1])
+    work(sys.argv[1], is_slow="slow" in sys.argv)
