@@ -83,7 +83,8 @@ def save(services: Services, session: Session, base: Stored, changes: Changes | 
     """Store what is new in a session outside a run."""
     if session is base.session and (changes is None or not changes.of_session):
         return base
-    together = replace(changes or Changes(), events=[changed(session)])
+    event = changed(session)
+    together = Changes(events=[event]) if changes is None else replace(changes, events=[event])
     stored = services.store.save(session, base, changes=together)
     services.hub.wake(session.session_id)
     return replace(stored, events=())

@@ -186,7 +186,7 @@ def write(
         for piece in lists.pieces(parts):
             lists.append(transaction, [piece], lists.keep(database, transaction, piece.rows))
         parts = ()
-    made = [Part(part.list, part.at, part.rows[:]) for part in parts]
+    made = [Part(part.list, part.at, part.rows[:]) for part in parts if part.rows]
     rows = [row for part in made for row in part.rows]
     numbers = lists.keep(database, transaction, [*rows, *changed.values()])
     lists.append(transaction, made, numbers)
