@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given, strategies as st
 
 from agent_provider_kit import encoded, known_good, remember_good
@@ -61,6 +63,29 @@ def test_only_what_is_new_is_encoded() -> None:
 
     encoded(longer, memory, "in another form", as_sent)
     assert made[1:] == longer
+
+
+@pytest.mark.parametrize("before", [0, 1, 999, 1_000, 1_001, 2_400])
+def test_a_long_history_is_sent_like_any_other(before: int) -> None:
+    items = [{"role": "user", "content": str(number)} for number in range(2_400)]
+    memory: dict[str, Any] = {}
+    _sent(items[:before], memory)
+
+    assert _sent(items, memory) == items
+    assert _sent(items[:1_500], memory) == items[:1_500]
+    assert _sent(items, memory) == items
+
+
+def test_encoding_a_long_history_takes_the_memory_of_its_bytes() -> None:
+    items = [{"role": "user", "content": str(number)} for number in range(20_000)]
+    tracemalloc.start()
+    try:
+        sent = encoded(items, None, "plain", without_internal)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 10 * len(bytes(sent.contents))
 
 
 def test_a_beginning_that_changed_is_looked_at_again() -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from agent_provider_kit.wire import Dicts, JsonObject, State
 
 _GOOD, _SENT = "good", "sent"
+_AT_ONCE = 100
+"""So many items are encoded, then joined: what orjson returns keeps some kilobytes, however short it is."""
 T = TypeVar("T")
 Begins = Callable[["Dicts", int], bool]
 """Says whether a turn begins at a place: a person speaks, and the model has answered all that was before."""
@@ -63,17 +65,20 @@ def encoded(
     """
     known: _Sent | None = memory.get(_SENT) if memory else None
     same = 0 if known is None or known.form != form else same_beginning(known.items, items)
-    added = [orjson.dumps(as_sent(item)) for item in items[same:]]
     if known is None or not same:
         ends, beginning = list[int](), memoryview(b"[")
     else:
         ends = known.ends[:same]
         beginning = memoryview(known.whole)[: ends[-1]]
     place = len(beginning) - (not ends)  # the first item has no comma before it
-    for item in added:
-        place += len(item) + 1
-        ends.append(place)
-    whole = b"".join((beginning, b"," if same and added else b"", b",".join(added), b"]"))
+    added: list[bytes] = []
+    for start in range(same, len(items), _AT_ONCE):
+        piece = [orjson.dumps(as_sent(item)) for item in items[start : start + _AT_ONCE]]
+        added += (b"," if ends else b"", b",".join(piece))
+        for item in piece:
+            place += len(item) + 1
+            ends.append(place)
+    whole = b"".join((beginning, *added, b"]"))
     if memory is not None:
         memory[_SENT] = _Sent(form, items, whole, ends)  # at once: a fork must not see half of it
     return EncodedJson(whole)
