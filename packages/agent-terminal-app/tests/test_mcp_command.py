@@ -70,11 +70,11 @@ def test_a_server_is_added_and_approved_in_a_terminal_and_the_assistant_has_its_
 ) -> None:
     add = ["mcp", "add", "kitchen", "--", sys.executable, str(home.server)]
     with home.terminal(*add, columns=columns) as terminal:
-        terminal.expect("Approve kitchen?")
+        terminal.expect("Approve the start of kitchen?")
         assert "```" not in terminal.text
         assert '"command"' in terminal.text
         terminal.type("y\r")
-        terminal.wait(lambda: terminal.text.count("Approve kitchen?") > 1)
+        terminal.expect("Approve what kitchen offers?")
         assert "Brew tea." in terminal.text
         terminal.type("approve\r")
         assert terminal.end() == 0
@@ -106,7 +106,7 @@ def test_a_server_whose_command_names_a_file_here_runs_here(home: Home) -> None:
     (project / "serve.py").write_text(home.server.read_text())
     add = [*AGENT, "mcp", "add", "kitchen", "--", sys.executable, "serve.py"]
     with Terminal(add, environment=home.environment, folder=project, columns=100, rows=30) as terminal:
-        terminal.expect("Approve kitchen?")
+        terminal.expect("Approve the start of kitchen?")
         assert f"kitchen runs in {project}, where serve.py is." in " ".join(terminal.text.split())
         terminal.type("y\r")
         terminal.expect("Brew tea.")
@@ -177,6 +177,7 @@ def test_servers_of_three_programs_are_imported_once_and_nothing_is_started(home
 
     refused = home.run("mcp", "import")
     assert refused.returncode == 5 and not (home.folder / "config").exists()
+    assert "name the servers that you want, or say --yes for all" in refused.stderr
     done = home.run("mcp", "import", "--yes")
 
     assert done.returncode == 0 and "! old of " in done.stderr
@@ -184,7 +185,40 @@ def test_servers_of_three_programs_are_imported_once_and_nothing_is_started(home
     assert home.servers["three"]["env"] == {"API_KEY": "stored:mcp-three-API_KEY"}
     assert "sk-abc" not in done.stdout + done.stderr
     assert "There is nothing new to import." in home.run("mcp", "import", "--yes").stderr
+    assert "Before one, two and three are used, approve them: run `agent mcp test`" in done.stderr
     assert not mark.exists()
+
+
+def test_a_server_that_is_named_is_imported_without_a_question(home: Home) -> None:
+    servers = {"tea": {"command": "brew-tea"}, "coffee": {"command": "brew-coffee"}}
+    (home.folder / ".claude.json").write_text(json.dumps({"mcpServers": servers}))
+
+    done = home.run("mcp", "import", "tea")
+
+    assert done.returncode == 0
+    assert list(home.servers) == ["tea"]
+    misspelt = home.run("mcp", "import", "cofee")
+    assert misspelt.returncode == 2 and "did you mean 'coffee'" in misspelt.stderr
+    nowhere = home.run("mcp", "import", "--from", "cursr")
+    assert nowhere.returncode == 2 and "programs are claude, vscode, cursor" in nowhere.stderr
+
+
+def test_an_import_with_yes_asks_nothing_in_a_terminal_either(home: Home) -> None:
+    (home.folder / ".mcp.json").write_text(
+        json.dumps({"mcpServers": {"one": {"command": sys.executable, "args": [str(home.server)]}}})
+    )
+
+    with home.terminal("mcp", "import", "--yes") as terminal:
+        assert terminal.end() == 0
+        assert "run `agent mcp test one` in a terminal" in " ".join(terminal.text.split())
+
+
+def test_no_servers_are_no_table(home: Home) -> None:
+    listed = home.run("mcp", "list")
+
+    assert (listed.returncode, listed.stdout) == (0, "")
+    assert "`agent mcp add NAME -- COMMAND` adds one" in listed.stderr
+    assert json.loads(home.run("mcp", "list", "--json").stdout) == []
 
 
 @pytest.mark.parametrize("columns", [40, 100, 200])
@@ -201,9 +235,9 @@ def test_an_import_in_a_terminal_asks_before_it_writes(home: Home, columns: int)
     with home.terminal("mcp", "import", columns=columns) as terminal:
         terminal.expect("Add these to your settings?")
         terminal.type("y\r")
-        terminal.expect("Approve one?")
+        terminal.expect("Approve the start of one?")
         terminal.type("y\r")
-        terminal.wait(lambda: terminal.text.count("Approve one?") > 1)
+        terminal.expect("Approve what one offers?")
         terminal.type("y\r")
         assert terminal.end() == 0
     with home.terminal("mcp", "test", columns=columns) as terminal:

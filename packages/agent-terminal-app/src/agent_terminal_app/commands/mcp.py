@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from agent_terminal_app.first_run.ask import Ask
 
 _AGENT = "mcp"
+_NOT_APPROVED = "not approved"
 _CWD_HELP = (
     "The folder that it runs in; by default your home folder, or this one if the command names a file here."
 )
@@ -96,12 +97,17 @@ def add(
 @command.command("list")
 @_json
 def list_(*, as_json: bool) -> None:
-    """List the servers of the settings and their state; only approved ones are started."""
+    """List the servers and their state.
+
+    Those that you have approved are started for it.
+    """
     opened = open_settings()
     _check_installed()
     declared = _declared(opened)
     if not declared:
         say("agent: there is no MCP server yet; `agent mcp add NAME -- COMMAND` adds one")
+        if not as_json:
+            return
     with _servers(opened) as act:
         rows = act("status")["servers"] if declared else []
     if as_json:
@@ -134,7 +140,7 @@ def test(name: str | None) -> int:
         print_lines(f"  {tool}" for tool in rows.get(one, {}).get("tools", ()))
         for wrong in _wrong(rows.get(one, {})):
             say(f"  ! {wrong}")
-        if state == "not approved":
+        if state == _NOT_APPROVED:
             say(f"  ! to approve it, run `agent mcp test {one}` in a terminal, or begin a chat")
             code = max(code, Exit.APPROVAL)
         elif state not in ("ready", "off"):
@@ -163,12 +169,13 @@ def remove(name: str) -> None:
 @click.option("--from", "source", help=f"Only from {', '.join(PROGRAMS)}, or from a file.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing, for scripts.")
 def import_(names: Sequence[str], source: str | None, *, yes: bool) -> int:
-    """Import servers from the settings of Claude Code, VS Code and Cursor: all, or those with a NAME.
+    """Import servers from Claude Code, VS Code, Cursor.
 
-    Servers that you have already stay as they are. Nothing is started before you approve it.
+    All that their settings have, or those with a NAME. Servers that you have already stay as they are.
+    Nothing is started before you approve it.
     """
     opened = open_settings()
-    found = [one for one in _foreign(source) if not names or one.name in names]
+    found = _chosen(_foreign(source), names)
     there = _declared(opened)
     new = {one.name: one for one in found if not one.problem and one.name not in there}
     for one in found:
@@ -183,9 +190,11 @@ def import_(names: Sequence[str], source: str | None, *, yes: bool) -> int:
         ("SERVER", "FROM", "COMMAND OR URL"),
         [(name, _home_short(one.source), _launch_line(one.declared)) for name, one in new.items()],
     )
-    if not yes and not _has_user():
-        raise CommandError("nothing was imported", code=Exit.APPROVAL, hint="say --yes, or name servers")
-    if not yes and not names:
+    asks = not yes and not names
+    if asks and not _has_user():
+        hint = "name the servers that you want, or say --yes for all"
+        raise CommandError("nothing was imported", code=Exit.APPROVAL, hint=hint)
+    if asks:
         question = "Add these to your settings? Nothing is started before you approve it."
         if (
             hold(
@@ -205,7 +214,7 @@ def import_(names: Sequence[str], source: str | None, *, yes: bool) -> int:
                 f"! {name} needs {variable}: run `agent keys set --own {key}`, then `agent config set "
                 f"{setting} stored:{key}`"
             )
-    _approve_or_say(opened, list(new))
+    _approve_or_say(opened, list(new), ask=not yes)
     return Exit.OK
 
 
@@ -252,6 +261,9 @@ def _foreign(source: str | None) -> list[FoundServer]:
     home, project = Path.home(), Path.cwd()
     if source is not None and source not in PROGRAMS:
         files = [Path(source).expanduser()]
+        if not files[0].exists():
+            hint = f"programs are {', '.join(PROGRAMS)}"
+            raise CommandError(f"there is no program and no file {source!r}", code=Exit.USAGE, hint=hint)
     else:
         programs = [source] if source else PROGRAMS
         files = [file for one in programs for file in known_files(one, home, project) if file.is_file()]
@@ -259,6 +271,16 @@ def _foreign(source: str | None) -> list[FoundServer]:
     for file in files:
         found += read_servers(file, home=home, project=project, environment=os.environ)
     return found
+
+
+def _chosen(found: list[FoundServer], names: Sequence[str]) -> list[FoundServer]:
+    """Return the servers with these names; all of them if there is no name."""
+    known = [one.name for one in found]
+    for name in names:
+        if name not in known:
+            hint = nearest(name, known)
+            raise CommandError(f"no other program has an MCP server {name!r}", code=Exit.USAGE, hint=hint)
+    return [one for one in found if not names or one.name in names]
 
 
 def _launch_line(declared: Mapping[str, Any]) -> str:
@@ -307,12 +329,16 @@ def _servers(opened: Opened) -> Iterator[Callable[..., dict[str, Any]]]:
         yield act
 
 
-def _approve_or_say(opened: Opened, names: Sequence[str]) -> None:
+def _approve_or_say(opened: Opened, names: Sequence[str], *, ask: bool = True) -> None:
     left = names
-    if _has_user():
+    if ask and _has_user():
         left = hold(partial(_approve, open_ask(plain=_is_plain(opened)), opened, names))
-    for name in left:
+    if len(left) == 1:
+        [name] = left
         say(f"Before {name} is used, approve it: run `agent mcp test {name}` in a terminal, or begin a chat.")
+    elif left:
+        several = f"{', '.join(left[:-1])} and {left[-1]}"
+        say(f"Before {several} are used, approve them: run `agent mcp test` in a terminal, or begin a chat.")
 
 
 async def _approve(ask: Ask, opened: Opened, names: Sequence[str]) -> list[str]:
@@ -320,15 +346,18 @@ async def _approve(ask: Ask, opened: Opened, names: Sequence[str]) -> list[str]:
     left = []
     with _servers(opened) as act:
         for name in names:
+            starts = any(one["server"] == name and not _is_approved(one) for one in act("status")["servers"])
             answer = act("approve", server=name)
             asked = False
             while "confirm" in answer or _offered(answer):
                 asked = True
                 confirm = answer.get("confirm") or _offered(answer)
                 ask.tell(f"\n{answer['display']['title']}\n{_without_fences(answer['display']['body'])}\n")
-                if await ask.choose(f"Approve {name}?", ["No, not now", "Yes, approve it"]) != 1:
+                question = f"Approve the start of {name}?" if starts else f"Approve what {name} offers?"
+                if await ask.choose(question, ["No, not now", "Yes, approve it"]) != 1:
                     left.append(name)
                     break
+                starts = False
                 answer = act("approve", server=name, confirm=confirm)
             error = answer.get("error", {}).get("message")
             if message := error or (asked and answer.get("message")):
@@ -349,6 +378,10 @@ def _offered(answer: Mapping[str, Any]) -> str:
 
 def _count(tools: int) -> str:
     return "1 tool" if tools == 1 else f"{tools} tools"
+
+
+def _is_approved(row: Mapping[str, Any]) -> bool:
+    return bool(row["state"] != _NOT_APPROVED)
 
 
 def _state(row: Mapping[str, Any] | None) -> tuple[str, int | str]:
