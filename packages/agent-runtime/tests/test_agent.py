@@ -176,6 +176,19 @@ def test_a_model_that_nobody_provides_is_named_with_the_nearest_one(model: str, 
     assert told in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("model", "written"),
+    [
+        ("gpt-4o", "openai:gpt-4o"),
+        ("openai/gpt-4o", "openai:gpt-4o"),
+        ("claude-sonnet-5", "anthropic:claude-sonnet-5"),
+    ],
+)
+def test_a_model_without_its_provider_is_answered_with_what_to_write(model: str, written: str) -> None:
+    with pytest.raises(ArgumentError, match=f"write '{written}' in place of '{model}'"):
+        Agent(model)
+
+
 @pytest.mark.parametrize("model", [5, None, object(), [EchoProvider]])
 def test_a_model_that_is_none_is_refused(model: Any) -> None:
     with pytest.raises(ArgumentTypeError, match="model must be a name or a provider, not"):

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from agent_core import (
+    AgentError,
     ArgumentError,
     ArgumentTypeError,
     ConfigError,
@@ -29,6 +30,7 @@ from agent_runtime import (
     Agent,
     AgentRuntimeBuilder,
     AgentSpec,
+    BuildError,
     DelegateCycle,
     GuardrailTripped,
     LimitReached,
@@ -557,6 +559,12 @@ def test_an_agent_that_answers_with_many_models_does_not_keep_them_all() -> None
         ({"system": "You add."}, ArgumentTypeError, "no option 'system': write instructions="),
         ({"api_key": "secret"}, ArgumentTypeError, """no option 'api_key': write config={"api_key": ...}"""),
         ({"max_round": 3}, ArgumentTypeError, "did you mean 'max_rounds'?"),
+        ({"max_steps": 3}, ArgumentTypeError, "no option 'max_steps': write max_rounds=..."),
+        ({"tools": ["files_tool"]}, ArgumentTypeError, r"or plugin_ids=\['files_tool'\] for an installed"),
+        ({"plugins": ["files_tool"]}, ArgumentTypeError, r"""or plugin_ids=\["name"\] for installed ones"""),
+        ({"plugin_ids": "files_tool"}, ArgumentTypeError, r"write plugin_ids=\['files_tool'\]"),
+        ({"plugin_ids": ["file_tool"]}, BuildError, "did you mean 'files_tool'?"),
+        ({"config": {"base_url": "htp://localhost:1/v1"}}, ConfigError, "write 'http://localhost:1/v1'"),
         ({"tools": look}, ArgumentTypeError, r"tools must be a list: write tools=\[look\]"),
         ({"config": {"base_url": "localhost:8080"}}, ConfigError, "write 'http://localhost:8080'"),
         ({"config": "key"}, ArgumentTypeError, "config must be a dict of settings, not str"),
@@ -573,6 +581,26 @@ def test_an_agent_that_answers_with_many_models_does_not_keep_them_all() -> None
 def test_a_mistake_is_answered_with_what_to_write(options: Any, error: Any, told: str) -> None:
     with pytest.raises(error, match=told.replace("(", r"\(").replace("{", r"\{").replace("?", r"\?")):
         Agent(EchoProvider, **options)
+
+
+def test_a_missing_key_is_a_short_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("anthropic_provider")
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+
+    with pytest.raises(
+        AgentError, match="needs an API key, and there is none; set ANTHROPIC_API_KEY"
+    ) as caught:
+        Agent("anthropic:claude-sonnet-5").run("Hello.")
+
+    assert [entry.name for entry in caught.traceback][1:] == ["run", "settled", "raise_for_error"]
+
+
+def test_an_installed_plugin_is_given_by_its_name() -> None:
+    pytest.importorskip("files_tool")
+
+    agent = Agent(EchoProvider, plugin_ids=["files_tool"])
+
+    assert "read_file" in repr(agent)
 
 
 def test_a_misspelt_setting_of_a_provider_is_noticed() -> None:

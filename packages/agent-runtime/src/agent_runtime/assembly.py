@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _SHORT_NAMES = {"local": "local_llama", "openai": "openai_responses"}
 _OWN = ("allowed_tools", "config", "models", "plugins", "plugin_ids", "sections")
+_FAMILIES = {"gpt": "openai", "claude": "anthropic", "gemini": "gemini"}
+"""Who makes the models whose names begin so, for those who leave the provider out."""
 _MOST_KEPT = 32
 _kept: dict[Hashable, Assembly] = {}
 """Plain agents that were assembled: a program that makes its agent for each request makes the same one."""
@@ -134,7 +136,7 @@ def _plain_key(parts: Parts) -> Hashable | None:
     functions = (parts.instructions, parts.validators, parts.input_guardrails, parts.output_guardrails)
     if not isinstance(parts.model, str) or parts.delegates or parts.output.forms or any(functions):
         return None
-    if "plugins" in parts.settings or "models" in parts.settings:
+    if any(one in parts.settings for one in ("plugins", "plugin_ids", "models")):
         return None
     tools: list[Hashable] = []
     for given in parts.tools:
@@ -165,7 +167,7 @@ def _assembled(parts: Parts, handoffs: tuple[Handoff, ...]) -> Assembly:
     ]
     builder, model = _with_models(parts)
     own = AgentPlugin(agent_parts)
-    plugins: dict[str, object] = dict(settings.get("plugins") or {})
+    plugins = {**_installed(parts), **(settings.get("plugins") or {})}
     others = [*tools, *handoff_tools, *([DynamicToolbox()] if dynamic else [])]
     own.parts = agent_parts = replace(agent_parts, mode=_mode(parts, model, alone=not others))
     if agent_parts.does_something:
@@ -298,6 +300,10 @@ def find_provider(model: object) -> tuple[object, str]:
                 f"no installed plugin provides the model {model!r}: install it with "
                 f"`pip install {PACKAGES[provider]}`"
             )
+        if guess := _with_provider(model):
+            raise ArgumentError(
+                f"a model is written with its provider: write {guess!r} in place of {model!r}"
+            )
         known = nearest(provider, [*_SHORT_NAMES, *found])
         named = "" if ":" in model else f"; the name of an agent is given as name={model!r}"
         write = " Write" if known.endswith("?") else "; write"
@@ -308,6 +314,31 @@ def find_provider(model: object) -> tuple[object, str]:
     if chosen.problem is not None:
         raise ArgumentError(f"the plugin of {model!r} cannot be loaded: {chosen.problem}")
     return chosen.plugin, name
+
+
+def _with_provider(model: str) -> str:
+    """Return a model as it is written here, if its name or another library's spelling tells the provider."""
+    prefix, slash, name = model.partition("/")
+    if slash and prefix in _FAMILIES.values():
+        return f"{prefix}:{name}"
+    family = model.partition("-")[0]
+    return f"{_FAMILIES[family]}:{model}" if ":" not in model and family in _FAMILIES else ""
+
+
+def _installed(parts: Parts) -> dict[str, object]:
+    """Return the installed plugins that `plugin_ids` names.
+
+    Raises:
+        ArgumentError: If one of them cannot be loaded.
+    """
+    wanted = set(parts.settings.get("plugin_ids") or ()) - set(parts.settings.get("plugins") or ())
+    if not wanted:
+        return {}
+    found = [one for one in find_installed(kinds=("extensions", "features", "tools")) if one.name in wanted]
+    for one in found:
+        if one.problem is not None:
+            raise ArgumentError(f"the plugin {one.name!r} cannot be loaded: {one.problem}")
+    return {one.name: one.plugin for one in found}
 
 
 def _name_of(tool: object) -> str:

@@ -30,7 +30,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from agent_core import AgentError, ConfigError
-from agent_core.errors import ResolveError as CoreResolveError, nearest
+from agent_core.errors import ResolveError as CoreResolveError, closest, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,7 +64,10 @@ PACKAGES: Final = {
 def missing_plugin_hint(name: str, known: Iterable[str]) -> str:
     """Return what to do about a plugin that is not there: install it if it is ours, or correct its name."""
     package = PACKAGES.get(name)
-    return f"install it with `pip install {package}`" if package else nearest(name, known)
+    if package:
+        return f"install it with `pip install {package}`"
+    close = closest(name, {*known, *PACKAGES})
+    return f"did you mean {close!r}?" if close else nearest(name, known)
 
 
 class SpecError(ConfigError):
@@ -150,7 +153,9 @@ class ProviderNotFound(ResolveError):
         self.model = model
         super().__init__(
             agent_id,
-            f"provider {provider!r} of model {model!r} is not registered",
+            f"there is no provider {provider!r}, which the model {model!r} names"
+            if model != provider
+            else f"there is no model {model!r}",
             hint=nearest(provider, known),
         )
 

@@ -36,7 +36,7 @@ class AgentOptions(TypedDict, total=False):
         limits: How much each run may use.
         on_limit: Whether a run that reaches a limit raises `LimitReached` or returns its result.
         max_rounds: How often the model is asked in one run, at most.
-        plugin_ids: Plugins in `plugins` in another order.
+        plugin_ids: Installed plugins by name, and those in `plugins` if their order matters.
         allowed_tools: Only these tools, by name or pattern.
         excluded_tools: Never these, even if allowed.
         context_policy: How the conversation is kept within the window.
@@ -112,7 +112,7 @@ _INSTEAD = {
     "deps": "write deps_type=... here, and deps=... when you run the agent",
     "retries": "write output_retries=... for outputs; a tool has its own: @agent.tool(retries=2)",
     "usage_limits": "write limits=UsageLimits(...)",
-    "max_turns": "write max_rounds=...",
+    **dict.fromkeys(("max_turns", "max_steps", "max_iterations"), "write max_rounds=..."),
     "mcp_servers": "put connected MCP clients into tools=[...]",
     "toolsets": "put them into tools=[...]",
     "input_guardrails": "write @agent.input_guardrail above a function",
@@ -189,9 +189,10 @@ def check_values(given: Mapping[str, Any]) -> None:
     """Refuse values of options that would be noticed only in the middle of a run, or never.
 
     Raises:
-        ArgumentTypeError: If `limits` are no `UsageLimits`.
+        ArgumentTypeError: If `limits` are no `UsageLimits`, or `plugins` or `plugin_ids` have another form.
         ArgumentError: If another one has a value that it cannot have.
     """
+    _check_plugins(given)
     limits = given.get("limits")
     if limits is not None and not isinstance(limits, UsageLimits):
         raise ArgumentTypeError(f"limits must be UsageLimits(...), not {type(limits).__name__}")
@@ -202,6 +203,17 @@ def check_values(given: Mapping[str, Any]) -> None:
     retries = given.get("output_retries", 0)
     if not isinstance(retries, int) or retries < 0:
         raise ArgumentError(f"output_retries is a number from 0 on, not {retries!r}")
+
+
+def _check_plugins(given: Mapping[str, object]) -> None:
+    plugins, names = given.get("plugins"), given.get("plugin_ids")
+    if plugins is not None and not isinstance(plugins, Mapping):
+        raise ArgumentTypeError(
+            f"plugins must be a dict, not {type(plugins).__name__}: write "
+            'plugins={"name": plugin}, or plugin_ids=["name"] for installed ones'
+        )
+    if isinstance(names, str):
+        raise ArgumentTypeError(f"plugin_ids must be a list: write plugin_ids=[{names!r}]")
 
 
 def check_session(session: object) -> None:
@@ -230,9 +242,10 @@ def check_config(config: object, provider: object) -> None:
         raise ArgumentTypeError(f"config must be a dict of settings, not {type(config).__name__}")
     address = config.get("base_url")
     if isinstance(address, str) and not address.startswith(("http://", "https://")):
-        scheme = "http" if address.startswith(("localhost", "127.", "[::1]")) else "https"
+        rest = address.rpartition("://")[2]
+        scheme = "http" if rest.startswith(("localhost", "127.", "[::1]")) else "https"
         raise ConfigError(
-            f"config['base_url'] must begin with http:// or https://: write {f'{scheme}://{address}'!r}",
+            f"config['base_url'] must begin with http:// or https://: write {f'{scheme}://{rest}'!r}",
             field="base_url",
         )
     known = _known_settings(provider)

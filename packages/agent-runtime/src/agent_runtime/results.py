@@ -251,6 +251,9 @@ class RunResult(DictForm, Generic[OutputT_co]):
 
     def raise_for_error(self) -> Self:
         """Return the result itself, unless the run failed: then raise what it failed with."""
+        if isinstance(self.error, AgentError):
+            # Its message says what is wrong, and its cause has its own frames; those of the loop hide both.
+            raise self.error.with_traceback(None)
         if self.error is not None:
             raise self.error
         return self

@@ -167,6 +167,11 @@ def checked_tools(given: object) -> Sequence[object]:
 
 
 def _checked_tool(given: object) -> object:
+    if isinstance(given, str):
+        raise ArgumentTypeError(
+            f"tools has {given!r}, a text, and takes functions: write tools=[function], "
+            f"or plugin_ids=[{given!r}] for an installed plugin"
+        )
     if hasattr(type(given), "as_tool") and hasattr(type(given), "run_async"):  # tools of LangChain have one
         raise ArgumentTypeError(
             f"{given!r} is an agent and no tool: write delegates=[...] for it, or tools=[it.as_tool(...)]"
