@@ -267,9 +267,32 @@ def test_a_package_is_installed_only_after_a_yes(home: Home) -> None:
     assert failed.returncode == 1 and "pip could not install" in failed.stderr
 
 
-def test_the_old_name_of_the_setting_is_refused_with_the_new_one(home: Home) -> None:
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("tools = []", "there is no setting 'tools'; it is called plugin_ids"),
+        (
+            "plugins = ['files_tool']",
+            "plugins must be a table, not a list; names of plugins belong to plugin_ids",
+        ),
+        (
+            "mcpServers = {}",
+            "MCP servers are in plugins.mcp_tools.servers; `agent mcp add` writes them there",
+        ),
+        ("allowed_tools = []", "it is a field of an agent: agents.assistant.allowed_tools"),
+        ("agents.assistant.tools = []", "plugins belong to plugin_ids, and names of tools to allowed_tools"),
+        ("agents.assistant.max_steps = 3", "no field 'max_steps': it is called max_rounds"),
+        ("model = 'opena:x'", "there is no provider 'opena', which the model 'opena:x' names"),
+        ("model = 'nope'", "there is no model 'nope'"),
+    ],
+)
+def test_a_name_of_another_place_is_refused_with_the_right_one(home: Home, written: str, told: str) -> None:
     file = home.folder / "config" / "agent" / "config.toml"
     file.parent.mkdir(parents=True)
-    file.write_text("tools = []\n")
+    file.write_text(f"{written}\n")
 
-    assert "there is no setting 'tools'; it is called plugin_ids" in home.run("agents", "list").stderr
+    refused = home.run("run", "Hello.")
+
+    assert refused.returncode == 3
+    assert told in refused.stderr
+    assert "?;" not in refused.stderr

@@ -131,6 +131,17 @@ def _checked(where: str, value: Any, rule: Rule) -> Any:
     return value
 
 
+_ROUNDS = ("max_rounds", "it is called max_rounds")
+_ELSEWHERE = {
+    "tools": ("plugin_ids", "plugins belong to plugin_ids, and names of tools to allowed_tools"),
+    "instructions": ("system_prompt", "it is called system_prompt"),
+    "prompt": ("system_prompt", "it is called system_prompt"),
+    "max_turns": _ROUNDS,
+    "max_steps": _ROUNDS,
+}
+"""Fields of other programs: the field that is here in their place, and what to say."""
+
+
 def read(cls: type[T], data: object, *, where: str, outermost: bool = False) -> T:
     """Return the declaration that *data* holds, or *data* itself if it is one already.
 
@@ -150,7 +161,9 @@ def read(cls: type[T], data: object, *, where: str, outermost: bool = False) -> 
     known = [field.name for field in init_fields(cls)]
     for key in data:
         if key not in known:
-            raise SpecError(f"{where} has no field {key!r}: {nearest(key, known)}", field=f"{where}.{key}")
+            name, hint = _ELSEWHERE.get(str(key), ("", ""))
+            hint = hint if name in known else nearest(key, known)
+            raise SpecError(f"{where} has no field {key!r}: {hint}", field=f"{where}.{key}")
     for field in init_fields(cls):
         if field.name not in data and field.default is MISSING and field.default_factory is MISSING:
             raise SpecError(f"{where} needs the field {field.name!r}", field=f"{where}.{field.name}")

@@ -71,7 +71,8 @@ class CommandError(AgentError):
         self.code = code
         self.hint = hint
         self.field = field
-        super().__init__(f"{problem}; {hint}" if hint else problem)
+        between = " " if problem.endswith("?") else "; "
+        super().__init__(f"{problem}{between}{hint}" if hint else problem)
 
 
 class SettingsError(CommandError):

@@ -110,7 +110,10 @@ def find_listed(name: str, places: Sequence[str]) -> Listed:
     listed = [one for one in read_indexes(places) if name in (one.name, one.distribution)]
     if not listed:
         known = [one.name for one in read_indexes(places)]
-        hint = f"{nearest(name, known)}; a package that no index lists is given by its path"
+        close = nearest(name, known)
+        hint = (
+            f"{close}{'' if close.endswith('?') else ';'} a package that no index lists is given by its path"
+        )
         raise CommandError(f"no index has a plugin {name!r:.80}", code=Exit.USAGE, hint=hint)
     others = [one for one in listed if one.distribution != listed[0].distribution]
     if others:

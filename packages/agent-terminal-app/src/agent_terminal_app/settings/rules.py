@@ -119,10 +119,17 @@ def checked(file: ConfigFile, find: Callable[[Mapping[str, Any]], Fault | None])
     raise SettingsError(str(file.path), file.line(fault.way), fault.problem, hint=fault.hint)
 
 
+_SERVERS = "MCP servers are in plugins.mcp_tools.servers; `agent mcp add` writes them there"
+_ELSEWHERE = {"tools": "it is called plugin_ids", "mcp_servers": _SERVERS, "mcpServers": _SERVERS}
+"""Settings that people look for at the top, and where they are."""
+_OF_AN_AGENT = ("allowed_tools", "excluded_tools", "max_rounds", "system_prompt", "context_policy")
+
+
 def _unknown(values: Mapping[str, Any]) -> Fault | None:
     for key in values:
         if key not in SECTIONS:
-            hint = "it is called plugin_ids" if key == "tools" else nearest(key, SECTIONS)
+            of_agent = f"it is a field of an agent: agents.assistant.{key}" if key in _OF_AN_AGENT else ""
+            hint = _ELSEWHERE.get(key) or of_agent or nearest(key, SECTIONS)
             return Fault((key,), f"there is no setting {key!r}", hint)
     return None
 
@@ -166,7 +173,8 @@ def _not_table(values: Mapping[str, Any]) -> Fault | None:
     for key in _TABLES:
         section = values.get(key, {})
         if not isinstance(section, Mapping):
-            return Fault((key,), f"{key} must be a table, not {_kind(section)}")
+            hint = "names of plugins belong to plugin_ids" if key == "plugins" else ""
+            return Fault((key,), f"{key} must be a table, not {_kind(section)}", hint)
         if key in {"agents", "models", "plugins"}:
             for name, entry in section.items():
                 if not isinstance(entry, Mapping):
