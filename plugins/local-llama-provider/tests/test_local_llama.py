@@ -101,6 +101,7 @@ def test_it_says_that_it_is_a_demo_model() -> None:
     (model,) = provider.get_models({})
 
     assert "demo" in model["name"]
+    assert model["context_window"] == 8192
     assert "demo_model" in provider.get_tags({})
     assert "demo_model" not in provider.get_tags({"model_path": "mine.gguf"})
 

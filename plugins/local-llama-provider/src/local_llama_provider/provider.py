@@ -70,11 +70,11 @@ class LocalLlamaProvider:
 
     def get_models(self, config: JsonObject) -> Dicts:
         """Return the one model that the configuration means."""
-        tags = self.get_tags(config)
+        known = {"tags": self.get_tags(config), "context_window": config.get("context_size") or 8192}
         if config.get("model_path"):
-            return [{"id": config.get("model") or "local", "name": str(config["model_path"]), "tags": tags}]
+            return [{"id": config.get("model") or "local", "name": str(config["model_path"]), **known}]
         note = "A small demo model that runs on this computer. It chats, and it is often wrong."
-        about = {"name": "SmolLM2 135M (demo model)", "description": note, "demo": True, "tags": tags}
+        about = {"name": "SmolLM2 135M (demo model)", "description": note, "demo": True, **known}
         return [{"id": DEMO_MODEL, **about}]
 
     def get_tags(self, config: JsonObject) -> list[str]:
