@@ -119,6 +119,12 @@ def test_a_server_that_is_not_there_is_named_without_the_password(postgres_url: 
     assert "secret" not in str(caught.value)
 
 
+def test_a_server_that_listens_elsewhere_is_named_with_its_port() -> None:
+    with pytest.raises(StoreUnavailable, match=r"database shop on 127\.0\.0\.1:9") as caught:
+        open_store("postgresql://me:secret@127.0.0.1:9/shop")
+    assert "secret" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "url", ["postgresql://[half", "postgresql://host:port/x", "postgresql://h/x?unknown=1"]
 )

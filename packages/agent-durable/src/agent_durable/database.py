@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import psycopg
 import sqlalchemy as sa
-from psycopg.conninfo import conninfo_to_dict
 
 from agent_app.errors import StoreUnavailable
-from agent_core import ArgumentError
+from agent_app.store.postgres import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,22 +58,6 @@ def open_postgres(
 
     sa.event.listen(engine, "connect", set_limits)
     return engine
-
-
-def place_of(url: str) -> str:
-    """Return the address of a PostgreSQL database for people, without secrets.
-
-    Raises:
-        ArgumentError: If it cannot be read.
-    """
-    try:
-        parts = conninfo_to_dict(url)
-    except psycopg.Error as error:
-        raise ArgumentError(
-            "the address of the database cannot be read: write postgresql://user@host:port/database"
-        ) from error
-    port = f":{parts['port']}" if "port" in parts else ""
-    return f"database {parts.get('dbname', 'of the user')} on {parts.get('host', 'this machine')}{port}"
 
 
 def wait_for(url: str, *, seconds: float, tell: Callable[[str], None]) -> None:

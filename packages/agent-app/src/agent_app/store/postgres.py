@@ -118,7 +118,7 @@ class PostgresDatabase:
         self.one_writer = False
         self.next_position = _NEXT_POSITION
         self.usage_events = f"events WHERE substr(body, 1, {len(USAGE)}) = '\\x{USAGE.hex()}'::bytea"
-        self._place = _place(url)
+        self._place = place_of(url)
         self._clock = clock
         self._idle: list[psycopg.Connection] = []
         self._listening: list[Listening] = []
@@ -383,8 +383,8 @@ def _translated(sql: str) -> Any:
     return sql.replace("%", "%%").replace("?", "%s")
 
 
-def _place(url: str) -> str:
-    """Return an address for people: without the password.
+def place_of(url: str) -> str:
+    """Return the address of a PostgreSQL database for people, without secrets.
 
     Raises:
         ArgumentError: If it cannot be read.
@@ -393,9 +393,10 @@ def _place(url: str) -> str:
         parts = conninfo_to_dict(url)
     except psycopg.Error as error:
         raise ArgumentError(
-            "the address of the PostgreSQL store cannot be read: write postgresql://user@host/database"
+            "the address of the database cannot be read: write postgresql://user@host:port/database"
         ) from error
-    return f"database {parts.get('dbname', 'of the user')} on {parts.get('host', 'this machine')}"
+    port = f":{parts['port']}" if "port" in parts else ""
+    return f"database {parts.get('dbname', 'of the user')} on {parts.get('host', 'this machine')}{port}"
 
 
 def _connected(url: str) -> psycopg.Connection:
