@@ -15,8 +15,7 @@ from agent_app.errors import StoreUnavailable
 from agent_app.testing.postgres import create_database, shared_server
 from agent_core.testing import Reply, ScriptedProvider
 from agent_server.people.accounts import Accounts
-from agent_server.people.counts import ProcessCounts
-from agent_server.people.quota import Allowance, Quota
+from agent_server.people.quota import Allowance, ProcessCounts, Quota
 from agent_server.people.tables import open_tables
 from agent_server.people.team import Team
 from agent_server.people.vault import Vault

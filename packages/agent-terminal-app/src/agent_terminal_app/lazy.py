@@ -60,9 +60,8 @@ if TYPE_CHECKING:
     from agent_server.listener import is_loopback, open_socket
     from agent_server.people.access import TeamAccess
     from agent_server.people.accounts import Accounts
-    from agent_server.people.counts import counts_of
     from agent_server.people.oidc import OidcProvider, OidcSettings
-    from agent_server.people.quota import Allowance, Quota
+    from agent_server.people.quota import Allowance, Quota, counts_of
     from agent_server.people.tables import open_tables
     from agent_server.people.team import Team
     from agent_server.people.vault import Vault
@@ -157,9 +156,8 @@ HOMES = {
     "agent_server.listener": ("is_loopback", "open_socket"),
     "agent_server.people.access": ("TeamAccess",),
     "agent_server.people.accounts": ("Accounts",),
-    "agent_server.people.counts": ("counts_of",),
     "agent_server.people.oidc": ("OidcProvider", "OidcSettings"),
-    "agent_server.people.quota": ("Allowance", "Quota"),
+    "agent_server.people.quota": ("Allowance", "Quota", "counts_of"),
     "agent_server.people.tables": ("open_tables",),
     "agent_server.people.team": ("Team",),
     "agent_server.people.vault": ("Vault",),

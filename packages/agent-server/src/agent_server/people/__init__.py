@@ -6,8 +6,7 @@
     access    who makes a request, from its token or cookie; every change and refusal is written down
     accounts  people, their API keys, what they share, and the audit log
     oidc      logging in with an OpenID provider
-    quota     how much a person may ask for
-    counts    requests of the last minute and runs under way, over all servers
+    quota     how much a person may ask for, counted over all servers
     vault     secrets at rest
     tables    the database of all this: next to the sessions, in SQLite or PostgreSQL
 """
