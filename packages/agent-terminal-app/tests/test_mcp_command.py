@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_terminal_app.testing.command import run_agent
+from agent_terminal_app.testing.home import KITCHEN
 from agent_terminal_app.testing.terminal import Terminal
 from agent_testing import ScriptedServer, ToolCall, chat_reply
-from agent_testing.kitchen import KITCHEN
 
 if TYPE_CHECKING:
     import subprocess

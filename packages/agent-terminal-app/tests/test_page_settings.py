@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_server.testing.page import IN_A_BROWSER, browser, no_findings, open_page, wait
-from agent_terminal_app.testing.home import serving
+from agent_terminal_app.testing.home import KITCHEN, serving
 from agent_testing.chat import chat_reply
-from agent_testing.kitchen import KITCHEN
 from agent_testing.replies import json_reply
 from agent_testing.server import ScriptedServer
 

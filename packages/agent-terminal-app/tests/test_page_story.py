@@ -10,9 +10,8 @@ import pytest
 from agent_app.errors import StoreUnavailable
 from agent_app.testing.postgres import create_database, shared_server
 from agent_server.testing.page import IN_A_BROWSER, PHONE, browser, is_over, open_page, say, wait
-from agent_terminal_app.testing.home import Home
+from agent_terminal_app.testing.home import KITCHEN, Home
 from agent_testing import ScriptedServer, ToolCall, chat_reply
-from agent_testing.kitchen import KITCHEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import httpx2
 
@@ -150,3 +150,19 @@ def logged(client: httpx2.Client, session: str) -> str:
     """Return the log of a session as text."""
     answer = client.get(f"/v1/sessions/{session}/events", headers={"accept": "application/json"})
     return json.dumps(answer.json(), ensure_ascii=False)
+
+
+KITCHEN: Final = '''
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("kitchen")
+
+
+@server.tool()
+def brew(leaves: str) -> str:
+    """Brew tea."""
+    return f"a cup of {leaves}"
+
+
+server.run()
+'''
