@@ -53,7 +53,7 @@ _BY_REASON = {
     "tool_retries": Exit.LIMIT,
     "output_retries": Exit.LIMIT,
 }
-_STOP_CONDITIONS = ("timeout", "token_budget", "cost_budget", "repeated_calls")
+_STOP_CONDITIONS = ("timeout", "token_budget", "cost_budget", "consecutive_errors", "repeated_calls")
 
 
 class CommandError(AgentError):
@@ -123,6 +123,13 @@ def limit_setting(agent_id: str, reason: str) -> str:
     if reason in _STOP_CONDITIONS:
         return f"{reason} in the setting {agent}.stop_conditions changes the limit"
     return ""
+
+
+def limit_lines(agent_id: str, reason: Mapping[str, Any]) -> list[str]:
+    """Say which limit has stopped a run, that Enter continues, and which setting changes the limit."""
+    code = str(reason["code"])
+    setting = limit_setting(agent_id, code)
+    return [f"stopped: {reason['detail'] or code}", f"Enter continues{f'; {setting}' if setting else ''}"]
 
 
 def error_text(error: AgentError) -> str:

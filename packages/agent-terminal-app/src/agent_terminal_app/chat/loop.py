@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_core import AgentError
+from agent_terminal_app.chat.agent import agent_of_stored
 from agent_terminal_app.chat.appearance import Appearance
 from agent_terminal_app.chat.attachments import Workspace, gather
 from agent_terminal_app.chat.commands.registry import Quit, Talk, load_commands, run_command
@@ -27,8 +28,9 @@ from agent_terminal_app.chat.rendering.screen import Asides
 from agent_terminal_app.chat.rendering.text import one_line
 from agent_terminal_app.chat.shell import Shell
 from agent_terminal_app.chat.work import Work, ask_about_session_in_use, return_draft
+from agent_terminal_app.errors import limit_lines
 from agent_terminal_app.output import is_terminal
-from agent_terminal_app.views.sessions import broken_off_calls, in_chat, opening_notices
+from agent_terminal_app.views.sessions import broken_off_calls, in_chat, limit_of, opening_notices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -313,14 +315,24 @@ class Chat:
     async def _resume(self, conversation: Conversation, session_id: str) -> None:
         """Continue a session: show how it ended, and what it waits for."""
         await self._talk(conversation).open_session(session_id)
-        state = await asyncio.to_thread(conversation.app.session_state, session_id)
+        await self._show_end(conversation, session_id)
+        await self._work.ask(conversation)
+
+    async def _show_end(self, conversation: Conversation, session_id: str) -> None:
+        """Say what has stopped a session, if that was a crash or a limit, and let Enter continue."""
+        app = conversation.app
+        state = await asyncio.to_thread(app.session_state, session_id)
         if state["unfinished"] is not None:
             self._tell_of_crash(session_id, state["unfinished"])
-        await self._work.ask(conversation)
+        elif reason := await asyncio.to_thread(limit_of, app, session_id, state["last_event"]):
+            self._work.can_resume(session_id, reason["code"])
+            agent_id = await asyncio.to_thread(agent_of_stored, app, session_id)
+            for line in limit_lines(agent_id, reason):
+                self._remarks.note(line)
 
     def _tell_of_crash(self, session_id: str, unfinished: Mapping[str, Any]) -> None:
         """Say what a crash has cut short, and let Enter ask again."""
-        self._work.can_resume(session_id)
+        self._work.can_resume(session_id, "crash")
         if lost := broken_off_calls(unfinished):
             self._remarks.note("! The program ended in the middle of the last answer. The agent will read:")
             for line in lost:
@@ -454,6 +466,8 @@ class Chat:
         conversation.forget_front_end()
         await asyncio.to_thread(conversation.edits.look, conversation.session_id)
         if conversation.session_id != before and not self.running:
+            if conversation.session_id is not None:
+                await self._show_end(conversation, conversation.session_id)
             await self._work.ask(conversation)
             self._listen()
 

@@ -202,9 +202,9 @@ class Work:
         elif conversation.queue.held or has_more:
             self.begin(conversation, "")
 
-    def can_resume(self, session_id: str) -> None:
-        """Let `resume` continue a session whose last message a crash has left without an answer."""
-        self._stopped_by, self._stopped_in = "crash", session_id
+    def can_resume(self, session_id: str, stopped_by: str) -> None:
+        """Let `resume` continue a session that a crash or a limit, by its code, has stopped before."""
+        self._stopped_by, self._stopped_in = stopped_by, session_id
 
     async def _keep(
         self, conversation: Conversation, text: str, attached: Sequence[Attachment], *, queue: bool

@@ -63,7 +63,7 @@ def set_(key: str, value: str) -> None:
         except CommandError as error:
             refusals.append(error)
         else:
-            click.echo(f"set in {path}", err=True)
+            click.echo(f"set in {path}; programs that are open use it when they start again", err=True)
             return
     raise refusals[0]
 

@@ -23,7 +23,7 @@ from agent_core.frozen import thaw
 from agent_plugin_kit.orphans import find_orphans
 from agent_plugin_kit.sandbox import SandboxSettings, describe, find_way
 from agent_terminal_app import lazy
-from agent_terminal_app.errors import CommandError, Exit
+from agent_terminal_app.errors import CommandError, Exit, is_limit
 from agent_terminal_app.output import (
     is_terminal,
     moment,
@@ -46,6 +46,8 @@ SHORTEST_PREFIX = 4
 """How many characters of an id are enough to name it."""
 _PAGE = 200
 _LOOK_BACK = 500
+_LAST_EVENTS = 50
+"""Among how many events the end of the last run is: few are logged behind it."""
 _LONGEST_BEGINNING = 60
 _MOST = 10
 _LONGEST = 40
@@ -270,6 +272,20 @@ def broken_off_calls(unfinished: Mapping[str, Any]) -> list[str]:
         truth = "may have run, in part or completely" if call["begun"] else "did not run"
         lines.append(f"{about[:_LONGEST_COMMAND]}: {truth}")
     return lines
+
+
+def limit_of(app: AgentApplication, session_id: str, last_event: int) -> Mapping[str, Any] | None:
+    """Return the reason of the last run of a session, if a limit has stopped it; called in a thread.
+
+    Args:
+        last_event: The number of the last event of the session.
+    """
+    events = app.events(session_id, max(last_event - _LAST_EVENTS, 0), _LAST_EVENTS)
+    for event in reversed(events):
+        if event["type"] in ("final", "error", "run_start"):
+            reason: Mapping[str, Any] = event.get("reason") or {}
+            return reason if is_limit(str(reason.get("code"))) else None
+    return None
 
 
 def _sandbox_notices(application: AgentApplication, session: Session) -> list[Notice]:

@@ -15,7 +15,7 @@ from agent_terminal_app.chat.rendering.folds import took
 from agent_terminal_app.chat.rendering.markdown import LineMarkdown
 from agent_terminal_app.chat.rendering.text import clean, fitted, one_line, styled
 from agent_terminal_app.chat.rendering.wrap import rows_of, wrapped
-from agent_terminal_app.errors import category_code, is_limit, key_command, limit_setting
+from agent_terminal_app.errors import category_code, is_limit, key_command, limit_lines
 from agent_terminal_app.rows import cells, in_rows, prose_rows
 
 if TYPE_CHECKING:
@@ -315,11 +315,11 @@ class Renderer:
         self.limit = code if is_limit(code) else ""
         if code == "cancelled":
             self._note("interrupted; the answer so far is kept")
+        elif self.limit:
+            for line in limit_lines(self._agent_id, event["reason"]):
+                self._note(clean(line))
         elif code not in ("natural_end", "suspended"):
             self._note(f"stopped: {clean(event['reason']['detail'] or code)}")
-        if self.limit:
-            setting = limit_setting(self._agent_id, code)
-            self._note(f"Enter continues{f'; {setting}' if setting else ''}")
 
     def _on_error(self, event: Mapping[str, Any]) -> None:
         self.failure = category_code(event["error"].get("category"))
