@@ -42,7 +42,7 @@ def test_a_call_for_the_background_returns_at_once(shell: Shell) -> None:
     assert result == {
         "success": True,
         "id": result["id"],
-        "result": f"It runs in the background as {result['id']}: "
+        "result": f"{result['id']} runs in the background: "
         "shell_output reads its output, shell_stop ends it.",
     }
 

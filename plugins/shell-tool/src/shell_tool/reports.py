@@ -59,7 +59,7 @@ def outcome(job: Job, settings: Settings) -> dict[str, Any]:
 
 def started(job: Job) -> dict[str, Any]:
     """Return the result of a command that goes on in the background."""
-    text = f"It runs in the background as {job.id}: shell_output reads its output, shell_stop ends it."
+    text = f"{job.id} runs in the background: shell_output reads its output, shell_stop ends it."
     return {"success": True, "result": text, "id": job.id}
 
 

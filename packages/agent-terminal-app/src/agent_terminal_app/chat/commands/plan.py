@@ -14,10 +14,11 @@ from agent_terminal_app.chat.picker import Choice, Picker
 from agent_terminal_app.chat.rendering.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _GROUP = "This conversation"
 _CARRY_OUT, _MORE, _LEAVE = "carry out", "keep planning", "leave"
+_ID = "sh_"
 _SHELL_LIST, _SHELL_OUTPUT, _SHELL_STOP = "shell_jobs", "shell_output", "shell_stop"
 
 
@@ -70,31 +71,45 @@ async def ask_about_plan(talk: Talk) -> None:
         await set_plan_mode(talk, on=False)
         talk.note("Plan mode is off; the plan is kept.")
     else:
-        talk.note("Say what should be different; the agent goes on planning.")
+        talk.note("Say what should be different; the agent keeps planning.")
 
 
 @command(
     "jobs",
     "list commands in the background, see their output, stop them",
     group=_GROUP,
-    takes="[ID | stop ID]",
+    takes="[NUMBER | stop NUMBER]",
 )
 async def jobs(talk: Talk, rest: str) -> None:
     """List the commands that the agent has started in the background, and the state of each.
 
-    With an id, the end of its output; `/jobs stop ID` ends it, with everything that it has started.
+    With a number of that list, or an id, the end of its output; `/jobs stop NUMBER` ends it, with everything
+    that it has started.
     """
+    listed = (await _run_tool(talk, _SHELL_LIST, {})).splitlines()
+    ids = [line.split()[0] for line in listed if line.startswith(_ID)]
     verb, _, name = rest.partition(" ")
     if verb == "stop" and name.strip():
-        shown = await _run_tool(talk, _SHELL_STOP, {"id": name.strip()})
+        shown = await _run_tool(talk, _SHELL_STOP, {"id": _job(name.strip(), ids)})
     elif rest:
-        shown = await _run_tool(talk, _SHELL_OUTPUT, {"id": rest.strip()})
+        shown = await _run_tool(talk, _SHELL_OUTPUT, {"id": _job(rest.strip(), ids)})
+    elif ids:
+        for number, line in enumerate(listed, 1):
+            talk.row(f"{number:>2}  ", line)
+        talk.note("/jobs NUMBER shows its output, /jobs stop NUMBER ends it.")
+        return
     else:
-        shown = await _run_tool(talk, _SHELL_LIST, {})
+        shown = "\n".join(listed)
     for line in shown.splitlines():
         talk.line(line)
-    if not rest and "sh_" in shown:
-        talk.note("/jobs ID shows its output, /jobs stop ID ends it.")
+
+
+def _job(given: str, ids: Sequence[str]) -> str:
+    """Return the id of the command with this number, or with an id that begins like this."""
+    if given.isdecimal() and 0 < int(given) <= len(ids):
+        return ids[int(given) - 1]
+    found = [one for one in ids if one.startswith((given, f"{_ID}{given}"))]
+    return found[0] if len(found) == 1 else given
 
 
 async def _run_tool(talk: Talk, tool: str, arguments: Mapping[str, Any]) -> str:
