@@ -106,6 +106,7 @@ def test_the_first_screen_says_what_answers_and_how_to_have_something_better(
     found = greeting(FIRST)
 
     assert "SmolLM2" in bare[0] and "often wrong" in bare[1]
+    assert "has no tools: no files, no shell, no web" in bare[1]
     assert bare[2:] == ["/setup, or `agent setup`, connects a better one."]
     assert found[2:] == [
         "OPENAI_API_KEY found in the environment: /setup, or `agent setup`, connects OpenAI.",

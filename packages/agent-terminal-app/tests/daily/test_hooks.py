@@ -47,7 +47,7 @@ def test_a_person_sees_why_a_hook_refuses_a_call_and_why_the_agent_continues(
         chat.expect("Now I am.")
         chat.expect_line("ready")
         text = " ".join(chat.text.split())
-        assert '✗ shell(command="echo forbidden")' in text
+        assert "✗ $ echo forbidden" in text
         assert "refused it: not on Fridays, when nobody is here to look at what comes of it" in text
         assert text.index("I am done.") < text.index("the agent continues, and reads: three tests fail")
         chat.type("/rewind list\r")

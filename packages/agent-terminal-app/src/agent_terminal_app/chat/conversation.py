@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from agent_terminal_app.remote import RemoteApplication
 
 
-def call_arguments(app: AgentApplication, session_id: str, call_id: str) -> Any:
-    """Return the arguments of a call, as a session has them; None if it has no such call.
+def stored_call(app: AgentApplication, session_id: str, call_id: str) -> tuple[Mapping[str, Any], Any] | None:
+    """Return a call as a session has it, and its arguments; None if it has no such call.
 
     Called in a thread. Arguments that cannot be read are returned as they were written.
 
@@ -49,7 +49,7 @@ def call_arguments(app: AgentApplication, session_id: str, call_id: str) -> Any:
             except AgentError:  # another call, in a form that only its provider knows
                 continue
             if found.call_id == call_id:
-                return found.payload
+                return call, found.payload
     return None
 
 
@@ -328,9 +328,18 @@ class Conversation:
             self.instead_of = "" if self.model == own else own
         return await follow_model(self)
 
-    def arguments_of(self, call_id: str) -> Any:
-        """Return what the model wanted of a call of this session; called in a thread."""
-        return None if self.session_id is None else call_arguments(self.app, self.session_id, call_id)
+    def about_call(self, call_id: str) -> dict[str, Any]:
+        """Return the arguments of a call of this session, and the line about it; called in a thread."""
+        found = None if self.session_id is None else stored_call(self.app, self.session_id, call_id)
+        if found is None:
+            return {}
+        call, arguments = found
+        preview = ""
+        if server_of(self.app) is None:  # else its tools are not here
+            with suppress(AgentError):
+                core, config = self.front_end()
+                preview = core.format_tool_call_preview(dict(call), config)["preview"]
+        return {"arguments": arguments, "preview": preview}
 
     def folder(self) -> Path:
         """Return the first folder that the session works in; called in a thread."""

@@ -333,8 +333,7 @@ class Work:
             if conversation.queue:
                 await self.refresh_queue(conversation, event.get("round", 0))
         if event["type"] == "tool_call_result" and not renderer.has_begun(event["call_id"]):
-            arguments = await asyncio.to_thread(conversation.arguments_of, event["call_id"])
-            event = {**event, "arguments": arguments}
+            event = {**event, **await asyncio.to_thread(conversation.about_call, event["call_id"])}
         renderer.show(event)
         if event["type"] == "turn_end":
             conversation.queue.answered()

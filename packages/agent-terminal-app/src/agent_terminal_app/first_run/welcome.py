@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from agent_terminal_app.settings import Settings
 
 _EMBEDDED = (
-    "You are talking to SmolLM2, a small model inside this program.",
-    "It needs no key and no network, and it is often wrong. /help lists the commands.",
+    "You are talking to SmolLM2, a small model inside this program. /help lists the commands.",
+    "It needs no key and no network. It is often wrong and has no tools: no files, no shell, no web.",
 )
 _NOBODY = ("No model is connected yet. /help lists the commands.",)
 _HOW = "/setup, or `agent setup`, connects"

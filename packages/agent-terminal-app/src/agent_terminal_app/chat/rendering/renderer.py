@@ -210,7 +210,7 @@ class Renderer:
 
     def _on_tool_call_result(self, event: Mapping[str, Any]) -> None:
         began = event["call_id"] in self._calls
-        call = self._calls.pop(event["call_id"], None) or self._folds.call({**event, "preview": ""})
+        call = self._calls.pop(event["call_id"], None) or self._folds.call(event)
         call.message, call.failed, call.seconds = event["message"], event["is_error"], event["seconds"]
         self._progress.done(event["call_id"])
         self._finish_words()
