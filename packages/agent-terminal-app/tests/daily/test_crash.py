@@ -86,7 +86,8 @@ def test_after_a_kill_the_resumed_chat_tells_what_may_have_run_and_what_still_ru
     try:
         with home.chat("--continue", columns=columns) as chat:
             expect_words(chat, "The program ended in the middle of the last answer. The agent will read:")
-            expect_words(chat, "may have run, in part or completely")
+            expect_words(chat, "$ echo $$ > pid; exec sleep 1000: may have run, in part or completely")
+            assert "» run it" in chat.lines
             expect_words(chat, f"still runs, process {pid}: sleep 1000 (!kill -- -{pid} ends it)")
             chat.expect_line("ready")
             chat.type("What happened?\r")

@@ -46,6 +46,8 @@ def test_a_limit_that_is_set_changes_nothing_else_and_enter_continues_in_the_nex
         )
         chat.expect_line("ready")
     with home.chat("--continue") as chat:
+        chat.expect("» look")
+        chat.expect("  … 2 tool calls")
         chat.expect("stopped: the model was asked 2 times, as often as max_rounds allows")
         chat.expect(
             "Enter continues; `agent config set agents.assistant.max_rounds NUMBER` changes the limit"

@@ -341,6 +341,10 @@ class Conversation:
                 preview = core.format_tool_call_preview(dict(call), config)["preview"]
         return {"arguments": arguments, "preview": preview}
 
+    def preview_of(self, call_id: str) -> str:
+        """Return the line about a call of this session; empty if there is none. Called in a thread."""
+        return str(self.about_call(call_id).get("preview") or "")
+
     def folder(self) -> Path:
         """Return the first folder that the session works in; called in a thread."""
         if self.session_id is None:

@@ -323,21 +323,21 @@ class Chat:
         app = conversation.app
         state = await asyncio.to_thread(app.session_state, session_id)
         if state["unfinished"] is not None:
-            self._tell_of_crash(session_id, state["unfinished"])
+            self._work.can_resume(session_id, "crash")
+            await self._tell_of_crash(conversation, state["unfinished"])
         elif reason := await asyncio.to_thread(limit_of, app, session_id, state["last_event"]):
             self._work.can_resume(session_id, reason["code"])
             agent_id = await asyncio.to_thread(agent_of_stored, app, session_id)
             for line in limit_lines(agent_id, reason):
                 self._remarks.note(line)
 
-    def _tell_of_crash(self, session_id: str, unfinished: Mapping[str, Any]) -> None:
-        """Say what a crash has cut short, and let Enter ask again."""
-        self._work.can_resume(session_id, "crash")
-        if lost := broken_off_calls(unfinished):
+    async def _tell_of_crash(self, conversation: Conversation, unfinished: Mapping[str, Any]) -> None:
+        """Say what a crash has cut short, and that Enter asks again."""
+        if lost := await asyncio.to_thread(broken_off_calls, unfinished, conversation.preview_of):
             self._remarks.note("! The program ended in the middle of the last answer. The agent will read:")
             for line in lost:
                 self._remarks.note(f"!   {line}")
-            self._remarks.note("! Enter lets it go on.")
+            self._remarks.note("! Enter continues.")
             return
         self._remarks.note("! The program ended before this was answered. Enter asks again.")
         if shown := unfinished["text"].strip().splitlines():

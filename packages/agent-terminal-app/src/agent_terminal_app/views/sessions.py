@@ -36,7 +36,7 @@ from agent_terminal_app.rows import in_rows, prose_rows
 from agent_terminal_app.settings.files import replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from agent_app import AgentApplication, SessionInfo
     from agent_app.transfer import ImportedSession, SystemMessagesRefused
@@ -260,15 +260,16 @@ def _orphan_notices() -> list[Notice]:
     ]
 
 
-def broken_off_calls(unfinished: Mapping[str, Any]) -> list[str]:
+def broken_off_calls(unfinished: Mapping[str, Any], preview: Callable[[str], str]) -> list[str]:
     """Return what the agent will read about calls that a crash has cut short, one line each.
 
     Args:
         unfinished: As of the state of a session.
+        preview: Returns a line about a call by its id; empty if nobody knows one.
     """
     lines = []
     for call in unfinished["calls"]:
-        about = one_line(f"{call['name']} {call['arguments']}")
+        about = one_line(preview(call["call_id"]) or f"{call['name']} {call['arguments']}")
         truth = "may have run, in part or completely" if call["begun"] else "did not run"
         lines.append(f"{about[:_LONGEST_COMMAND]}: {truth}")
     return lines

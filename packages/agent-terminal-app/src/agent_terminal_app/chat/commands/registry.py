@@ -23,13 +23,14 @@ from agent_core.log import get_logger
 from agent_runtime.defaults import ADDED_BY_HOOK
 from agent_terminal_app.chat.rendering.markdown import LineMarkdown
 from agent_terminal_app.chat.rendering.renderer import as_said
-from agent_terminal_app.chat.rendering.text import clean, one_line, styled
+from agent_terminal_app.chat.rendering.text import clean, count, one_line, styled
 from agent_terminal_app.rows import columns, in_rows, two_columns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
     from agent_app import AgentApplication
+    from agent_core import Message
     from agent_terminal_app.chat.commands.cards import Card
     from agent_terminal_app.chat.conversation import Conversation
     from agent_terminal_app.chat.picker import Picker
@@ -51,6 +52,10 @@ _ROOMS = (
 """The modules whose commands are listed, in this order."""
 
 _RECALLED = 6
+"""How many of the last messages are shown of a session that is opened."""
+_LOOK_BACK = 300
+"""How far back the message is looked for that the last work began with."""
+_SPEAKERS = ("user", "assistant")
 _MARK = 2
 """How many cells the mark in front of a message takes."""
 
@@ -195,24 +200,52 @@ class Talk:
         """
         await self.go_to(session_id)
         await asyncio.to_thread(self.conversation.lend_key, session_id)
-        width = None if self.screen.width is None else self.screen.width - _MARK
-        for message in await self.app.read_messages_async(session_id, limit=_RECALLED):
-            if message.role == "tool" and message.metadata.get("uncertain"):
-                self.note(f"! {message.metadata.get('tool_name')}: {message.content}")
-            if message.role not in ("user", "assistant") or not message.content:
+        calls = 0
+        for message in _recalled(await self.app.read_messages_async(session_id, limit=_LOOK_BACK)):
+            if message.role == "tool" and not message.metadata.get("uncertain"):
+                calls += 1
                 continue
-            if message.metadata.get(ADDED_BY_HOOK):
-                self.note(f"! {message.content}")
-                continue
-            if message.role == "user":
-                self._show(as_said(str(message.content), self.screen.width), "bold")
-                continue
-            words = LineMarkdown(color=self.screen.color, width=width)
-            for line in [*words.feed(f"{message.content}\n"), *words.end()]:
-                self.screen.line(f"  {line}")
+            if calls:
+                self.note(f"  … {count(calls, 'tool call')}")
+                calls = 0
+            self._show_said(message)
+        if calls:
+            self.note(f"  … {count(calls, 'tool call')}")
         if own := self.conversation.instead_of:
             model = one_line(self.conversation.model)
             self.note(f"{model} answers in this session; /model default goes back to {one_line(own)}.")
+
+    def _show_said(self, message: Message) -> None:
+        """Show a message of a session that is opened."""
+        if message.role == "tool":
+            self.note(f"! {message.metadata.get('tool_name')}: {message.content}")
+        elif message.metadata.get(ADDED_BY_HOOK):
+            self.note(f"! {message.content}")
+        elif message.role == "user":
+            self._show(as_said(str(message.content), self.screen.width), "bold")
+        else:
+            width = None if self.screen.width is None else self.screen.width - _MARK
+            words = LineMarkdown(color=self.screen.color, width=width)
+            for line in [*words.feed(f"{message.content}\n"), *words.end()]:
+                self.screen.line(f"  {line}")
+
+
+def _recalled(messages: Sequence[Message]) -> Sequence[Message]:
+    """Return what is shown of a session that is opened: its last messages, from a message of the user on.
+
+    Results of tools are among them, to be counted.
+    """
+    said = [one for one in messages if one.role == "tool" or (one.role in _SPEAKERS and one.content)]
+    shown = [place for place, one in enumerate(said) if one.role != "tool"]
+    first = shown[-_RECALLED:][:1]
+    asked = [place for place in shown if said[place].role == "user"]
+    if not first:
+        return said
+    if not asked or asked[-1] >= first[0]:
+        return said[first[0] :]
+    last = asked[-1]  # long work: the request stays in sight, however much came after it
+    between = [one for one in said[last + 1 : first[0]] if one.role == "tool"]
+    return [said[last], *between, *said[first[0] :]]
 
 
 async def follow_model(talk: Talk) -> None:
