@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +13,7 @@ from agent_testing import chat_reply
 
 if TYPE_CHECKING:
     from agent_terminal_app.testing.home import Home
-    from agent_testing import ScriptedServer
+    from agent_testing import ReceivedRequest, ScriptedServer, ServerReply
 
 MODULES = 14
 CHECK = "python3 check.py"
@@ -69,3 +71,44 @@ def test_sixty_steps_with_three_questions(home: Home, server: ScriptedServer, co
     assert len(server.requests) == 61
     assert len({str(one.json["messages"][0]) for one in server.requests}) == 1
     assert len({str(one.json["tools"]) for one in server.requests}) == 1
+
+
+def test_a_kill_in_the_middle_of_sixty_steps_loses_nothing_and_enter_continues(
+    home: Home, server: ScriptedServer
+) -> None:
+    home.set('[sandbox]\nmode = "off"\n[permissions]\nallow = ["shell", "write_file", "edit_file"]\n')
+    (home.project / "check.py").write_text("print('fine')\n")
+    work = steps()
+    middle = work.index(("shell", {"command": CHECK}), len(work) // 2)
+    work[middle] = ("shell", {"command": "echo $$ > pid; exec sleep 1000"})
+
+    def model(request: ReceivedRequest) -> ServerReply:
+        done = [one for one in request.json["messages"] if one["role"] == "tool"]
+        if len(done) == len(work):
+            return chat_reply("Sixty steps, all checked.", usage=None)
+        tool, arguments = work[len(done)]
+        return chat_reply(tool_calls=[ToolCall(tool, arguments, f"c{len(done)}")], usage=None)
+
+    server.play(*[model] * 80)
+    pid = home.project / "pid"
+
+    with home.chat() as chat:
+        chat.type("Write the parts and check them.\r")
+        chat.wait(lambda: pid.exists() and pid.read_text().strip(), "the step in the middle")
+        chat.signal(signal.SIGKILL)
+        chat.end()
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+    with home.chat("--continue") as chat:
+        chat.expect("» Write the parts and check them.")
+        chat.expect(f"  … {middle} tool calls")
+        chat.expect("!   $ echo $$ > pid; exec sleep 1000: may have run, in part or completely")
+        chat.expect("! Enter continues.")
+        chat.expect_line("ready")
+        chat.type("\r")
+        chat.expect("Sixty steps, all checked.")
+        chat.expect_line("ready")
+
+    told = [one["content"] for one in server.requests[-1].json["messages"] if one["role"] == "tool"]
+    assert len(told) == 60
+    assert [place for place, words in enumerate(told) if "may have run" in words] == [middle]
+    assert len(list((home.project / "src").iterdir())) == MODULES
