@@ -63,6 +63,8 @@ def test_plan_mode_changes_nothing_and_ends_in_a_plan_to_approve(
         chat_reply("", tool_calls=[ToolCall("write_file", write)]),
         chat_reply("", tool_calls=[plan("pending", "pending", "pending")]),
         chat_reply("This is my plan."),
+        chat_reply("", tool_calls=[plan("pending", "pending", "pending")]),
+        chat_reply("This is my better plan."),
         chat_reply("", tool_calls=[plan("done", "in_progress", "pending"), ToolCall("write_file", write)]),
         chat_reply("", tool_calls=[plan("done", "done", "dropped")]),
         chat_reply("Tea is ready."),
@@ -75,6 +77,11 @@ def test_plan_mode_changes_nothing_and_ends_in_a_plan_to_approve(
         assert not (tmp_path / "work" / "tea.txt").exists()
         terminal.expect_line("Plan: 0 of 3 done")
         terminal.expect_line(r"\[ \] Boil water")
+        terminal.type("what would it cost\r")  # words that begin no choice are an answer to the agent
+        terminal.expect("» what would it cost")
+        terminal.expect("This is my better plan.")
+        terminal.expect_line("plan mode · type an answer")
+        assert "what would it cost" in str(server.requests[3].json["messages"][-1])
         terminal.type("\r")
         terminal.expect("tea.txt")
         terminal.expect_line("Plan: 1 of 3 done")

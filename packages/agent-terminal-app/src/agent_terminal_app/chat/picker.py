@@ -47,6 +47,7 @@ class Picker:
         choices: In the order in which they are offered.
         start: The value that is marked first, if it is there.
         star: Called with a choice when it is to become a favourite, or no longer; returns it as it is then.
+        words: Whether words that begin no choice are a result of their own.
 
     Attributes:
         title: What is being chosen.
@@ -61,12 +62,14 @@ class Picker:
         *,
         start: str | None = None,
         star: Callable[[Choice], Choice] | None = None,
+        words: bool = False,
     ) -> None:
         self.title = title
         self.note = ""
         self.result: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._choices = list(choices)
         self._star = star
+        self._words = words
         self._typed = ""
         self._found = list(self._choices)
         values = [one.value for one in self._found]
@@ -91,6 +94,11 @@ class Picker:
     def has_star(self) -> bool:
         """Whether choices can be made favourites."""
         return self._star is not None
+
+    @property
+    def takes_words(self) -> bool:
+        """Whether words that begin no choice are a result of their own."""
+        return self._words
 
     def add(self, choices: Iterable[Choice]) -> None:
         """Offer more, and say of those that are there what is known now; the marked one stays marked."""
@@ -127,9 +135,13 @@ class Picker:
         self._look(keep=now)
 
     def take(self) -> None:
-        """Choose what is marked; nothing if nothing fits."""
-        if self.marked is not None and not self.result.done():
+        """Choose what is marked, or the words that were typed; nothing if nothing fits."""
+        if self.result.done():
+            return
+        if self.marked is not None:
             self.result.set_result(self.marked.value)
+        elif self._words:
+            self.result.set_result(self._typed.strip())
 
     def leave(self) -> None:
         """Choose nothing."""
@@ -152,11 +164,17 @@ class Picker:
     def foot(self, width: int) -> str:
         """Return how many there are, and what is still going on."""
         many = len(self._choices)
-        seen = f"{len(self._found)} of {many}" if self._typed else f"{many} in all"
+        if self._words:
+            seen = "Enter sends your words" if not self._found else "or type what should be different"
+        else:
+            seen = f"{len(self._found)} of {many}" if self._typed else f"{many} in all"
         return fitted(" · ".join(filter(None, [seen, self.note])), width)
 
     def _look(self, *, keep: Choice | None) -> None:
-        if self._typed.split():
+        if self._words:  # a word in the middle of a choice may just as well be one of a message
+            typed = self._typed.strip().casefold()
+            self._found = [one for one in self._choices if one.label.casefold().startswith(typed)]
+        elif self._typed.split():
             scored = [(fit(self._typed, f"{one.label} {one.about}"), one) for one in self._choices]
             ranked = sorted(
                 ((score, n, one) for n, (score, one) in enumerate(scored) if score is not None), key=_rank

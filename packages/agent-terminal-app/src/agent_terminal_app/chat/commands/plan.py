@@ -59,10 +59,10 @@ async def ask_about_plan(talk: Talk) -> None:
     """Ask whether a plan that was made in plan mode is carried out."""
     choices = [
         Choice(_CARRY_OUT, "Carry it out", "plan mode ends; calls with an effect are asked about as usual"),
-        Choice(_MORE, "Keep planning", "say what should be different"),
+        Choice(_MORE, "Keep planning", "nothing is carried out yet"),
         Choice(_LEAVE, "Leave plan mode", "nothing is carried out"),
     ]
-    chosen = await talk.pick(Picker("What about this plan?", choices))
+    chosen = await talk.pick(Picker("What about this plan?", choices, words=True))
     if chosen == _CARRY_OUT:
         await set_plan_mode(talk, on=False)
         talk.line(f"» {CARRY_OUT}", "bold")
@@ -70,6 +70,9 @@ async def ask_about_plan(talk: Talk) -> None:
     elif chosen == _LEAVE:
         await set_plan_mode(talk, on=False)
         talk.note("Plan mode is off; the plan is kept.")
+    elif chosen not in (None, _MORE):
+        talk.line(f"» {chosen}", "bold")
+        talk.send(chosen, (await gather(talk.conversation, chosen)).attached)
     else:
         talk.note("Say what should be different; the agent keeps planning.")
 

@@ -218,7 +218,8 @@ def _asked(chat: Chat) -> str:
     """Return how a command is answered that waits for the user; empty if none does."""
     if chat.picker is not None:
         star = " · Ctrl+F favourite" if chat.picker.has_star else ""
-        return f"type to narrow down · ↑↓ Enter{star} · Esc leaves it"
+        typing = "type an answer" if chat.picker.takes_words else "type to narrow down"
+        return f"{typing} · ↑↓ Enter{star} · Esc leaves it"
     if chat.asks_for_a_line:
         hidden = ", it is not shown" if chat.asks_for_a_secret else ""
         keys = "" if chat.asks_for_a_secret else " ".join(chat.answer_keys)
