@@ -184,6 +184,7 @@ def test_sessions_branches_messages_and_commands_are_chosen_from_lists(home: Hom
         terminal.expect("I am small.")
         terminal.type("second words\r")
         terminal.wait(lambda: terminal.text.count("I am small.") > 1)
+        terminal.expect_line("ready")
         terminal.type("/rewind list\r")
         terminal.expect("Before which one do you want to go back?")
         terminal.type("\x1b[A\x1b[B\r")  # up, down: the last one again

@@ -80,6 +80,15 @@ def test_what_the_provider_has_not_counted_is_marked_as_an_estimate() -> None:
     assert numbers(meters) == ["context 100", "session ~200 tokens"]
 
 
+def test_an_estimate_is_never_more_than_the_window_since_more_is_not_sent() -> None:
+    meters = Meters(window=50)
+
+    meters.count(usage(0, 0), 50)
+    meters.estimate(["x" * 360])
+
+    assert numbers(meters)[0] == "context ~50 (100%)"
+
+
 def test_money_is_an_estimate_if_some_of_it_has_no_price() -> None:
     meters = Meters()
 

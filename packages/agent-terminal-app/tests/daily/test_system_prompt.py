@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -21,6 +24,8 @@ if find_spec("system_message_feature") is None:
 def test_the_prompt_has_the_place_and_the_files_and_the_chat_shows_them(
     home: Home, server: ScriptedServer
 ) -> None:
+    for command in (["init", "-q", "-b", "trunk"], ["add", "."]):
+        subprocess.run(["git", *command], cwd=home.project, check=True, timeout=60)
     (home.project / "AGENTS.md").write_text("Use tabs.\n")
     (home.project / "CLAUDE.md").write_text("Write tests first.\n")
     assert home.run("config", "trust").returncode == 0
@@ -41,7 +46,17 @@ def test_the_prompt_has_the_place_and_the_files_and_the_chat_shows_them(
     system = server.requests[-1].json["messages"][0]
     assert system["role"] == "system"
     text = system["content"]
-    for part in ("You are a coding agent.", f"Folder: {home.project}", "Use tabs.", "Write tests first."):
+    for part in (
+        "You are a coding agent.",
+        "Change files with the file tools",
+        "Stop when the task is done and checked",
+        f"Folder: {home.project}",
+        f"System: {platform.system()}",
+        f"Date: {datetime.now(tz=UTC).astimezone():%A}",
+        "Git: branch trunk",
+        "Use tabs.",
+        "Write tests first.",
+    ):
         assert part in text
     # Every request carries it, so it must stay small: about two pages.
     assert TokenCounter().text(text) < 800

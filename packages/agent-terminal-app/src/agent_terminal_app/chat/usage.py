@@ -59,7 +59,8 @@ class Meters:
 
     def estimate(self, texts: Iterable[str]) -> None:
         """Count what a provider has not counted: what was said in the conversation up to now."""
-        self.context = round(sum(map(len, texts)) / _CHARACTERS_PER_TOKEN)
+        said = round(sum(map(len, texts)) / _CHARACTERS_PER_TOKEN)
+        self.context = said if self.window is None else min(said, self.window)  # more is never sent
         self.tokens += self.context
 
     def part(self, name: str) -> str:
