@@ -132,6 +132,8 @@ def test_commands_in_the_background_are_listed_shown_and_stopped(start: Callable
     script = [chat_reply("", tool_calls=[ToolCall("shell", command)]), chat_reply("It runs.")]
     allow = '[permissions]\nallow = ["shell"]'
     with ScriptedServer(*script) as server, start(server, settings=allow) as terminal:
+        terminal.type("/jobs\r")
+        terminal.expect("There are no commands in the background.")
         terminal.type("Start it.\r")
         terminal.expect("It runs.")
         terminal.expect_line("ready")

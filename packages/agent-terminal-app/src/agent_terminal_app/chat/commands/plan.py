@@ -89,6 +89,9 @@ async def jobs(talk: Talk, rest: str) -> None:
     With a number of that list, or an id, the end of its output; `/jobs stop NUMBER` ends it, with everything
     that it has started.
     """
+    if talk.conversation.session_id is None:
+        talk.note("There are no commands in the background.")
+        return
     listed = (await _run_tool(talk, _SHELL_LIST, {})).splitlines()
     ids = [line.split()[0] for line in listed if line.startswith(_ID)]
     verb, _, name = rest.partition(" ")
