@@ -85,7 +85,7 @@ async def go_back(talk: Talk, session_id: str, said: Said) -> None:
         await talk.go_to(branch.session_id)
     fill(talk, said.text)
     talk.note(f"Back before: {one_line(said.text)}")
-    talk.note(f"{session_id[:8]} stays as it is (/sessions).")
+    talk.note(f"The session {session_id[:8]} still has it (/sessions).")
 
 
 def fill(talk: Talk, text: str) -> None:

@@ -119,7 +119,11 @@ async def redo(talk: Talk, _rest: str) -> None:
         return
     session_id = talk.conversation.session_id
     offers = by_name(await find_offers(talk.conversation))
-    if session_id is None or f"{_FILES}.redo" not in offers or True not in await _journal(talk, session_id):
+    if (
+        session_id is None
+        or f"{_FILES}.redo" not in offers
+        or True not in (await _journal(talk, session_id)).values()
+    ):
         raise AgentError("nothing was undone here: /sessions lists every branch")
     await _reverse(talk, session_id, "redo", 1)
 
@@ -130,40 +134,49 @@ async def _look(talk: Talk, session_id: str) -> _Possible:
     has_words = any(message.role == "user" for message in session.messages)
     said = (await messages_of_person(talk, session_id))[-1] if has_words else None
     compaction = offers.get(f"{_COMPACTION}.undo_compaction") if session.metadata.get(_COMPACTIONS) else None
+    journal, known = await _journal_with_changes(talk, session_id, offers)
+    before = 0 if said is None else _changes_before(session, said.index, known, is_own=journal == session_id)
     return _Possible(
-        journal=await _journal_with_changes(talk, session_id, offers),
+        journal=journal,
         said=said,
-        changes=0 if said is None else _changes_since(session, said.index),
+        changes=sum(number > before for number, is_undone in known.items() if not is_undone),
         compaction=compaction,
     )
 
 
-async def _journal_with_changes(talk: Talk, session_id: str, offers: Mapping[str, Offer]) -> str:
-    """Return the session whose journal has the last change of files: this one, or one it branched from."""
+async def _journal_with_changes(
+    talk: Talk, session_id: str, offers: Mapping[str, Offer]
+) -> tuple[str, Mapping[int, bool]]:
+    """Return the session whose journal has the last change of files, this one or one it branched from."""
     if f"{_FILES}.undo" not in offers:
-        return ""
+        return "", {}
     seen: set[str] = set()
     here = session_id
     while here and here not in seen:
-        if False in await _journal(talk, here):
-            return here
+        known = await _journal(talk, here)
+        if False in known.values():
+            return here, known
         seen.add(here)
         here = talk.notes.journals.get(here, "")
-    return ""
+    return "", {}
 
 
-async def _journal(talk: Talk, session_id: str) -> list[bool]:
-    """Return for each change of files that a session knows whether it was undone."""
+async def _journal(talk: Talk, session_id: str) -> dict[int, bool]:
+    """Return the changes of files that a session knows, by their numbers, and whether each was undone."""
     _, known = await talk.app.execute_session_action_async(session_id, _FILES, "changes", {})
-    return [bool(change["undone"]) for change in known.get("changes", ())]
+    return {int(change["number"]): bool(change["undone"]) for change in known.get("changes", ())}
 
 
-def _changes_since(session: Session, index: int) -> int:
-    """Return how many changes of files were made since a message: those of which a diff was shown."""
-    shown = (
-        message.metadata.get("display") for message in session.messages[index:] if message.role == "tool"
-    )
-    return sum(isinstance(one, dict) and one.get("type") == "diff" for one in shown)
+def _changes_before(session: Session, index: int, known: Mapping[int, bool], *, is_own: bool) -> int:
+    """Return the number of the last change of files before a message.
+
+    A branch has the messages of its session, and not its journal. So its own journal is counted from the end,
+    and that of the session that it branched from, which may have gone on, from the beginning.
+    """
+    messages = session.messages[index:] if is_own else session.messages[:index]
+    shown = (message.metadata.get("display") for message in messages if message.role == "tool")
+    diffs = sum(isinstance(one, dict) and one.get("type") == "diff" for one in shown)
+    return max(known, default=0) - diffs if is_own else diffs
 
 
 async def _way(talk: Talk, rest: str, ways: Mapping[str, str]) -> str | None:
@@ -231,11 +244,14 @@ def _done(direction: Direction, changes: list[int]) -> str:
     if direction == "redo":
         return f"Made {_named(changes)} again."
     before = " /undo takes back the one before," if min(changes) > 1 else ""
-    return f"Took back {_named(changes)}.{before} /redo makes it again."
+    return f"Took back {_named(changes)}.{before} /redo makes {'it' if len(changes) == 1 else 'them'} again."
 
 
 def _named(changes: list[int]) -> str:
-    return f"change {changes[0]}" if len(changes) == 1 else f"changes {changes[-1]} to {changes[0]}"
+    if len(changes) == 1:
+        return f"change {changes[0]}"
+    first, last = min(changes), max(changes)
+    return f"changes {first} {'and' if last == first + 1 else 'to'} {last}"
 
 
 def _diff_of(plan: Mapping[str, Any]) -> str:
