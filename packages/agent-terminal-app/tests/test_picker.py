@@ -47,6 +47,12 @@ def test_words_may_be_spread_and_a_whole_word_at_a_beginning_comes_first() -> No
     assert fit("", "anything") == 0 and fit("b a", "ab") is not None
 
 
+def test_the_beginning_of_a_later_word_counts_more_than_the_middle_of_an_earlier_one() -> None:
+    ranked = sorted(("compatible:green", "compatible:black"), key=lambda name: fit("bl", name) or 0)
+
+    assert ranked[0] == "compatible:black"
+
+
 def test_arrows_go_round_and_what_is_added_leaves_the_mark_where_it_is() -> None:
     def use(picker: Picker) -> None:
         assert picker.marked is not None and picker.marked.value == "b"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,6 +28,10 @@ def run(home: Home, server: ScriptedServer, chat: Terminal, command: str) -> lis
     chat.expect_line("ready")
     lines = chat.all_lines
     return lines[lines.index("» run it") + 1 : lines.index("That was it.")]
+
+
+def has_said(chat: Terminal, text: str, times: int) -> bool:
+    return chat.text.count(text) == times
 
 
 @pytest.fixture
@@ -59,6 +64,15 @@ def test_a_failure_is_red_and_says_the_code(free: Home, server: ScriptedServer) 
     assert colours == below == {"red"}
 
 
+def test_a_command_of_ones_own_that_fails_is_red_too(home: Home) -> None:
+    with home.chat() as chat:
+        chat.type("!exit 4\r")
+        chat.expect_line("exit code 4, ")
+        row = next(n for n, line in enumerate(chat.lines) if line.startswith("exit code 4"))
+
+        assert chat.screen.buffer[row][0].fg == "red"
+
+
 def test_a_command_that_prints_nothing_is_one_line(free: Home, server: ScriptedServer) -> None:
     with free.chat() as chat:
         shown = run(free, server, chat, "true")
@@ -79,6 +93,30 @@ def test_a_message_of_several_lines_is_one_message_after_resuming(home: Home, se
         start = lines.index("» first")
         assert lines[start : start + 5] == ["» first", "  second", "", "  fourth", "  I see."]
         assert sum(line.startswith("» ") for line in lines) == 1
+
+
+@pytest.mark.parametrize("steps", [1, 12])
+def test_a_resumed_session_begins_with_a_message_of_the_person(
+    free: Home, server: ScriptedServer, steps: int
+) -> None:
+    calls = [
+        chat_reply("Next.", tool_calls=[ToolCall("shell", {"command": f"echo {step}"}, f"c{step}")])
+        for step in range(steps)
+    ]
+    server.play(*[chat_reply("I see.")] * 3, *calls, chat_reply("That was it."))
+    with free.chat() as chat:
+        for number, question in enumerate(("one", "two", "three"), 1):
+            chat.type(f"{question}\r")
+            chat.wait(partial(has_said, chat, "I see.", number), "an answer")
+            chat.expect_line("ready")
+        chat.type("run it\r")
+        chat.expect("That was it.")
+        chat.expect_line("ready")
+
+    with free.chat("--continue") as chat:
+        first = next(line for line in chat.all_lines if line.startswith(("» ", "  ")))
+        assert first == ("» three" if steps == 1 else "» run it")
+        assert chat.lines[-3] == "  That was it."
 
 
 def test_what_a_command_shows_waits_for_the_end_of_the_paragraph(home: Home, server: ScriptedServer) -> None:

@@ -14,11 +14,12 @@ from agent_terminal_app.chat.rendering.text import fitted, one_line
 from agent_terminal_app.rows import cells
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 MOST_ROWS = 10
 """How many choices are seen at once."""
-_FAR = 1_000
+_WITHIN, _FAR = 100, 1_000
+"""What it costs to be found inside a word, and in pieces."""
 _BREAKS = frozenset(" -_/:.,()[]")
 
 
@@ -198,16 +199,25 @@ def fit(typed: str, text: str) -> int | None:
     text = text.casefold()
     total = 0
     for word in typed.casefold().split():
-        place = text.find(word)
-        if place < 0:
+        places = list(_places(word, text))
+        begins = next((place for place in places if place == 0 or text[place - 1] in _BREAKS), None)
+        if begins is not None:
+            total += begins
+        elif places:
+            total += places[0] + _WITHIN
+        else:
             spread = _spread(word, text)
             if spread is None:
                 return None
             total += _FAR + spread
-        else:
-            begins = place == 0 or text[place - 1] in _BREAKS
-            total += place if begins else place + 100
     return total
+
+
+def _places(word: str, text: str) -> Iterator[int]:
+    place = text.find(word)
+    while place >= 0:
+        yield place
+        place = text.find(word, place + 1)
 
 
 def _spread(word: str, text: str) -> int | None:

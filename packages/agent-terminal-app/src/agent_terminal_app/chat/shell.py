@@ -258,5 +258,5 @@ class Shell:
             self._remarks.fail(error)
             return
         conversation.attached.append(ran.attachment())
-        self._remarks.note(ran.line(self._take_back))
+        self._remarks.note(ran.line(self._take_back), failed=ran.code != 0 and not ran.stopped)
         self._changed()

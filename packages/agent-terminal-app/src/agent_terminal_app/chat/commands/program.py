@@ -123,7 +123,7 @@ async def theme(talk: Talk, rest: str) -> None:
         "auto": "as the terminal says",
         "dark": "for a dark background",
         "light": "for a light one",
-        "none": "",
+        "none": "no colours",
     }
     now = (await asyncio.to_thread(open_quietly)).settings.values["ui"]["theme"]
     choices = [Choice(name, name, about[name], "→" if name == now else " ") for name in THEMES]

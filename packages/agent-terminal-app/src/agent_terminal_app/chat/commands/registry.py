@@ -237,15 +237,19 @@ def _recalled(messages: Sequence[Message]) -> Sequence[Message]:
     """
     said = [one for one in messages if one.role == "tool" or (one.role in _SPEAKERS and one.content)]
     shown = [place for place, one in enumerate(said) if one.role != "tool"]
-    first = shown[-_RECALLED:][:1]
-    asked = [place for place in shown if said[place].role == "user"]
-    if not first:
-        return said
-    if not asked or asked[-1] >= first[0]:
-        return said[first[0] :]
+    first = next(iter(shown[-_RECALLED:]), 0)
+    asked = [place for place in shown if _is_asked(said[place])]
+    if within := [place for place in asked if place >= first]:
+        return said[within[0] :]  # an answer needs its question
+    if not asked:
+        return said[first:]
     last = asked[-1]  # long work: the request stays in sight, however much came after it
-    between = [one for one in said[last + 1 : first[0]] if one.role == "tool"]
-    return [said[last], *between, *said[first[0] :]]
+    between = [one for one in said[last + 1 : first] if one.role == "tool"]
+    return [said[last], *between, *said[first:]]
+
+
+def _is_asked(message: Message) -> bool:
+    return message.role == "user" and not message.metadata.get(ADDED_BY_HOOK)
 
 
 async def follow_model(talk: Talk) -> None:

@@ -175,8 +175,8 @@ def _changes_before(session: Session, index: int, known: Mapping[int, bool], *, 
     """
     messages = session.messages[index:] if is_own else session.messages[:index]
     shown = (message.metadata.get("display") for message in messages if message.role == "tool")
-    diffs = sum(isinstance(one, dict) and one.get("type") == "diff" for one in shown)
-    return max(known, default=0) - diffs if is_own else diffs
+    diffs: int = sum(isinstance(one, dict) and one.get("type") == "diff" for one in shown)
+    return max([0, *known]) - diffs if is_own else diffs
 
 
 async def _way(talk: Talk, rest: str, ways: Mapping[str, str]) -> str | None:

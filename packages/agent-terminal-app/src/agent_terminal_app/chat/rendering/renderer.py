@@ -36,9 +36,9 @@ class Remarks:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, failed: bool = False) -> None:
         """Show a line that is not part of the conversation."""
-        self._show(text, "dim")
+        self._show(text, "red" if failed else "dim")
 
     def fail(self, error: BaseException) -> None:
         text = str(error) if isinstance(error, AgentError) else f"{type(error).__name__}: {error}"
