@@ -78,7 +78,7 @@ def test_what_cannot_be_sent_is_told_before_it_is(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     for name, problem in [
-        ("a.pdf", "is application/pdf: text files and PNG"),
+        ("a.pdf", "cannot be attached, it is application/pdf: attach text, or a PNG"),
         ("long.txt", "is too large (512 kB, at most 512 kB): attach a part of it"),
         ("large.png", "is too large (5.0 MB, at most 5.0 MB)"),
         ("pipe", "is not a regular file"),
@@ -123,6 +123,18 @@ def test_files_that_are_mentioned_are_found(project: Path) -> None:
 def test_a_file_is_found_though_a_sentence_ends_behind_it(project: Path) -> None:
     assert find_mentions("Look at @a.py!", [project]).files == (project / "a.py",)
     assert find_mentions(f"@{project}/a.py?", []).missing == (f"{project}/a.py?",)
+
+
+def test_a_name_with_an_ending_is_missed_and_one_of_a_person_is_not(project: Path) -> None:
+    assert find_mentions("@b.py and @nobody, @2.0, @notes.md.", [project]).missing == ("b.py", "notes.md.")
+
+
+def test_a_file_is_called_as_a_person_would_write_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project / "src")
+    monkeypatch.setenv("HOME", str(project))
+
+    labels = [read_file(project / name).label for name in ("src/main.py", "my file.txt")]
+    assert labels == ["main.py", "~/my file.txt"]
 
 
 @given(st.text(max_size=60))

@@ -67,7 +67,7 @@ def read_file(path: Path) -> Attachment:
     Raises:
         NotAttached: If it cannot be read, is too large, or is neither.
     """
-    name = one_line(str(path))
+    name = _shown(path)
     data = _read(path, name)
     kind = _kind(data)
     if kind in _IMAGES:
@@ -77,11 +77,19 @@ def read_file(path: Path) -> Attachment:
         return Attachment(name, picture, len(data))
     if kind != "text/plain":
         raise NotAttached(
-            f"{name} is {kind}: text files and PNG, JPEG, GIF and WebP pictures can be attached"
+            f"{name} cannot be attached, it is {kind}: attach text, or a PNG, JPEG, GIF or WebP picture"
         )
     if len(data) > LONGEST_TEXT:
         raise _too_large(name, len(data), LONGEST_TEXT, "attach a part of it")
-    return text_attachment(name, f"File {name}:\n\n{data.decode('utf-8-sig')}")
+    return text_attachment(name, f"File {one_line(str(path))}:\n\n{data.decode('utf-8-sig')}")
+
+
+def _shown(path: Path) -> str:
+    """Return a file as a person would write it: from the current folder or the home on, if it is in there."""
+    for folder, begins in ((Path.cwd(), ""), (Path.home(), "~/")):
+        if path.is_relative_to(folder) and path != folder:
+            return one_line(f"{begins}{path.relative_to(folder)}")
+    return one_line(str(path))
 
 
 def text_attachment(label: str, text: str) -> Attachment:
@@ -138,6 +146,7 @@ def _too_large(name: str, size: int, most: int, instead: str) -> NotAttached:
 
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]+))')
 _BEING_TYPED = re.compile(r'(?<!\S)@(?:"([^"\n]*)|([^\s"]*))$')
+_LIKE_A_PATH = re.compile(r"/|\.[A-Za-z]\w{0,4}$")
 _BEHIND = ".,;:!?)]}'"
 
 
@@ -161,7 +170,7 @@ def find_mentions(text: str, roots: Sequence[Path]) -> Mentions:
         path = _find(quoted, roots) if quoted else _find_bare(bare, roots)
         if path is not None:
             files[path] = None
-        elif "/" in (quoted or bare):
+        elif _LIKE_A_PATH.search((quoted or bare).rstrip(_BEHIND)):
             missing[quoted or bare] = None
     return Mentions(tuple(files), tuple(missing))
 

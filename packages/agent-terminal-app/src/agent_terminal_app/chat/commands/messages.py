@@ -77,7 +77,8 @@ async def attach(talk: Talk, rest: str) -> None:
     attachment = await asyncio.to_thread(_read, rest.strip('"'))
     check_together([*talk.conversation.attached, attachment])
     talk.conversation.attached.append(attachment)
-    talk.note(attachment.line())
+    if not talk.screen.is_live:  # else it is above the prompt until it is sent
+        talk.note(attachment.line())
 
 
 def _read(name: str) -> Attachment:
