@@ -73,7 +73,9 @@ def test_a_theme_applies_at_once_and_is_kept(home: Home) -> None:
         before = len(terminal.raw)
         terminal.type("one\r")
         terminal.expect("You said: one")
-        assert b"\x1b[96m" in terminal.raw[before:], "code in the bright cyan of the dark theme"
+        terminal.wait(
+            lambda: b"\x1b[96m" in terminal.raw[before:], "code in the bright cyan of the dark theme"
+        )
         terminal.type("/theme\r")
         terminal.expect_line("→ dark")
         terminal.type("none\r")
@@ -105,6 +107,13 @@ def test_a_model_in_the_status_line_is_shown_as_soon_as_it_is_asked_for(home: Ho
     with home.chat() as terminal:
         terminal.type("/config ui.status_line=['model']\r")
         terminal.expect_line("ready .* scripted$")
+
+
+def test_a_setting_that_another_place_overrides_says_so(home: Home) -> None:
+    home.environment["AGENT_DEFAULT_AGENT"] = "assistant"
+    with home.chat() as terminal:
+        terminal.type("/config default_agent=assistant\r")
+        terminal.expect("It has no effect yet: environment AGENT_DEFAULT_AGENT overrides your file.")
 
 
 def test_the_desktop_is_told_only_while_nobody_looks(home: Home) -> None:

@@ -100,6 +100,9 @@ async def _change(talk: Talk, change: Callable[..., Path], key: str, *value: str
         talk.note(f"Changed {path}; it takes effect at the next start of `agent`.")
     for line in await asyncio.to_thread(_now, key):
         talk.line(line)
+    origin = await asyncio.to_thread(_origin, key)
+    if value and origin and not origin.startswith(str(path)):
+        talk.note(f"It has no effect yet: {origin} overrides your file.")
     if key in ("model", "default_agent"):
         talk.note(f"/{'model' if key == 'model' else 'agent'} changes this session at once.")
 
@@ -148,6 +151,11 @@ def _now(key: str) -> list[str]:
         return _shown(key)
     except CommandError:
         return []
+
+
+def _origin(key: str) -> str:
+    """Return which file or variable a setting comes from; empty if it is several, or none."""
+    return open_quietly().settings.origins.get(spell(read_way(key)), "")
 
 
 def _set(key: str, value: str) -> Path:
