@@ -319,7 +319,7 @@ export interface PastRun {
   /** When it began, in seconds since 1970. */
   at: number | null;
   model: string;
-  /** Why it ended; null while it goes on, or if nobody knows. */
+  /** Why it ended; null while it runs, or if that is not known. */
   reason: string | null;
   run_id: string;
   /** The number of the event with which it began. */

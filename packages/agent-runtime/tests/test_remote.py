@@ -373,8 +373,12 @@ def test_the_endpoint_may_be_the_address_of_the_card_itself(cook: Server) -> Non
         ("fail", "failed", "the remote agent failed: the oven is cold"),
         ("reject", "rejected", "the remote agent refused the task: not my job"),
         ("give_up", "canceled", "the remote agent cancelled the task: it gave no reason"),
-        ("input", "input_required", "the remote agent asks for more before it goes on: which city?"),
-        ("auth", "auth_required", "the remote agent asks for authorisation before it goes on: log in first"),
+        ("input", "input_required", "the remote agent asks for more before it continues: which city?"),
+        (
+            "auth",
+            "auth_required",
+            "the remote agent asks for authorisation before it continues: log in first",
+        ),
     ],
 )
 @pytest.mark.parametrize("server", ["cook", "slow_cook"])

@@ -149,7 +149,7 @@ def test_a_secret_is_stored_apart_and_removed_with_its_server(home: Home) -> Non
     }
     assert "mcp-kitchen-TEA_TOKEN" in home.run("keys", "list").stdout
     again = home.run("mcp", "add", "kitchen", "--", "other")
-    assert (again.returncode, "say --replace" in again.stderr) == (2, True)
+    assert (again.returncode, "use --replace" in again.stderr) == (2, True)
     assert home.run("mcp", "remove", "kitchen").returncode == 0
     assert home.settings == {}
     assert "kitchen" not in home.run("keys", "list").stdout

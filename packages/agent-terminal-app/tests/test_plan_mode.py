@@ -71,7 +71,7 @@ def test_plan_mode_changes_nothing_and_ends_in_a_plan_to_approve(
     ]
     with ScriptedServer(*script) as server, start(server, columns=columns) as terminal:
         terminal.type("/plan Make tea.\r")
-        terminal.expect("What about this plan?")
+        terminal.expect("What do you want to do with this plan?")
         assert "plan mode, in which nothing is changed" in tools(server, 1)[0]
         assert "You are in plan mode." in server.requests[0].json["messages"][0]["content"]
         assert not (tmp_path / "work" / "tea.txt").exists()
@@ -103,7 +103,7 @@ def test_plan_mode_outlives_a_restart_and_is_left_by_hand(start: Callable[..., T
             terminal.type("/plan\r")
             terminal.expect_line("plan mode · ready")
             terminal.type("Make tea.\r")
-            terminal.expect("What about this plan?")
+            terminal.expect("What do you want to do with this plan?")
             terminal.type("keep\r")
             terminal.expect("Say what should be different")
             terminal.type("\x04")

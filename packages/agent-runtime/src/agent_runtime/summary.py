@@ -35,7 +35,7 @@ Measure = Callable[[str], int]
 
 PROMPT = (
     "You summarise the earlier part of a conversation between a user and an assistant, so that the assistant "
-    "can go on without it. Keep what it will need: what the user wants and has decided, facts and names, "
+    "can continue without it. Keep what it will need: what the user wants and has decided, facts and names, "
     "files and identifiers exactly as written, what was done and with what result, what failed and why, and "
     "what is still open. Leave out greetings and repetition."
 )

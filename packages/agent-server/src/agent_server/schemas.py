@@ -206,7 +206,7 @@ class PastRun(BaseModel):
     model: str
     at: float | None = Field(description="When it began, in seconds since 1970.")
     seq: int = Field(description="The number of the event with which it began.")
-    reason: str | None = Field(description="Why it ended; null while it goes on, or if nobody knows.")
+    reason: str | None = Field(description="Why it ended; null while it runs, or if that is not known.")
 
 
 class PastRuns(BaseModel):

@@ -151,7 +151,7 @@ def test_a_request_of_a_script_in_a_session_has_the_key_of_its_model(several: De
 def test_agents_are_listed_and_switched(several: Desk) -> None:
     shown = several.chat("hello", "/agent", "/agent second", "and now", "/agent", "/agent third")
 
-    assert shown[shown.index("/agent NAME has another one answer.") - 2].startswith("→ assistant")
+    assert shown[shown.index("/agent NAME switches to another one.") - 2].startswith("→ assistant")
     assert "second answers from now on." in shown
     assert "I am other." in shown
     assert any(line.startswith("→ second") and line.endswith("Answers dearly.") for line in shown)

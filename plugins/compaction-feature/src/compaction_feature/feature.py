@@ -135,7 +135,7 @@ _MANUAL: Dicts = [
     {
         "id": compaction.UNDO,
         "label": "Undo compaction",
-        "description": "Put the messages back that a summary stands for.",
+        "description": "Put back the messages that a summary replaced.",
         "inputs": {
             "compaction": {"type": "string", "description": "Which one; by default the newest."},
         },

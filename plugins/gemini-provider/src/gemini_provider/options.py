@@ -48,7 +48,7 @@ _GENERATION: dict[str, tuple[str, JsonObject]] = {
 _BODY: dict[str, tuple[str, JsonObject]] = {
     "cached_content": (
         "cachedContent",
-        {"type": "string", "description": "The name of cached content to go on from."},
+        {"type": "string", "description": "The name of cached content to continue from."},
     ),
     "service_tier": ("serviceTier", {"type": "string"}),
 }

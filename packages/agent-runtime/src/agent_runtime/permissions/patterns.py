@@ -205,7 +205,7 @@ class _Reading(NamedTuple):
             raise self._error(opening, "this parenthesis is never closed; end the pattern with )")
         if closing + 1 < len(self.text):
             raise self._error(
-                closing + 1, "the pattern goes on after ); write \\) for one that closes nothing"
+                closing + 1, "the pattern continues after ); write \\) for one that closes nothing"
             )
         return closing
 

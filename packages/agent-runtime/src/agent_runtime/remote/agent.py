@@ -39,8 +39,8 @@ _PROBLEMS = {
     "failed": "failed",
     "rejected": "refused the task",
     "canceled": "cancelled the task",
-    "input_required": "asks for more before it goes on",
-    "auth_required": "asks for authorisation before it goes on",
+    "input_required": "asks for more before it continues",
+    "auth_required": "asks for authorisation before it continues",
 }
 _LONGEST_DESCRIPTION = 1000
 _GRACE = 10.0  # seconds: the agent's own limit is to end a call, with its better words

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 router = APIRouter(prefix="/v1/sessions/{session_id}", tags=["runs"])
 EVENT_STREAM = "text/event-stream"
 STREAM = {
-    "description": "Events, each with the `id` to go on from and JSON as `data`.",
+    "description": "Events, each with the `id` to continue from and JSON as `data`.",
     "content": {EVENT_STREAM: {"schema": {"type": "string"}}, "application/json": {}},
 }
 FREE_SETTINGS = frozenset({"temperature", "top_p", "max_tokens", "reasoning_effort", "seed", "stop"})

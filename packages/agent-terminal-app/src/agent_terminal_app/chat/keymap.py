@@ -292,7 +292,7 @@ def _read(file: ConfigFile, name: str, value: Any) -> tuple[Key, ...]:
     if not isinstance(written, list) or not all(isinstance(one, str) for one in written):
         raise _fault(file, name, f"{name} must be a key or a list of keys, not {value!r}")
     if name == _NEEDED and not written:
-        raise _fault(file, name, f"{name} needs a key: nothing could be said without one")
+        raise _fault(file, name, f"{name} needs a key: without one, no message could be sent")
     try:
         keys = [read_key(text) for text in [*written, *([ALWAYS[name]] if name in ALWAYS else [])]]
     except NoKeyError as error:

@@ -71,7 +71,7 @@ def set_(key: str, value: str) -> None:
 @command.command("unset")
 @click.argument("key")
 def unset(key: str) -> None:
-    """Take a setting, or a table of them, out of your configuration file."""
+    """Remove a setting, or a whole table, from your configuration file."""
     click.echo(f"removed from {unset_value(Paths.of_this_user(), key)}", err=True)
 
 
@@ -89,7 +89,7 @@ def schema() -> None:
 
 @command.command("trust")
 def trust() -> None:
-    """Let the settings of the project in this folder count, as they are now.
+    """Trust the settings of the project in this folder, as they are now.
 
     Its instructions (AGENTS.md), skills and memories may reach the model from then on.
     """

@@ -55,7 +55,7 @@ def command() -> None:
 @click.option("--env", "-e", multiple=True, help="A variable, NAME=VALUE; may be repeated.")
 @click.option("--header", "-H", multiple=True, help="A header of each request, NAME=VALUE; may be repeated.")
 @click.option("--cwd", help=_CWD_HELP)
-@click.option("--host", multiple=True, help="A host that it may reach out of its sandbox; may be repeated.")
+@click.option("--host", multiple=True, help="A host that it may reach from its sandbox; may be repeated.")
 @click.option("--write", multiple=True, help="A folder that it may write; may be repeated.")
 @click.option("--replace", "again", is_flag=True, help="Replace a server of this name.")
 def add(
@@ -89,7 +89,7 @@ def add(
     declared |= {key: value for key, value in {**pairs, **lists, **folder}.items() if value}
     opened = open_settings()
     if name in _declared(opened) and not again:
-        raise CommandError(f"there is a server {name!r} already", code=Exit.USAGE, hint="say --replace")
+        raise CommandError(f"there is a server {name!r} already", code=Exit.USAGE, hint="use --replace")
     _save(opened, name, declared)
     _approve_or_say(opened, [name])
 
@@ -151,7 +151,7 @@ def test(name: str | None) -> int:
 @command.command("remove")
 @click.argument("name")
 def remove(name: str) -> None:
-    """Take a server out of your settings, and forget your approval."""
+    """Remove a server from your settings, and forget your approval."""
     opened = open_settings()
     name = _found(opened, name)
     with _servers(opened) as act:
@@ -161,7 +161,7 @@ def remove(name: str) -> None:
     for key in store.names():
         if key.startswith(mcp_key_name(name, "")):
             store.remove(key)
-    say(f"{name} is out of {path}.")
+    say(f"{name} is removed from {path}.")
 
 
 @command.command("import")

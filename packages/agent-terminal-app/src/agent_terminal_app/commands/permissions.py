@@ -59,7 +59,7 @@ def _giving(function: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         click.argument("pattern"),
         click.option("--session", shell_complete=complete_session, help="In one session only."),
-        click.option("--project", is_flag=True, help="In this folder; so it is if you say nothing."),
+        click.option("--project", is_flag=True, help="In this folder; this is the default."),
         click.option("--always", is_flag=True, help="Everywhere."),
     ]
     for option in reversed(options):

@@ -219,7 +219,7 @@ def remove_plugin(name: str, *, uninstall: bool) -> None:
         path = (
             set_checked(opened.paths, MORE_PLUGINS, rest) if rest else unset_value(opened.paths, MORE_PLUGINS)
         )
-        say(f"{name} is out of {MORE_PLUGINS} of {path}.")
+        say(f"{name} is removed from {MORE_PLUGINS} of {path}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +295,7 @@ def _offer_of_index(name: str, indexes: Sequence[str], wheels: Path | None) -> _
 def _need_yes(opened: Opened, name: str, offer: _Offer, command: str) -> None:
     """Show what would be installed, and go on only after a yes."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        hint = "to install it without a question, say --yes"
+        hint = "to install it without a question, use --yes"
         raise CommandError(f"there is nobody to ask whether to install {name}", code=Exit.APPROVAL, hint=hint)
     facts = "\n".join(f"  {title}: {text}" for title, text in offer.facts.items() if text)
     ask = open_ask(plain=bool(opened.settings.values["ui"]["plain"]))

@@ -103,7 +103,7 @@ class Outcome:
     "--yes-to", type=click.Choice(["edits"]), help="Run edits of files without approval, this time."
 )
 @click.option("--attach", "-a", "attached", type=_FILE, multiple=True, help="Attach a file; may be repeated.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Stop after this many seconds.")
 @click.option("--ephemeral", is_flag=True, help="Keep nothing on disk.")
 @click.option("--verbose", "-v", is_flag=True, help="Show progress on stderr.")
 @click.option(
@@ -426,7 +426,7 @@ class Asking:
         elif outcome.code == Exit.APPROVAL:
             say(f"agent: decide about it with: agent chat --session {self._session_id}")
         else:
-            say(f'agent: continue with: agent run {there}--session {self._session_id} "go on"')
+            say(f'agent: continue with: agent run {there}--session {self._session_id} "continue"')
 
     def _answer(self, text: str) -> str:
         if not self._is_json:

@@ -146,7 +146,7 @@ def _questions(shared: Shared, run: JobInfo) -> Sequence[Approval]:
 @click.option(
     "--status",
     type=click.Choice(["waiting", "running", "suspended", "done", "failed", "cancelled"]),
-    help="Only runs that are so.",
+    help="Only runs in this state.",
 )
 @click.option("--limit", default=50, show_default=True, help="How many at most.")
 @_json

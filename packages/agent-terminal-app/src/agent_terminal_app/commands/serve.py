@@ -43,7 +43,7 @@ TOKEN_VARIABLE = "AGENT_SERVER_TOKEN"  # noqa: S105 - the name of a variable
 
 
 @click.command("serve")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
     default=PORT,
@@ -187,7 +187,7 @@ def _listen(host: str, port: int) -> socket.socket:
             hint = "is another server running? Choose another --port"
         elif isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
             hint = "--host is an address of this machine: 127.0.0.1 for itself alone, 0.0.0.0 for others too"
-        raise CommandError(f"cannot listen at {host}:{port}: {error.strerror}", hint=hint) from error
+        raise CommandError(f"cannot listen on {host}:{port}: {error.strerror}", hint=hint) from error
 
 
 def _application(

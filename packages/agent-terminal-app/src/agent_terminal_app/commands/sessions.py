@@ -127,7 +127,7 @@ def export_command(session: str, target: Path | None, *, no_redact: bool, events
     """Write SESSION to the file TARGET, or to stdout.
 
     A file whose name ends in .md, .html or .json is for reading; any other can be imported whole. Text that
-    looks like a secret is taken out unless you say --no-redact.
+    looks like a secret is left out, unless you use --no-redact.
     """
     _look_at(target)
     with open_readable().sessions() as application:
@@ -328,7 +328,7 @@ def _ask_before_deleting(info: SessionInfo) -> None:
         CommandError: If stdin is not a terminal.
     """
     if not is_terminal(sys.stdin):
-        raise CommandError(f"{info.id} is not deleted: there is nobody to ask", hint="say --yes")
+        raise CommandError(f"{info.id} is not deleted: there is nobody to ask", hint="use --yes")
     click.confirm(f"Delete {info.id} ({one_line(info.title) or 'no title'})?", abort=True, err=True)
 
 

@@ -43,7 +43,7 @@ def command(
     Everything is written at the end, or nothing.
     """
     if key_stdin and not yes:
-        hint = "say --yes; without --model the recommended one is taken"
+        hint = "use --yes; without --model the recommended one is taken"
         raise CommandError("stdin has the key, so questions cannot be answered", code=Exit.USAGE, hint=hint)
     opened = open_settings()
     draft = draft_from(opened, provider, url, model, key=_read_key() if key_stdin else None, check=check)

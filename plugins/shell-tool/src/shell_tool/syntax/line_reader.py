@@ -112,7 +112,7 @@ class LineReader(RedirectionReader):
         start = self.at
         word = super().word()
         if self.announced and "\n" in self.text[start : self.at]:
-            raise NotUnderstood("a word that goes on where a here document should begin")
+            raise NotUnderstood("a word that continues where a here document should begin")
         return word
 
     def _nested(self, text: str, read: Callable[[LineReader], None], *, enclosed: bool = False) -> None:

@@ -165,7 +165,7 @@ async def actions(talk: Talk, rest: str) -> None:
     offers = await find_offers(talk.conversation)
     for offer in offers:
         talk.row(f"  /{offer.name:<34}", offer.about)
-    talk.note("/actions PLUGIN.ACTION runs one." if offers else "No plugin offers anything.")
+    talk.note("/actions PLUGIN.ACTION runs one." if offers else "No plugin offers an action.")
     if unknown := unknown_elements(await find_elements(talk.conversation)):
         talk.note(f"(A terminal cannot show: {', '.join(unknown)}.)")
 

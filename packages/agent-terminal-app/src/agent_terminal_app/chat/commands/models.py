@@ -40,7 +40,7 @@ _DEFAULT = "default"
 
 @command(
     "model",
-    "list models, or have another one answer",
+    "list models, or switch to another",
     group=_GROUP,
     takes="[NUMBER | NAME | PROVIDER:MODEL | PROVIDER | default]",
     idle=True,
@@ -63,7 +63,7 @@ async def model(talk: Talk, rest: str) -> None:
         await use_model(talk, listed.get(int(rest), rest) if rest.isdecimal() else rest)
 
 
-@command("agent", "list agents, or have another one answer", group=_GROUP, takes="[NAME]", idle=True)
+@command("agent", "list agents, or switch to another", group=_GROUP, takes="[NAME]", idle=True)
 async def agent(talk: Talk, rest: str) -> None:
     """List the agents that are declared, or give this session to another one."""
     if (server := server_of(talk.app)) is not None:
@@ -87,7 +87,7 @@ async def agent(talk: Talk, rest: str) -> None:
         mark = "→" if name == here else " "
         asked, about = one_line(spec.get("model", "")), one_line(spec.get("description", ""))
         talk.row(f"{mark} {one_line(name):<16} {asked:<24}", about)
-    talk.note("/agent NAME has another one answer.")
+    talk.note("/agent NAME switches to another one.")
 
 
 async def _use_agent(talk: Talk, name: str) -> None:

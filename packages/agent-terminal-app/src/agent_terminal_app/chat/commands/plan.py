@@ -62,7 +62,7 @@ async def ask_about_plan(talk: Talk) -> None:
         Choice(_MORE, "Keep planning", "nothing is carried out yet"),
         Choice(_LEAVE, "Leave plan mode", "nothing is carried out"),
     ]
-    chosen = await talk.pick(Picker("What about this plan?", choices, words=True))
+    chosen = await talk.pick(Picker("What do you want to do with this plan?", choices, words=True))
     if chosen == _CARRY_OUT:
         await set_plan_mode(talk, on=False)
         talk.line(f"» {CARRY_OUT}", "bold")
@@ -74,7 +74,7 @@ async def ask_about_plan(talk: Talk) -> None:
         talk.line(f"» {chosen}", "bold")
         talk.send(chosen, (await gather(talk.conversation, chosen)).attached)
     else:
-        talk.note("Say what should be different; the agent keeps planning.")
+        talk.note("Say what should be different; the agent continues to plan.")
 
 
 @command(

@@ -314,7 +314,7 @@ async def doctor(talk: Talk, _rest: str) -> None:
 
 @command("quit", "leave; everything is kept", group=_GROUP, alias="exit")
 def quit_(_talk: Talk, _rest: str) -> None:
-    """Leave. Everything is kept: `agent chat --session ID` or /resume goes on."""
+    """Leave. Everything is kept: `agent chat --session ID` or /resume continues."""
     raise Quit
 
 

@@ -63,11 +63,11 @@ def call_lines(asked: Mapping[str, Any], *, color: bool, above: str = "") -> Ite
     elif arguments not in (None, {}):
         yield from _indented(_argument_lines(arguments))
     if any(_hides_something(text) for text in _texts(arguments)):
-        yield _INDENT + styled("It holds characters that cannot be seen; exactly:", "yellow", color=color)
+        yield _INDENT + styled("It contains invisible characters. Exactly:", "yellow", color=color)
         yield _INDENT + json.dumps(arguments)
     similar = list(dict.fromkeys(found for text in _texts(arguments) for found in look_alikes(text)))
     if similar:
-        words = "It holds letters that look like others: " + ", ".join(similar[:_MOST_NAMED])
+        words = "It contains letters that look like others: " + ", ".join(similar[:_MOST_NAMED])
         yield _INDENT + styled(words, "yellow", color=color)
 
 
