@@ -218,7 +218,7 @@ def test_nothing_in_a_call_moves_the_cursor_and_what_cannot_be_seen_is_told(text
 
         assert not any("\x1b" in line or "\u202e" in line or "\r" in line for line in lines)
         hidden = [one for one in text.replace("\r\n", "\n") if not one.isprintable() and one not in "\n\t"]
-        assert any("cannot be seen" in line for line in lines) == bool(hidden)
+        assert any("invisible characters" in line for line in lines) == bool(hidden)
 
 
 def test_the_line_about_a_call_is_one_line_and_whole() -> None:

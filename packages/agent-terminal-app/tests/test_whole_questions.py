@@ -49,7 +49,7 @@ def test_every_character_that_nobody_sees_is_named(char: str) -> None:
     shown = lines({"command": command}, type="code", content=command)
 
     assert hides(command)
-    assert "cannot be seen" in shown
+    assert "invisible characters" in shown
     assert f"\\u{ord(char):04x}" in shown or ord(char) > 0xFFFF
 
 

@@ -22,7 +22,7 @@ STUMBLED = re.compile(
     r"|\bthe usual\b|speaks? against|for once:|that is no choice|does not know who asks|\broot down\b"
     r"|(?<!there )\b(?:is|are) no (?:folder|text|key|cursor|title|host|tool|name|table)\b"
     r"|\bcannot be believed\b|you are asked because|no rule is about|how (?:each|it) stands\b"
-    r"|\bstands? (?:behind|in|between)\b|, else (?:stops|clears)",
+    r"|\bstands? (?:behind|in|between)\b|, else (?:stops|clears)|\bgo(?:es|ing)? on\b",
     re.IGNORECASE,
 )
 

@@ -14,14 +14,14 @@ TEA: list[dict[str, Any]] = [{"text": "Boil water", "state": "done"}, {"text": "
 def test_a_person_sees_the_plan_before_it_is_written() -> None:
     tools = PlanTools()
 
-    assert tools.format_tool_call_preview("write_todos", {"items": TEA}) == "write the plan"
+    assert tools.format_tool_call_preview("write_todos", {"items": TEA}) == "Write the plan"
     assert tools.format_tool_call_display("write_todos", {"items": TEA}) == {
         "type": "text",
         "title": "Plan",
         "content": "[x] Boil water\n[ ] Steep",
     }
-    assert tools.format_tool_call_preview("write_todos", {"items": []}) == "clear the plan"
-    assert tools.format_tool_call_preview("read_todos", {}) == "read the plan"
+    assert tools.format_tool_call_preview("write_todos", {"items": []}) == "Clear the plan"
+    assert tools.format_tool_call_preview("read_todos", {}) == "Read the plan"
     assert tools.format_tool_call_display("read_todos", {}) is None
 
 

@@ -157,7 +157,7 @@ def test_rules_and_people_see_the_spelling_that_is_requested(url: str, subject: 
     tool = WebTool()
 
     assert tool.permission_subjects("fetch_url", {"url": url}) == [subject]
-    assert tool.format_tool_call_preview("fetch_url", {"url": url}) == f"read {subject}"
+    assert tool.format_tool_call_preview("fetch_url", {"url": url}) == f"Read {subject}"
 
 
 def test_somebody_who_decides_sees_the_host_apart() -> None:
@@ -217,7 +217,7 @@ def test_every_page_of_a_server_can_be_granted() -> None:
 def test_a_preview_tells_which_part_is_read(core: AgentCore) -> None:
     assert core.format_tool_call_preview(call("http://a.example", start=40), CONFIG) == {
         "id": "call_1",
-        "preview": "read http://a.example/ from character 40",
+        "preview": "Read http://a.example/ from character 40",
     }
 
 
@@ -375,6 +375,6 @@ def test_an_application_hands_its_settings_to_the_tool_and_shows_the_call(serve:
 
     [begun] = [event for event in events if event["type"] == "tool_call_start"]
     [message] = [message for message in events[-1]["messages"] if message["role"] == "tool"]
-    assert begun["preview"] == f"read {site.url}/"
+    assert begun["preview"] == f"Read {site.url}/"
     assert begun["display"] == {"type": "text", "title": "127.0.0.1", "content": f"{site.url}/"}
     assert "\nhello\n</web_page>" in message["content"]

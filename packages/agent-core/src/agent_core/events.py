@@ -150,11 +150,15 @@ class ToolCallPartial(_Numbered):
 
 
 class ToolCallResult(_Numbered):
-    """A call has its result, or the reason why it has none; `message` is the tool message."""
+    """A call has its result, or the reason why it has none; `message` is the tool message.
+
+    `preview` says what a call was about that did not begin; it is empty if there was a `tool_call_start`.
+    """
 
     type: Literal["tool_call_result"]
     call_id: str
     name: str
+    preview: str
     is_error: bool
     seconds: float
     message: dict[str, Any]

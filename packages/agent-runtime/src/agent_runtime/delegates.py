@@ -127,7 +127,7 @@ class DelegateTool:
         return self._schemas
 
     def format_tool_call_preview(self, tool_name: str, arguments: Mapping[str, Any]) -> str:
-        return f"ask {self.spec.id}: {' '.join(str(arguments.get('prompt')).split())}"
+        return f"Ask {self.spec.id}: {' '.join(str(arguments.get('prompt')).split())}"
 
     def format_tool_call_display(self, tool_name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return {"type": "text", "content": str(arguments.get("prompt"))}

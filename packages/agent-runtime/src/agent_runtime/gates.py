@@ -200,12 +200,15 @@ def part_event(call: CallView, part: object) -> ToolCallPartial:
     return {"type": "tool_call_partial", "call_id": call.id, "name": call.name, "part": part}
 
 
-def result_event(call: CallView, message: Mapping[str, Any], seconds: float = 0.0) -> ToolCallResult:
+def result_event(
+    call: CallView, message: Mapping[str, Any], seconds: float = 0.0, preview: str = ""
+) -> ToolCallResult:
     """Return what a watcher sees when a call has its answer."""
     return {
         "type": "tool_call_result",
         "call_id": call.id,
         "name": call.name,
+        "preview": preview,
         "is_error": "error" in message["metadata"],
         "seconds": seconds,
         "message": dict(message),

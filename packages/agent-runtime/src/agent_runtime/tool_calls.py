@@ -208,7 +208,9 @@ class Calls:
         except RequestCancelled:  # it is stored all the same, and so it is shown
             run.leave()
         if run.shows:
-            yield from run.tell(result_event(call.view, outcome.message, outcome.seconds))
+            refused = None if outcome.ran else call.ready
+            preview = "" if refused is None else preview_ready(self._host_for(call), refused)
+            yield from run.tell(result_event(call.view, outcome.message, outcome.seconds, preview))
         yield from run.pause("result", call.view.id)
 
     def _not_run(self, call: Pending, outcome: Outcome) -> Flow[Outcome]:

@@ -151,7 +151,8 @@ def test_another_place_that_says_more_is_shown(desk: Desk, monkeypatch: pytest.M
     shown = desk.chat("/config model=here")
 
     assert shown[1] == 'model = "from-there"   # environment AGENT_MODEL'
-    assert shown[2] == "/model changes this session at once."
+    assert shown[2] == "It has no effect yet: environment AGENT_MODEL overrides your file."
+    assert shown[3] == "/model changes this session at once."
 
 
 def test_a_setting_is_taken_out_again(desk: Desk) -> None:

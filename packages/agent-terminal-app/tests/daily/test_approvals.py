@@ -191,6 +191,21 @@ def test_nobody_is_asked_about_a_call_that_is_known_to_fail(home: Home, server: 
         assert "[y]" not in chat.text
 
 
+def test_a_call_that_is_not_run_is_named_as_in_its_question(home: Home, server: ScriptedServer) -> None:
+    (home.project / "poem.txt").write_text("roses\n")
+    wants(server, "edit_file", path="poem.txt", old="roses", new="tulips")
+
+    with home.chat() as chat:
+        assert asked(chat)[0] == "? Edit poem.txt"
+        chat.type("n")
+        chat.expect_line(r"✗ Edit poem.txt → the call was refused")
+        chat.expect_line("ready")
+        wants(server, "edit_file", path="poem.txt", old="violets", new="tulips")
+        chat.type("do it\r")
+        chat.expect_line(r"✗ Edit poem.txt → poem.txt does not have that text")
+        chat.expect_line("ready")
+
+
 def test_a_patch_that_says_only_roughly_where_it_belongs_is_shown_once(
     home: Home, server: ScriptedServer
 ) -> None:
@@ -225,7 +240,7 @@ def test_all_pages_of_a_server_can_be_allowed_at_once(home: Home, server: Script
 
     with home.chat() as chat:
         assert asked(chat)[:5] == [
-            "? read https://tea.example/green?x=1",
+            "? Read https://tea.example/green?x=1",
             "  in ~/project",
             "  [y] yes, once",
             "  [a] yes, for this session: fetch_url(https://tea.example/*)",

@@ -41,7 +41,7 @@ def test_a_sub_agent_writes_in_the_project_by_the_grants_of_the_session_and_undo
     with home.chat() as chat:
         chat.type("green\r")
         chat.expect_line("your answer")
-        assert "? ask clerk: green" in chat.text
+        assert "? Ask clerk: green" in chat.text
         assert "  [a] yes, for this session: delegate_clerk" in chat.text
         chat.type("a")
         chat.expect("? Write green.txt")

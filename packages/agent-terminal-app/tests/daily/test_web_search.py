@@ -33,19 +33,19 @@ def test_a_question_names_the_engine_and_allows_searching_for_the_session(
     with home.chat() as chat:
         chat.type("assam tea\r")
         chat.expect_line("your answer")
-        start = chat.lines.index("? search the web: assam tea")
+        start = chat.lines.index("? Search the web: assam tea")
         assert chat.lines[start : start + 5] == [
-            "? search the web: assam tea",
+            "? Search the web: assam tea",
             "  in ~/project",
             "  by SearXNG",
             "  [y] yes, once",
             "  [a] yes, for this session: web_search",
         ]
         chat.type("a")
-        chat.expect("✓ search the web: assam tea → 1 result by SearXNG")
+        chat.expect("✓ Search the web: assam tea → 1 result by SearXNG")
         chat.expect_line("ready")
         chat.type("green tea\r")
-        chat.expect("✓ search the web: green tea → 1 result by SearXNG")
+        chat.expect("✓ Search the web: green tea → 1 result by SearXNG")
         chat.wait(lambda: chat.text.count("It is strong.") == 2, "the second answer")
     assert "https://tea.example/assam" in str(server.requests[-1].json)
 

@@ -157,12 +157,12 @@ class MemoryTools:
         """Return what the call will do, in one line."""
         if tool_name == RECALL:
             query = arguments.get("query")
-            return f"look for {query!r} in memory" if query else "read the newest memories"
+            return f"Look for {query!r} in memory" if query else "Read the newest memories"
         if tool_name == FORGET:
-            return f"forget {arguments.get('id', '')}"
+            return f"Forget {arguments.get('id', '')}"
         replaced = arguments.get("replaces")
         scope = f"in place of {replaced}" if replaced else f"for the {arguments.get('scope') or PERSON}"
-        return f"remember {scope}: {shortened(str(arguments.get('text', '')), _LONGEST_PREVIEW)}"
+        return f"Remember {scope}: {shortened(str(arguments.get('text', '')), _LONGEST_PREVIEW)}"
 
     def format_tool_call_display(
         self, tool_name: str, arguments: Mapping[str, Any], *, context: Mapping[str, Any] | None = None

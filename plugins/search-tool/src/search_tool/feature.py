@@ -258,7 +258,7 @@ class SearchTools:
 
     def format_tool_call_preview(self, tool_name: str, arguments: Mapping[str, Any]) -> str:
         """Return what is looked for."""
-        return f"search the web: {_words(arguments)}"
+        return f"Search the web: {_words(arguments)}"
 
     def format_tool_call_display(
         self, tool_name: str, arguments: Mapping[str, Any], state: Mapping[str, Any]

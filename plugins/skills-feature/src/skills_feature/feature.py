@@ -209,7 +209,7 @@ class SkillTools:
     def format_tool_call_preview(self, tool_name: str, arguments: dict[str, Any]) -> str:
         """Say which skill is loaded, or which of its files."""
         about = self.permission_subjects(tool_name, arguments)[0]
-        return f"load the skill {about}" if tool_name == LOAD else f"read {about} of the skills"
+        return f"Load the skill {about}" if tool_name == LOAD else f"Read {about} of the skills"
 
 
 def _loaded(skill: Skill) -> str:

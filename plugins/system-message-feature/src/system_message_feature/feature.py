@@ -165,7 +165,7 @@ def _framed(found: tuple[Instructions | LeftOut, ...]) -> str:
 
 
 def _shown(one: Instructions) -> str:
-    end = "\n[the file goes on]" if one.cut else ""
+    end = "\n[the file continues]" if one.cut else ""
     return f"Instructions from {one.path}:\n{one.text}{end}"
 
 

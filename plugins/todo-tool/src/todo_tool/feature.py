@@ -115,12 +115,12 @@ class PlanTools:
     def format_tool_call_preview(self, tool_name: str, arguments: Mapping[str, Any]) -> str:
         """Return what is done with the plan; how it looks then is the first line of the result."""
         if tool_name == READ:
-            return "read the plan"
+            return "Read the plan"
         try:
             plan = Plan.read(arguments.get("items"))
         except PlanError as error:
-            return f"write a plan that cannot be kept: {error}"
-        return "write the plan" if plan.items else "clear the plan"
+            return f"Write a plan that cannot be kept: {error}"
+        return "Write the plan" if plan.items else "Clear the plan"
 
     def format_tool_call_display(self, tool_name: str, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the plan that will be written."""

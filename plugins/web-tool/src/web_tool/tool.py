@@ -101,7 +101,7 @@ class WebTool:
     def format_tool_call_preview(self, tool_name: str, arguments: Mapping[str, Any]) -> str:
         """Return what is read, in the spelling that is requested: a look-alike letter in a host shows."""
         start = arguments.get("start")
-        return f"read {_plain_url(arguments)}" + (f" from character {start}" if start else "")
+        return f"Read {_plain_url(arguments)}" + (f" from character {start}" if start else "")
 
     def permission_suggestions(self, tool_name: str, arguments: Mapping[str, Any]) -> list[str]:
         """Return what could be granted for longer: every page of the same server."""

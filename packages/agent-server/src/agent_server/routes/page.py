@@ -144,7 +144,7 @@ def _leading_to(address: str) -> str:
     return (  # its empty icon keeps a browser from asking for /favicon.ico
         '<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">'
         "<title>Keelwork</title>"
-        f'<meta http-equiv="refresh" content="0;url={address}"><p><a href="{address}">Go on</a></p></html>'
+        f'<meta http-equiv="refresh" content="0;url={address}"><p><a href="{address}">Continue</a></p></html>'
     )
 
 

@@ -143,7 +143,10 @@ class Call:
         shown = _shown_result(self.message)
         if shown is not None and (ended := _exit(shown)):
             return ended
-        return display_summary(shown) if shown else one_line(str(self.message.get("content", ""))[:_HALF])
+        said = str(self.message.get("content", ""))[:_HALF]
+        return (
+            display_summary(shown) if shown else one_line(said.removeprefix(_ERROR) if self.failed else said)
+        )
 
     def output_lines(self) -> list[str]:
         """Return what a command printed, as far as its result has it; nothing if it was not a command."""
@@ -241,6 +244,8 @@ def _result_lines(message: Mapping[str, Any], *, width: int | None, color: bool)
 
 
 _NO_OUTPUT = "(no output)"
+_ERROR = "Error: "
+"""How the model reads a failure; a person sees it by the colour and the mark."""
 
 
 def _exit(display: Mapping[str, Any]) -> str:
