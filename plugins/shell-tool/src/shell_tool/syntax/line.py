@@ -168,8 +168,8 @@ def suggest(text: str) -> list[str]:
 
 
 def _broader(command: Command) -> Iterator[str]:
-    if command.assignments or command.given or not command.spelling.is_known:
+    if command.assignments or not command.spelling.is_known:
         return
     name, *arguments = [word.literal or "" for word in command.words]
-    if name in FAMILIES and arguments:
+    if name in FAMILIES and (arguments or command.given):
         yield f"{name} *"
