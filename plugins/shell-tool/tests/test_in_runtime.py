@@ -101,14 +101,16 @@ def test_previews_are_short_and_displays_are_whole(tmp_path: Path) -> None:
     long = f"echo 'a\nb' {'x' * 5_000}"
 
     preview = tool.format_tool_call_preview("shell", {"command": long})
-    assert preview == f"$ echo 'a b' {'x' * 68}…"
+    assert preview == "$ echo 'a …"
+    one_line = tool.format_tool_call_preview("shell", {"command": f"echo {'x' * 5_000}"})
+    assert one_line == f"$ echo {'x' * 74}…"
     assert tool.format_tool_call_display("shell", {"command": long}, state) == {
         "type": "code",
         "language": "sh",
         "content": long,
     }
     assert tool.format_tool_call_preview("shell", {"command": "ls", "background": True}) == (
-        "start in the background: ls"
+        "Start in the background: ls"
     )
     assert tool.format_tool_call_preview("shell_stop", {"id": "sh_1"}) == "shell_stop id=sh_1"
     assert tool.format_tool_call_preview("shell_jobs", {}) == "shell_jobs"

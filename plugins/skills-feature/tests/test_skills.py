@@ -150,7 +150,7 @@ def test_a_skill_that_was_just_changed_is_read_anew(tmp_path: Path) -> None:
         ("---\nname: Tea\ndescription: x\n---\n", "not a name for a skill"),
         ("---\nname: cake\ndescription: x\n---\n", "give both the same name"),
         (f"---\nname: tea\ndescription: {'x' * 1025}\n---\n", "more than 1024 characters"),
-        ("---\nname: [\n---\n", "cannot be read"),
+        ("---\nname: [\n---\n", "cannot be read: line 3, expected the node content, but found"),
         (
             "---\nname: !!python/object/apply:os.system ['true']\n---\n",
             "under 'name' in its head, not a list",

@@ -102,8 +102,11 @@ def state(job: Job) -> str:
 
 
 def brief(text: str) -> str:
-    """Return a command on one line, its beginning if it is long."""
-    line = " ".join(text.split())
+    """Return a command on one line: its beginning if it is long, or has several lines."""
+    lines = [one for line in text.splitlines() if (one := " ".join(line.split()))]
+    line = lines[0] if lines else ""
+    if len(lines) > 1:
+        return f"{line[: _COMMAND_LENGTH - 2]} …"
     return line if len(line) <= _COMMAND_LENGTH else f"{line[: _COMMAND_LENGTH - 1]}…"
 
 

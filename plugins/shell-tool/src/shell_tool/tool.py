@@ -93,7 +93,7 @@ class ShellTool:
         """Return one line about a call."""
         if tool_name != SHELL:
             return " ".join([tool_name, *(f"{key}={value}" for key, value in arguments.items())])
-        start = "start in the background: " if arguments.get("background") else "$ "
+        start = "Start in the background: " if arguments.get("background") else "$ "
         if arguments.get("outside_sandbox") is True:
             start = f"outside the sandbox: {start}"
         return f"{start}{reports.brief(str(arguments.get('command', '')))}"

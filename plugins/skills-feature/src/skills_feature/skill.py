@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    import yaml
+
 
 class SkillError(AgentError):
     """A folder is not a skill; the message says why, and what a skill needs."""
@@ -164,7 +166,7 @@ def _fields(text: str) -> dict[str, Any]:
                 raise SkillError(f"has a head that is nested more than {_DEEPEST} deep")
         fields = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it knows texts, lists and mappings only
     except yaml.YAMLError as error:
-        raise SkillError(f"has a head that cannot be read: {_first_line(error)}") from None
+        raise SkillError(f"has a head that cannot be read: {_reason(error)}") from None
     if not isinstance(fields, dict):
         raise SkillError("must have fields in its head: name and description")
     return fields
@@ -199,7 +201,11 @@ def _kind(value: Any) -> str:
     return "list" if isinstance(value, list) else "mapping" if isinstance(value, dict) else "text"
 
 
-def _first_line(error: Exception) -> str:
+def _reason(error: yaml.YAMLError) -> str:
+    """Return what is wrong, with the line of the file: the first is the mark before the head."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if mark is not None and problem:
+        return f"line {mark.line + 2}, {problem}"
     return " ".join(str(error).split())[:200]
 
 
