@@ -187,23 +187,24 @@ def _talk(
     theme = "auto" if screen_settings is None else screen_settings.settings.values["ui"]["theme"]
     use_theme(theme)
     screen: Screen = TextScreen(color=wants_color(sys.stdout, plain=plain or theme == NO_COLOURS))
+    if session or last:  # nobody is greeted who cannot be let in
+        open_app, session, about = _resumed(open_app, session)
+        first_lines = [*first_lines, *filter(None, [about])]
     for line in first_lines:
         for row in wrapped(line, screen.width):
             screen.line(row)
-    if session or last:
-        open_app, session = _resumed(open_app, session, screen)
     if not has_user() or plain or is_dumb():
         return _in_lines(open_app, screen, session, prompt, None if opened is None else opened.settings)
     return _in_terminal(open_app, session, prompt, opened, color=screen.color)
 
 
 def _resumed(
-    open_app: Callable[[], AgentApplication], session: str | None, screen: Screen
-) -> tuple[Callable[[], AgentApplication], str]:
-    """Return the application, open already, and the session to continue: the one given, or the last here."""
+    open_app: Callable[[], AgentApplication], session: str | None
+) -> tuple[Callable[[], AgentApplication], str, str]:
+    """Return the application, open already, the session, and a line if a later one is elsewhere."""
     application = open_app()
     try:
-        found, line = (
+        found, about = (
             (views.find_session(application, session), "")
             if session
             else views.last_session_here(application)
@@ -211,9 +212,7 @@ def _resumed(
     except BaseException:
         application.close()
         raise
-    if line:
-        screen.line(line)
-    return (lambda: application), found.id
+    return (lambda: application), found.id, about
 
 
 def _in_terminal(

@@ -192,3 +192,11 @@ def test_a_misspelt_name_of_a_server_is_answered_with_the_right_one(home: Home) 
     done = home.run("run", "--model", "atic:new", "Hello")
 
     assert done.returncode == 3 and "did you mean 'attic'?" in done.stderr
+
+
+def test_nobody_is_greeted_if_there_is_no_session_to_continue(home: Home) -> None:
+    ended = home.run("chat", "--continue")
+
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert ended.stderr == "agent: there is no session to continue; `agent chat` begins one\n"
