@@ -21,9 +21,6 @@ _LARGE = 64 * 1024  # bytes of a body above which copying it takes longer than a
 class Pool(Protocol):
     """Where a connection is kept while nobody uses it."""
 
-    def opened(self, connection: HttpConnection) -> None:
-        """Note that it stands."""
-
     def idle(self, connection: HttpConnection) -> None:
         """Keep it for the next request."""
 
@@ -102,6 +99,11 @@ class HttpConnection(asyncio.Protocol):
                 timer.cancel()
         return reply
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was closed, or never stood."""
+        return self._transport is None
+
     def is_fit(self, now: float) -> bool:
         """Tell whether an idle connection can serve another request."""
         transport = self._transport
@@ -129,7 +131,6 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN | select.POLLHUP)
-        self._pool.opened(self)
 
     def data_received(self, data: bytes) -> None:
         reply, parser = self._reply, self.parser
@@ -145,7 +146,9 @@ class HttpConnection(asyncio.Protocol):
             reply.fail(ConnectionError("the server changes to another protocol, which nobody asked for"))
         except HttpParserError as error:
             if not reply.done:
-                words = f"the reply is broken: {error}" if reply.status else "the reply is not HTTP"
+                words = (
+                    f"the reply is broken: {error}" if parser.get_status_code() else "the reply is not HTTP"
+                )
                 reply.fail(ConnectionError(words))
             reply.reusable = False
         if reply.done:
@@ -160,7 +163,11 @@ class HttpConnection(asyncio.Protocol):
             reply.fail(too_long())
 
     def eof_received(self) -> None:
-        """Close, as the server did: there is nothing to say to somebody who has hung up."""
+        """Close, as the server did, even if it has not read the whole request: it has said all it will."""
+        reply, self._reply, self.parser = self._reply, None, None
+        if reply is not None:
+            reply.end_of_connection(None)
+        self.drop()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._pool.lost(self)

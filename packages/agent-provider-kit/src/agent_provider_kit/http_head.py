@@ -19,6 +19,7 @@ _FRAMING = frozenset(("content-length", "transfer-encoding"))
 # What stands in an address as it is (RFC 3986); parts that are encoded already are left alone.
 _UNSAFE = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~!$&'()*+,;=:@/%]")
 _UNSAFE_IN_QUERY = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~!$&'()*+,;=:@/%?]")
+_LONGEST_LABEL = 63  # RFC 1035, 2.3.4
 _NO_HOST = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:%]")
 
 
@@ -86,6 +87,10 @@ def _ascii_host(host: str) -> str:
             raise ConnectionError(f"the host name {host!r} is not valid: {error}") from error
     if _NO_HOST.search(host):
         raise ConnectionError(f"the host name {host!r} is not valid")
+    if not all(0 < len(label) <= _LONGEST_LABEL for label in host.removesuffix(".").split(".")):
+        raise ConnectionError(
+            f"the host name {host!r} is not valid: between its dots are 1 to {_LONGEST_LABEL} characters"
+        )
     return host
 
 
@@ -135,7 +140,10 @@ def write_head(target: Target, method: str, headers: Mapping[str, str], body: by
     # Counting the line ends of the whole is cheaper than looking at each name and value.
     if not head.count("\r") == head.count("\n") == len(lines) or "\0" in head:
         raise ValueError(_line_break_in(headers))
-    return f"{head}\r\n".encode()
+    try:
+        return f"{head}\r\n".encode()
+    except UnicodeEncodeError:  # which would show the whole head, and with it the key
+        raise ValueError(_not_a_text_in(headers)) from None
 
 
 def _without_length(headers: Mapping[str, str]) -> Iterable[tuple[str, str]]:
@@ -151,3 +159,10 @@ def _line_break_in(headers: Mapping[str, str]) -> str:
         if any(character in f"{name}{value}" for character in "\r\n\0"):
             return f"the header {name!r} has a line break or a NUL in its name or value: remove it"
     return "the method of the request has a line break or a NUL in it"
+
+
+def _not_a_text_in(headers: Mapping[str, str]) -> str:
+    for name, value in headers.items():
+        if any("\ud800" <= character <= "\udfff" for character in f"{name}{value}"):
+            return f"the header {name!a} has bytes in its name or value that are no text: write it anew"
+    return "the method of the request has bytes in it that are no text"

@@ -24,6 +24,8 @@ _ENCODING = b"content-encoding"
 _GZIP, _ZLIB, _RAW = 31, 15, -15  # how zlib is told what it unpacks
 _DEFLATE = 8  # in the low bits of the first byte of a zlib stream (RFC 1950)
 
+DISCONNECTED = "Server disconnected"
+
 Fields = list[tuple[bytes, bytes]]
 
 
@@ -210,7 +212,7 @@ class HttpReply:
         if self.done:
             return
         if not self.began:
-            words = "Server disconnected" if error is None else plain_words(error)
+            words = DISCONNECTED if error is None else plain_words(error)
             self._stop(Disconnected(words))
         elif self.status and error is None and self._ends_with_connection():
             self._stop(None)
@@ -255,7 +257,8 @@ class HttpReply:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self.status:  # later ones are trailers, which nobody reads
-            self._fields.append((name, value))
+            # llhttp tolerates blanks before the colon, and so must whoever asks for the header.
+            self._fields.append((name.rstrip(), value))
 
     def on_headers_complete(self) -> None:
         connection = self._connection
@@ -319,13 +322,16 @@ class _Decoder:
             self._unpack = zlib.decompressobj(_ZLIB if data[0] & 15 == _DEFLATE else _RAW)
         self._begun = True
         try:
-            while data:
+            while data or not self._unpack.eof:
                 if self._unpack.eof:
                     if not self._gzip or not data.startswith(b"\x1f"):
                         return  # padding
                     self._unpack = zlib.decompressobj(_GZIP)  # a file of several members
-                if piece := self._unpack.decompress(data, READ_BUFFER):
+                piece = self._unpack.decompress(data, READ_BUFFER)
+                if piece:
                     yield piece
+                elif not data:
+                    return  # the rest is still to come
                 data = self._unpack.unused_data if self._unpack.eof else self._unpack.unconsumed_tail
         except zlib.error as error:
             raise ConnectionError(f"the compressed reply cannot be unpacked: {error}") from error

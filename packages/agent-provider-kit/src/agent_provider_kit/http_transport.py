@@ -15,7 +15,7 @@ from aiohappyeyeballs import start_connection
 
 from agent_provider_kit.http_connection import HttpConnection
 from agent_provider_kit.http_head import find_target, write_head
-from agent_provider_kit.http_reply import Disconnected
+from agent_provider_kit.http_reply import DISCONNECTED, Disconnected
 from agent_provider_kit.network import KEPT_ALIVE, plain_words, proxy_for, shared_tls
 
 if TYPE_CHECKING:
@@ -133,6 +133,12 @@ class HttpPool:
             if limit == connect:
                 raise TimeoutError(f"no connection within {timeouts.connect:g} seconds") from None
             raise TimeoutError(f"no reply within {timeouts.first_byte:g} seconds") from None
+        if connection.is_lost:
+            raise ConnectionError(DISCONNECTED)
+        # Only now: of a connection that is given up before, uvloop does not say that it is closed.
+        self._open.add(connection)
+        if self._closed:
+            connection.drop()
         return connection
 
     async def _reach(self, connection: HttpConnection) -> None:
@@ -180,12 +186,6 @@ class HttpPool:
             await self._empty
 
     # What connections tell
-
-    def opened(self, connection: HttpConnection) -> None:
-        """Note that a connection stands."""
-        self._open.add(connection)
-        if self._closed:
-            connection.drop()
 
     def idle(self, connection: HttpConnection) -> None:
         """Keep a connection for the next request to the same server."""

@@ -7,6 +7,7 @@ import errno
 import math
 import os
 import re
+import socket
 import ssl
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,8 @@ def shared_tls() -> ssl.SSLContext:
 
 def plain_words(error: BaseException) -> str:
     """Return what happened in words for people; those of a client are for its developers."""
+    if isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
     code: Any = None if isinstance(error, ssl.SSLError) else getattr(error, "errno", None)
     if code in errno.errorcode:
         return os.strerror(code)
