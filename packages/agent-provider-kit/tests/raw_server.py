@@ -45,8 +45,12 @@ class RawServer:
         self.url = f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}"
         return self
 
-    async def __aexit__(self, *_error: object) -> None:
+    def stop(self) -> None:
+        """Accept no more connections."""
         self._server.close()
+
+    async def __aexit__(self, *_error: object) -> None:
+        self.stop()
         self.go_on.set()
 
     async def wait_until_closed(self) -> None:

@@ -7,10 +7,12 @@ import os
 import socket
 import socketserver
 import threading
+import traceback
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
+from raw_server import CLOSE, RawServer
 
 from agent_provider_kit import HttpRequest
 from agent_provider_kit.http_transport import HttpTransport
@@ -139,6 +141,10 @@ def test_hosts_in_no_proxy_are_reached_directly(
             "http://low.test",
         ),
         ("https://a.test/", {"ALL_PROXY": "http://p.test"}, "http://p.test"),
+        ("https://a.test/", {"https_proxy": "", "HTTPS_PROXY": "http://up.test"}, None),
+        ("https://a.test/", {"HTTPS_PROXY": " http://p.test\n"}, "http://p.test"),
+        ("https://a.test/", {"HTTPS_PROXY": "http://u:p@[::1]:3128/"}, "http://u:p@[::1]:3128/"),
+        ("http://[::1/", {"ALL_PROXY": "http://p.test"}, None),
         ("https://a.test/", {"ALL_PROXY": "http://p.test", "NO_PROXY": "*"}, None),
         ("https://a.test/", {"ALL_PROXY": "http://p.test", "NO_PROXY": ".test"}, None),
         ("https://a.test:444/", {"ALL_PROXY": "http://p.test", "NO_PROXY": "a.test:443"}, "http://p.test"),
@@ -157,6 +163,90 @@ def test_which_proxy_is_meant(
         monkeypatch.setenv(name, value)
 
     assert proxy_for(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "listed"),
+    [
+        ("http://a.test/", "b.test, A.Test"),
+        ("http://A.Test./", "a.test"),
+        ("http://u:p@x.a.test:8080/", "a.test"),
+        ("http://x.a.test/", "*.a.test"),
+        ("http://a.test/", "b.test *"),
+        ("https://a.test/", "a.test:443"),
+        ("http://a.test/", "a.test:80"),
+        ("http://a.test:8080/", "a.test:8080"),
+        ("http://10.1.2.3:11434/", "localhost,10.0.0.0/8"),
+        ("http://10.1.2.3/", "10.1.2.3"),
+        ("http://[::1]:11434/", "::1"),
+        ("http://[::1]:11434/", "[::1]:11434"),
+        ("http://[fd00::5]/", "fd00::/8"),
+    ],
+)
+def test_these_hosts_are_reached_directly(monkeypatch: pytest.MonkeyPatch, url: str, listed: str) -> None:
+    monkeypatch.setenv("ALL_PROXY", "http://p.test")
+    monkeypatch.setenv("NO_PROXY", listed)
+
+    assert proxy_for(url) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "listed"),
+    [
+        ("http://ba.test/", "a.test"),
+        ("http://a.test:8080/", "a.test:80"),
+        ("http://11.1.2.3/", "10.0.0.0/8,1.2.3,10.0.0.0/99,nonsense/8"),
+        ("http://[::1]:11434/", "[::1]:80,127.0.0.1"),
+        ("http://a.test/", ". , :80"),
+    ],
+)
+def test_these_hosts_are_not(monkeypatch: pytest.MonkeyPatch, url: str, listed: str) -> None:
+    monkeypatch.setenv("ALL_PROXY", "http://p.test")
+    monkeypatch.setenv("NO_PROXY", listed)
+
+    assert proxy_for(url) == "http://p.test"
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    ["http://user:word@p.test:port", "user:12#word@p.test", "http://u:12/word@p.test", "http://", "://"],
+)
+def test_a_proxy_that_is_no_address_is_refused_without_showing_its_password(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+
+    with pytest.raises(ConnectionError, match=r"not of the form http://host:port: correct it") as caught:
+        proxy_for("https://a.test/")
+    assert "12" not in str(caught.value)
+    assert "user" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (b"HTTP/1.1 407 Who are you?\r\nContent-Length: 0\r\n\r\n", "answered 407 Who are you?"),
+        (b"nonsense\r\n\r\n", "sent a reply that is not HTTP"),
+        (b"", "disconnected"),
+        (None, "cannot be reached: Connection refused"),
+    ],
+    ids=["refuses", "nonsense", "hangs up", "nobody"],
+)
+def test_what_a_proxy_does_wrong_is_told_without_its_password(
+    runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch, reply: bytes | None, words: str
+) -> None:
+    async def ask() -> None:
+        async with RawServer([reply or b"", CLOSE]) as server:
+            monkeypatch.setenv("HTTPS_PROXY", f"http://user:hunter2@127.0.0.1:{server.port}")
+            if reply is None:
+                server.stop()
+            with pytest.raises(ConnectionError) as caught:
+                await HttpTransport().send(HttpRequest("GET", "https://api.test/v1", {}))
+        assert words in str(caught.value)
+        assert f"the proxy 127.0.0.1:{server.port}" in str(caught.value)
+        assert "hunter2" not in "".join(traceback.format_exception(caught.value))
+
+    runner.run(ask())
 
 
 def test_a_proxy_of_another_kind_is_refused_without_showing_its_password(

@@ -12,6 +12,7 @@ from agent_provider_kit.network import (
     KEPT_ALIVE,
     READ_BUFFER,
     Patience,
+    place_of,
     plain_words,
     proxy_for,
     shared_tls,
@@ -37,6 +38,7 @@ class AiohttpTransport:
     async def send(self, request: HttpRequest) -> AiohttpResponse:
         """Send the request and return when the reply's headers are here."""
         timeouts = request.timeouts
+        proxy = proxy_for(request.url)
         client = self._clients.get(asyncio.get_running_loop()) or await self._open_client()
         pending = client.request(
             request.method,
@@ -45,7 +47,7 @@ class AiohttpTransport:
             data=request.body,
             timeout=aiohttp.ClientTimeout(total=None, connect=timeouts.connect),
             allow_redirects=False,
-            proxy=proxy_for(request.url),
+            proxy=proxy,
             skip_auto_headers=("User-Agent",) if "User-Agent" in request.headers else (),
         )
         try:
@@ -54,7 +56,9 @@ class AiohttpTransport:
         except TimeoutError as error:
             raise _too_slow(error, timeouts) from error
         except aiohttp.ClientError as error:
-            raise ConnectionError(_plain(error)) from error
+            if proxy is None:
+                raise ConnectionError(_plain(error)) from error
+            raise ConnectionError(_plain_with(proxy, error)) from None  # its own words have the password
         return AiohttpResponse(response, timeouts)
 
     async def _open_client(self) -> aiohttp.ClientSession:
@@ -161,6 +165,18 @@ def _plain(error: aiohttp.ClientError) -> str:
     if isinstance(error, aiohttp.ClientPayloadError):
         return CUT_SHORT
     return plain_words(error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error)
+
+
+def _plain_with(proxy: str, error: aiohttp.ClientError) -> str:
+    """Return what happened on the way through a proxy, which is not the fault of the host behind it."""
+    name = f"the proxy {place_of(proxy)}"
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return f"{name} answered {error.status} {error.message}".rstrip()
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return f"{name} cannot be reached: {plain_words(error.os_error)}"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"{name} sent a reply that is not HTTP"
+    return f"{_plain(error)} (through {name})"
 
 
 _shared = AiohttpTransport()  # made here, since threads may come for it at the same time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import ipaddress
 import math
 import os
 import re
@@ -12,7 +13,6 @@ import ssl
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,8 @@ _SPELLED = (*_VARIABLES, *map(str.upper, _VARIABLES))
 _KEYS: frozenset[object] = frozenset(
     (*_SPELLED, *map(os.fsencode, _SPELLED))
 )  # Windows has texts, others bytes
+_PROXY = re.compile(r"\w+://(?:[^/?#@]*@)?(?:\[[0-9A-Fa-f:.]+\]|[^/?#@:\[\]]+)(?::\d{1,5})?/?")
+_PORT = re.compile(r"^(?:\[.*\]|[^:]*):\d+$")
 _CODE = re.compile(r"\[Errno (\d+)\]")
 
 
@@ -42,31 +44,86 @@ def proxy_for(url: str) -> str | None:
     raw = getattr(os.environ, "_data", None)
     if type(raw) is dict and raw.keys().isdisjoint(_KEYS):
         return None
-    environment = tuple(os.environ.get(name) or os.environ.get(name.upper()) for name in _VARIABLES)
+    # The one in lower case counts, even if it is empty: so a proxy is switched off for one command.
+    environment = tuple(os.environ.get(name, os.environ.get(name.upper(), "")).strip() for name in _VARIABLES)
     if not any(environment):
         return None
-    parts = urlsplit(url)
-    return _lookup(parts.scheme, parts.netloc.rpartition("@")[2], environment)
+    return _lookup(url, environment)
 
 
 @lru_cache(maxsize=256)
-def _lookup(scheme: str, host: str, environment: tuple[str | None, ...]) -> str | None:
+def _lookup(url: str, environment: tuple[str, ...]) -> str | None:
     # The variables are in the key, so that changing one counts.
     http, https, everything, bypass = environment
-    if bypass and proxy_bypass_environment(host, {"no": bypass}):
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").rstrip("."), parts.port
+    except ValueError:
+        return None  # whoever goes there directly says what is wrong with the address
+    chosen = {"http": http, "https": https}.get(parts.scheme) or everything
+    if not chosen or _goes_directly(host, port or {"http": 80}.get(parts.scheme, 443), bypass):
         return None
-    chosen = {"http": http, "https": https}.get(scheme) or everything
-    return None if chosen is None else _check(chosen if "://" in chosen else f"http://{chosen}")
+    return _check(chosen if "://" in chosen else f"http://{chosen}")
+
+
+def _goes_directly(host: str, port: int, bypass: str) -> bool:
+    """Say whether NO_PROXY lists a host.
+
+    It may have names, which stand for what is below them too, addresses, networks (10.0.0.0/8) and "*",
+    each but the last two with a port. There is no standard; this is what curl, Go and requests agree on.
+    """
+    address = _address(host)
+    for pattern in bypass.lower().replace(",", " ").split():
+        if pattern == "*":
+            return True
+        if address is not None and "/" in pattern:
+            if address in _network(pattern):
+                return True
+            continue
+        # An IPv6 address without brackets has no port.
+        name, colon, wanted = pattern.rpartition(":") if _PORT.search(pattern) else (pattern, "", "")
+        if colon and wanted != str(port):
+            continue
+        name = name.strip("[]").removeprefix("*").strip(".")
+        if host == name or (address is not None and address == _address(name)):
+            return True
+        if name and address is None and host.endswith(f".{name}"):
+            return True
+    return False
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _network(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | tuple[()]:
+    try:
+        return ipaddress.ip_network(pattern, strict=False)
+    except ValueError:
+        return ()
 
 
 def _check(proxy: str) -> str:
-    parts = urlsplit(proxy)
+    parts = urlsplit(proxy) if _PROXY.fullmatch(proxy) else None
+    if parts is None or not parts.hostname:  # and where its password ends nobody knows, so it is not shown
+        raise ConnectionError(
+            "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY names a proxy that is not of the form http://host:port: "
+            "correct it; special characters in its password are written as %40 for @, %23 for #"
+        )
     if parts.scheme not in ("http", "https"):
         raise ConnectionError(
-            f"the proxy {parts.scheme}://{parts.netloc.rpartition('@')[2]} is not an HTTP proxy: "
+            f"the proxy {parts.scheme}://{place_of(proxy)} is not an HTTP proxy: "
             "name one in HTTPS_PROXY, or list the host in NO_PROXY"
         )
     return proxy
+
+
+def place_of(url: str) -> str:
+    """Return host and port of an address, without the name and the password that it may have."""
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 @cache
