@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 import pytest
+from raw_server import RawServer
 
 from agent_core import AgentCore, Cancellation, ConfigError, RequestCancelled, Session
 from agent_provider_kit import (
@@ -171,6 +172,29 @@ class TestAsking:
         expected = {"x-api-key": "sk-very-secret", "x-own": "1", "user-agent": "mine"}
         assert expected.items() <= request.headers.items()
         assert request.headers["content-type"] == "application/json"
+
+    def test_a_header_of_ones_own_replaces_another_whatever_its_case(
+        self, core: AgentCore, asked: Session, config: dict[str, Any], runner: asyncio.Runner
+    ) -> None:
+        own = {"X-API-Key": "mine", "user-agent": "me", "content-type": "application/json; charset=utf-8"}
+        arrived: list[bytes] = []
+
+        async def serve() -> None:
+            body = words("one").body
+            async with RawServer(
+                [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)]
+            ) as raw:
+                settings = {**config, "base_url": raw.url, "extra_headers": own}
+                await asyncio.to_thread(core.send_request, asked, settings)
+                arrived.extend(raw.requests[0].lower().split(b"\r\n"))
+
+        runner.run(serve())
+        once = (b"x-api-key", b"user-agent", b"content-type")
+        assert [line for line in arrived if line.startswith(once)] == [
+            b"content-type: application/json; charset=utf-8",
+            b"user-agent: me",
+            b"x-api-key: mine",
+        ]
 
     def test_without_a_key_no_header_carries_one(
         self, core: AgentCore, asked: Session, config: dict[str, Any], scripted_server: ScriptedServer
@@ -433,6 +457,8 @@ class TestFailing:
             ({"extra_query": "key=tok-12345678"}, "extra_query"),
             ({"extra_body": "tok-12345678"}, "extra_body"),
             ({"api_key": "tok-12345678\nmore"}, "api_key"),
+            ({"api_key": "tok-12345678\udcff"}, "api_key"),
+            ({"extra_headers": {"Cookie": "tok-12345678\udcff"}}, "extra_headers"),
         ],
     )
     def test_settings_that_cannot_be_sent_are_named_and_not_shown(

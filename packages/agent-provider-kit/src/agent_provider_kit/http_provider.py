@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from agent_provider_kit.wire import Config, Dicts, JsonObject, State
 
 _OK = 200
+_CONTENT_TYPE = "Content-Type"
 _HEADERS, _EXCHANGE = "reply_headers", "exchange"
 _COUNTS = ("input_tokens", "totalTokens", "inputTokens")
 
@@ -405,7 +406,7 @@ class HttpProvider:
         request = HttpRequest(
             method,
             with_query(exchange.url + path, query),
-            headers if body is None else {"Content-Type": "application/json", **headers},
+            headers if body is None else {_CONTENT_TYPE: "application/json", **headers},
             None if body is None else encode_body(body),
             patience,
         )
@@ -462,11 +463,13 @@ class HttpProvider:
         cloud = self._cloud(config)
         given = self.auth_headers(config, key) if cloud is None else cloud.auth_headers(key)
         auth = given if key.value else {}
-        return {
-            "User-Agent": USER_AGENT,
-            **auth,
-            **(config.get("extra_headers") or {}),
-        }
+        # Each counts once, the last: case does not matter, and servers refuse two keys or types of content.
+        lowered: dict[str, tuple[str, str]] = {}
+        for headers in ({"User-Agent": USER_AGENT}, auth, config.get("extra_headers") or {}):
+            for name, value in headers.items():
+                spelled = _CONTENT_TYPE if name.lower() == _CONTENT_TYPE.lower() else name
+                lowered[name.lower()] = spelled, value
+        return dict(lowered.values())
 
     def _decode(self, events: list[SseEvent], exchange: Exchange) -> tuple[Batch, StreamMalformed | None]:
         """Return the decoded events up to the first that makes no sense, and what to say about that."""

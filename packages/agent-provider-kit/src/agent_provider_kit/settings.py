@@ -72,7 +72,8 @@ COMMON_SETTINGS: dict[str, JsonObject] = {
 
 
 _HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")  # control characters, and what is no text
+_CANNOT_BE_SENT = "has a line break or another character in it that cannot be sent"
 
 
 def check_extras(config: Config, key: ApiKey) -> None:
@@ -90,10 +91,10 @@ def check_extras(config: Config, key: ApiKey) -> None:
         if not isinstance(value, str):
             problem = f"must be a text, not {type(value).__name__}"
             raise ConfigError(f"extra_headers[{header!r}] {problem}", field="extra_headers")
-        if _CONTROL.search(value):
-            raise ConfigError(f"extra_headers[{header!r}] has a line break in it", field="extra_headers")
-    if _CONTROL.search(key.value):
-        problem = f"has a line break in it; it came from {key.origin}"
+        if _UNSENDABLE.search(value):
+            raise ConfigError(f"extra_headers[{header!r}] {_CANNOT_BE_SENT}", field="extra_headers")
+    if _UNSENDABLE.search(key.value):
+        problem = f"{_CANNOT_BE_SENT}; it came from {key.origin}"
         raise ConfigError(f"the API key (api_key) {problem}", field="api_key")
 
 
