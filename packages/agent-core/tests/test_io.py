@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 from contextlib import suppress
 from functools import partial
@@ -541,3 +544,36 @@ def test_a_lane_goes_on_after_work_that_fails() -> None:
 
     assert isinstance(failed, ValueError)
     assert done == "done"
+
+
+FORKING = """
+import asyncio, os, sys
+from agent_core.io import run_awaitable
+
+async def answer():
+    await asyncio.sleep(0)
+    return os.getpid()
+
+parent = run_awaitable(answer)
+child = os.fork()
+if not child:
+    sys.exit(0 if run_awaitable(answer) == os.getpid() != parent else 1)
+print(os.waitpid(child, 0)[1], run_awaitable(answer) == parent)
+"""
+
+
+def test_a_child_process_has_a_background_loop_of_its_own() -> None:
+    """As in servers that load a program first and fork then."""
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        start_new_session=True,
+    )
+
+    assert (done.stdout, done.stderr) == ("0 True\n", "")

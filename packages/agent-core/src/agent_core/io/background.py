@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
 import threading
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -40,6 +41,7 @@ class _BackgroundLoop:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._inherited: asyncio.AbstractEventLoop | None = None
 
     def get(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -56,6 +58,13 @@ class _BackgroundLoop:
                 "await the async method instead of calling the blocking one"
             )
         return self._loop
+
+    def begin_anew(self) -> None:
+        """Forget the loop in a child process, which has none of its parent's threads."""
+        self._lock = threading.Lock()
+        # Kept, since what it watches the parent watches with the same selector: closing it would end that.
+        self._inherited, self._loop = self._loop, None
+        atexit.unregister(_end)
 
 
 def _live(loop: asyncio.AbstractEventLoop) -> None:
@@ -75,6 +84,7 @@ def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
 
 
 background = _BackgroundLoop()
+os.register_at_fork(after_in_child=background.begin_anew)
 
 
 class LoopPump:
