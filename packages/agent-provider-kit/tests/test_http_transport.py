@@ -434,6 +434,28 @@ class TestReuse:
 
         runner.run(ask())
 
+    @pytest.mark.parametrize(("passed", "connections"), [(3.5, 1), (4.5, 2)])
+    def test_a_connection_is_not_used_in_the_moment_for_which_the_server_announced_its_end(
+        self, runner: asyncio.Runner, passed: float, connections: int
+    ) -> None:
+        """A POST that is on its way then is lost, and nobody knows whether it was processed."""
+        loop, moved = runner.get_loop(), 0.0
+        real = loop.time
+        stopped = real()
+        loop.time = lambda: stopped + moved  # type: ignore[method-assign]  # nobody else uses this loop
+        closing_soon = OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: max=9, timeout=5\r\n\r\n")
+
+        async def ask() -> None:
+            nonlocal moved
+            transport = HttpTransport()
+            async with RawServer([closing_soon], [OK]) as server:
+                await fetch(transport, get(server, "POST"))
+                moved += passed
+                await fetch(transport, get(server, "POST"))
+                assert server.connections == connections
+
+        runner.run(ask())
+
     def test_a_hundred_requests_at_once(self, runner: asyncio.Runner) -> None:
         async def ask() -> None:
             transport = HttpTransport()

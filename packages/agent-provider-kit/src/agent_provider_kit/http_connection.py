@@ -37,6 +37,7 @@ class HttpConnection(asyncio.Protocol):
         origin: Whom it reaches.
         parser: Reads the current reply; a new one for each, which costs less than to make an old one forget.
         idle_since: When its last reply was complete.
+        kept_alive: For how many seconds after that it can be used.
     """
 
     __slots__ = (
@@ -47,6 +48,7 @@ class HttpConnection(asyncio.Protocol):
         "_reply",
         "_transport",
         "idle_since",
+        "kept_alive",
         "origin",
         "parser",
     )
@@ -55,6 +57,7 @@ class HttpConnection(asyncio.Protocol):
         self.origin = origin
         self.parser: HttpResponseParser | None = None
         self.idle_since = 0.0
+        self.kept_alive = KEPT_ALIVE
         self._loop = loop
         self._paused = False
         self._poll = select.poll()
@@ -110,7 +113,7 @@ class HttpConnection(asyncio.Protocol):
         return (
             transport is not None
             and not transport.is_closing()
-            and now - self.idle_since < KEPT_ALIVE
+            and now - self.idle_since < self.kept_alive
             # The server may have closed it while the loop was busy or stood still.
             and not self._poll.poll(0)
         )
@@ -183,6 +186,7 @@ class HttpConnection(asyncio.Protocol):
         # A server may answer before it has read the request; the rest of that would be read as the next one.
         if transport is not None and reply.reusable and not transport.get_write_buffer_size():
             self.resume()
+            self.kept_alive = reply.kept_alive
             self._pool.idle(self)
         else:
             self.drop()

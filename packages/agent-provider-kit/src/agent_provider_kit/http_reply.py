@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from agent_provider_kit.network import CUT_SHORT, READ_BUFFER, Patience, plain_words
+from agent_provider_kit.network import CUT_SHORT, KEPT_ALIVE, READ_BUFFER, Patience, plain_words
 from agent_provider_kit.transport import read_body
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ MOST_HEAD = 64 * 1024
 _MOST_FIELDS = 200
 _FIRST_FINAL = 200  # replies below this status announce another one
 _ENCODING = b"content-encoding"
+_KEEP_ALIVE = b"keep-alive"
+_TIMEOUT = re.compile(rb"timeout=\"?(\d{1,9})", re.IGNORECASE)
 _GZIP, _ZLIB, _RAW = 31, 15, -15  # how zlib is told what it unpacks
 _DEFLATE = 8  # in the low bits of the first byte of a zlib stream (RFC 1950)
 
@@ -104,13 +107,15 @@ class HttpReply:
         began: Whether any of it has arrived.
         done: Whether nothing more will arrive, since it is complete or has failed.
         reusable: Whether it is complete and leaves its connection in order.
+        kept_alive: For how many seconds its connection can wait for another request.
         unread: How many bytes of the body wait.
         overhead: How many bytes arrived since the last of the body.
     """
 
     __slots__ = (
         "_bodiless", "_connection", "_decoder", "_error", "_fields", "_loop", "_parts", "_patience",
-        "_timeouts", "_waiter", "began", "done", "headers", "overhead", "reusable", "status", "unread",
+        "_timeouts", "_waiter", "began", "done", "headers", "kept_alive", "overhead", "reusable", "status",
+        "unread",
     )  # fmt: skip
 
     def __init__(
@@ -124,6 +129,7 @@ class HttpReply:
         self.status = 0
         self.headers: Mapping[str, str] = {}
         self.began = self.done = self.reusable = False
+        self.kept_alive = KEPT_ALIVE
         self.unread = self.overhead = 0
         self._bodiless = bodiless
         self._connection: Connection | None = connection
@@ -288,6 +294,8 @@ class HttpReply:
         for name, value in fields:
             if len(name) == len(_ENCODING) and name.lower() == _ENCODING:
                 self._decoder = _decoder_for(value)
+            elif len(name) == len(_KEEP_ALIVE) and name.lower() == _KEEP_ALIVE:
+                self.kept_alive = min(KEPT_ALIVE, _promised(value))
 
     def on_body(self, data: bytes) -> None:
         if not self.done:
@@ -304,6 +312,12 @@ class HttpReply:
 def too_long() -> ConnectionError:
     """Return what to say about a server that sends headers without end."""
     return ConnectionError(f"the headers of the reply are longer than {MOST_HEAD // 1024} KiB")
+
+
+def _promised(keep_alive: bytes) -> float:
+    """Return how long a server keeps a connection, less a second in which a request is on its way."""
+    found = _TIMEOUT.search(keep_alive)
+    return float(found[1]) - 1 if found else KEPT_ALIVE
 
 
 class _Decoder:
