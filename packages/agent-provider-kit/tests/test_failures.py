@@ -267,3 +267,13 @@ def test_which_failure_an_error_inside_a_reply_means(
 )
 def test_the_host_is_named_without_what_is_secret_in_the_address(url: str, host: str) -> None:
     assert Exchange("acme", "call_api", url, ApiKey("", "nowhere")).host == host
+
+
+def test_an_error_says_where_a_reply_sends_us_without_what_may_be_secret_there(exchange: Exchange) -> None:
+    headers = {"LOCATION": "https://sign-in.test/start?token=abc"}
+
+    assert "answered 302 and sends us to 'https://sign-in.test/start'; open" in str(
+        failure_of_reply(exchange, 302, headers, b"")
+    )
+    assert "sends us" not in str(failure_of_reply(exchange, 500, headers, b""))
+    assert "sends us" not in str(failure_of_reply(exchange, 302, {}, b""))

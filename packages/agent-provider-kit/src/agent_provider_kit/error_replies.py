@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 _TRANSIENT = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 _ERROR_STATUSES = range(400, 600)
-_ELSEWHERE = frozenset({301, 302, 303, 307, 308, 407, 511})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_ELSEWHERE = _REDIRECTS | {407, 511}
+_LONGEST_PLACE = 200
 _REFUSED_KEYS = frozenset({401, 403})
 
 
@@ -61,7 +63,7 @@ def failure_of_reply(
     code = _lowered(headers).get("x-amzn-errortype", "")
     return _kind(status, f"{code} {error.words}", html=html)(
         exchange,
-        f"{exchange.host} answered {status}",
+        f"{exchange.host} answered {status}{_sent_on(status, headers)}",
         status=status,
         provider_message=error.message,
         request_id=request_id(headers),
@@ -69,6 +71,12 @@ def failure_of_reply(
             {**error.headers, **headers}, error.message, limited=status == HTTPStatus.TOO_MANY_REQUESTS
         ),
     )
+
+
+def _sent_on(status: int, headers: Mapping[str, str]) -> str:
+    """Say where a reply sends us. We do not go there: the key is for the host that was configured."""
+    place = _lowered(headers).get("location", "") if status in _REDIRECTS else ""
+    return f" and sends us to {place.partition('?')[0][:_LONGEST_PLACE]!r}" if place else ""
 
 
 def failure_in_reply(exchange: Exchange, error: Any, *, request_id: str | None = None) -> ProviderFailure:
