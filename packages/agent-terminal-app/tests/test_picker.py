@@ -198,6 +198,7 @@ def test_sessions_branches_messages_and_commands_are_chosen_from_lists(home: Hom
         terminal.expect_line("» second words$")
         terminal.type("\x15third words\r")
         terminal.wait(lambda: terminal.text.count("I am small.") > 2)
+        terminal.expect_line("ready")
         terminal.type("/branches\r")
         terminal.expect("Which branch?")
         terminal.wait(lambda: sum("first words" in line for line in terminal.lines[-6:]) == 2)
