@@ -13,7 +13,8 @@ that very object, if it is equal and not the model's words, or if it is equal an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from agent_core.errors import PluginError
@@ -27,6 +28,7 @@ Items = Sequence[FrozenDict]
 Read = Callable[[Items], Items]
 # Whose words an item is, given the place of an equal one that was sent, or -1.
 Role = Callable[[FrozenDict, int], str | None]
+RoleAt = Callable[[int], "str | None"]
 
 _CALLS = ("tool_calls", "tool_call_id")
 _MODEL = "assistant"
@@ -44,7 +46,7 @@ class Ledger:
     Args:
         sent: What the model was asked, as `initialize_request` left it.
         read: Returns native items in readable form.
-        roles: Returns the roles of the items that were sent, by place, as far as they are known.
+        roles: Returns how to find the role of an item that was sent by its place; None if that is not known.
 
     Attributes:
         sent: The same items; those that a hook revised in their new form.
@@ -53,7 +55,7 @@ class Ledger:
         spoken: What each plugin left of the turn's finals, in the order in which they were asked.
     """
 
-    def __init__(self, sent: FrozenList, read: Read, roles: Callable[[], Mapping[int, str]]) -> None:
+    def __init__(self, sent: FrozenList, read: Read, roles: Callable[[], RoleAt]) -> None:
         self.asked = sent
         self.sent = sent
         self.problems: list[FrozenDict] = []
@@ -61,7 +63,7 @@ class Ledger:
         self.spoken: list[tuple[str, Items]] = []
         self._read = read
         self._find_roles = roles
-        self._roles: Mapping[int, str] | None = None  # found when somebody first asks
+        self._role_of: RoleAt | None = None  # found when somebody first asks
         self._doubtful = False  # the provider's word on native history cannot be relied on
 
     def take_native(
@@ -321,9 +323,9 @@ class Ledger:
             return True  # it cannot be understood alone, so it may be anything
 
     def _role_at(self, item: FrozenDict, place: int) -> str | None:
-        if self._roles is None:
-            self._roles = self._find_roles()
-        return self._roles.get(place) or self._role(item)
+        if self._role_of is None:
+            self._role_of = self._find_roles()
+        return self._role_of(place) or self._role(item)
 
     def _role(self, item: FrozenDict) -> str | None:
         try:
@@ -393,9 +395,13 @@ def _old(items: Items, sent: Items, role: Role) -> list[bool]:
 
 
 def _places(item: FrozenDict, among: Items) -> set[int]:
-    if item not in among:  # nearly always, and asked in C
-        return set()
-    return {place for place, other in enumerate(among) if other is item or other == item}
+    found: set[int] = set()
+    place = -1
+    with suppress(ValueError):  # nearly always at once: most items are new
+        while True:
+            place = among.index(item, place + 1)
+            found.add(place)
+    return found
 
 
 def _missing(items: Items, among: Items) -> list[FrozenDict]:

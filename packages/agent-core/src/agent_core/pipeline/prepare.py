@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agent_core.context import Context
+    from agent_core.history import History
     from agent_core.native import NativeHistory
+    from agent_core.pipeline.ledger import RoleAt
     from agent_core.pipeline.native_view import NativeView
     from agent_core.pipeline.request import Request
     from agent_core.resolve import Resolution
@@ -125,13 +127,35 @@ def _read(resolution: Resolution, state: State, context: object, items: Sequence
     return resolution.provider.provider.from_native_messages(FrozenList(items), state, context)
 
 
-def _roles(view: NativeView, sent: FrozenList) -> dict[int, str]:
-    """Return whose words the items are that were sent, if that is all of native history as it was."""
+def _roles(view: NativeView, sent: FrozenList) -> RoleAt:
+    """Return how to find whose words an item is that was sent, if that is all of native history as it was."""
     if view.native.items != sent:
-        return {}
-    return {
-        index: message.role for message in view.session.messages for index in message.native_indices or ()
-    }
+        return lambda _place: None
+    if view.native.seal.in_order:
+        return partial(_role_at, view.session.history)
+    messages = view.session.messages
+    return {index: message.role for message in messages for index in message.native_indices or ()}.get
+
+
+def _role_at(messages: History[Message], place: int) -> str | None:
+    """Return the role of the message of the native item at *place*; None if it belongs to nobody.
+
+    The items of all messages are in order, so a message stands close to the place of its item.
+    """
+    start = min(place, len(messages) - 1)
+    for at in range(start, len(messages)):
+        own = messages[at].native_indices or ()
+        if place in own:
+            return messages[at].role
+        if own and own[0] > place:
+            break
+    for at in range(start - 1, -1, -1):
+        own = messages[at].native_indices or ()
+        if place in own:
+            return messages[at].role
+        if own and own[-1] < place:
+            break
+    return None
 
 
 def _repaired(request: Request, repairs: list[str]) -> FrozenDict:
