@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -213,6 +214,19 @@ def test_sessions_branches_messages_and_commands_are_chosen_from_lists(home: Hom
         terminal.expect("Which command?")
         terminal.type("context\r")
         terminal.expect("in all")
+
+
+@pytest.mark.parametrize("how", ["signal", "hang up"])
+def test_a_chat_that_ends_while_a_list_is_open_ends(home: Home, how: str) -> None:
+    with home.chat() as terminal:
+        terminal.type("/model\r")
+        terminal.expect("box:large")
+        if how == "signal":
+            terminal.signal(signal.SIGTERM)
+            assert terminal.end() == 128 + signal.SIGTERM
+        else:
+            terminal.hang_up()
+            assert terminal.process.wait(timeout=60) in (128 + signal.SIGHUP, -signal.SIGHUP)
 
 
 def test_in_plain_lines_a_list_has_numbers(home: Home) -> None:

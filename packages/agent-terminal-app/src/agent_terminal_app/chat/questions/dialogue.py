@@ -148,6 +148,7 @@ class Dialogue:
     def stop(self) -> bool:
         """Take the question back that is open, or stop the commands; False if there is none."""
         if self.picker is not None:
+            self._asked.clear()  # at once, since who closes the chat waits for the command now
             self.picker.leave()
             return True
         if self.asking:
