@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from agent_app import defaults
@@ -81,6 +83,24 @@ def test_a_declared_assistant_changes_single_fields_of_the_built_in_one() -> Non
 
     assert built_in["max_rounds"] == 200
     assert declared == {**built_in, "max_rounds": 7}
+
+
+@pytest.mark.parametrize(
+    ("given", "types"),
+    [
+        ([{"type": "repeated_calls", "count": 9}], ["repeated_calls", "cost_budget"]),
+        ([{"type": "timeout", "seconds": 60}], ["timeout", "repeated_calls", "cost_budget"]),
+        ([], []),
+    ],
+)
+def test_whoever_changes_one_condition_of_the_assistant_keeps_the_others(
+    given: list[dict[str, Any]], types: list[str]
+) -> None:
+    declared = complete_config({"agents": {DEFAULT_AGENT: {"stop_conditions": given}}})["agents"]
+
+    conditions = declared[DEFAULT_AGENT]["stop_conditions"]
+    assert conditions[: len(given)] == given
+    assert [one["type"] for one in conditions] == types
 
 
 def test_an_agent_of_another_name_and_one_that_lives_elsewhere_are_as_they_are_declared() -> None:

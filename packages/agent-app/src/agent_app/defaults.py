@@ -95,7 +95,7 @@ def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[
     if not agents:
         agents = {DEFAULT_AGENT: {}}
     if "endpoint" not in (own := agents.get(DEFAULT_AGENT, {"endpoint": ""})):
-        agents[DEFAULT_AGENT] = {**_ASSISTANT, **own}
+        agents[DEFAULT_AGENT] = {**_ASSISTANT, **own, "stop_conditions": _stop_conditions(own)}
     model = values.get("model") or DEFAULT_MODEL
     for id_, agent in agents.items():
         if isinstance(agent.get("provider"), str):
@@ -121,6 +121,16 @@ def complete_config(values: Mapping[str, Any], *, titles: bool = False) -> dict[
         "plugins": {name: dict(plugin) for name, plugin in values.get("plugins", {}).items()},
         "permissions": _permissions(values.get("permissions", {}), auto=_is_auto(values)),
     }
+
+
+def _stop_conditions(own: Mapping[str, Any]) -> Any:
+    """Return the assistant's conditions: who changes one keeps the others, and an empty list has none."""
+    built_in: list[dict[str, Any]] = _ASSISTANT["stop_conditions"]
+    given = own.get("stop_conditions", built_in)
+    if not isinstance(given, list) or not given:
+        return given  # what is no list is refused where agents are read
+    types = {one.get("type") for one in given if isinstance(one, dict)}
+    return [*given, *(one for one in built_in if one["type"] not in types)]
 
 
 def default_prompt(model_id: str) -> str:
