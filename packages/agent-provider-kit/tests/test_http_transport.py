@@ -621,7 +621,7 @@ class TestRequests:
 
     @pytest.mark.parametrize("name", ["X-Key", "X-\udcff"])
     def test_what_is_no_text_cannot_be_sent_and_is_not_shown(self, name: str) -> None:
-        with pytest.raises(ValueError, match=r"the header 'X-.*' has bytes .* that are no text") as caught:
+        with pytest.raises(ValueError, match=r"the header 'X-.*' has bytes .* that are not text") as caught:
             head_of("http://h.test/", {"Authorization": "Bearer secret", name: "\udcff"})
         assert "secret" not in repr(caught.value)
 

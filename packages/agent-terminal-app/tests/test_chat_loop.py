@@ -144,6 +144,12 @@ class Desk:
         await self.until(lambda: any(text in line for line in self.paper.lines))
 
 
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each chat a home of its own: it names commands that a dead chat of the same home has left."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
 PERMISSIONS = {"allow": ["slow"], "ask": ["note"]}
 SLOWLY = Reply(chunks=["one ", "two ", "three"], delay=[0, math.inf])
 

@@ -119,7 +119,7 @@ def test_a_file_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:
 
     [(_role, text), _user] = asked([str(tmp_path)], file_bytes=10)
 
-    assert text.endswith(f":\n{'x' * 10}\n[the file goes on]")
+    assert text.endswith(f":\n{'x' * 10}\n[the file continues]")
 
 
 NAMES = ["AGENTS.md"]

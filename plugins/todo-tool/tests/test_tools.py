@@ -34,7 +34,7 @@ def test_a_plan_that_is_none_is_told_and_never_raises(arguments: dict[str, Any])
     assert result["success"] is False
     assert result["error"].startswith("the plan was not changed: ")
     assert tools.format_tool_call_preview("write_todos", arguments).startswith(
-        "write a plan that cannot be kept"
+        "Write a plan that cannot be kept"
     )
     assert tools.to_display_format(result["error"], result)["content"] == result["error"]
 

@@ -164,5 +164,5 @@ def _line_break_in(headers: Mapping[str, str]) -> str:
 def _not_a_text_in(headers: Mapping[str, str]) -> str:
     for name, value in headers.items():
         if any("\ud800" <= character <= "\udfff" for character in f"{name}{value}"):
-            return f"the header {name!a} has bytes in its name or value that are no text: write it anew"
-    return "the method of the request has bytes in it that are no text"
+            return f"the header {name!a} has bytes in its name or value that are not text: write it again"
+    return "the method of the request has bytes in it that are not text"

@@ -123,7 +123,6 @@ class ExecutionEnv:
         end_hooks: What is asked when the model has called nothing and the run would end.
         watches: What sees every event of a run.
         key_registrations: The state keys.
-        keys: The same by name.
         tools: The tools that plugins brought, by id.
         plugins: The plugins themselves, for `on_activate` and `on_deactivate`.
     """
@@ -137,9 +136,13 @@ class ExecutionEnv:
     end_hooks: tuple[TaggedHook, ...] = ()
     watches: tuple[Watch, ...] = ()
     key_registrations: tuple[KeyRegistration, ...]
-    keys: Mapping[str, StateKey[Any]]
     tools: Mapping[str, object]
     plugins: tuple[Any, ...]
+
+    @property
+    def keys(self) -> dict[str, StateKey[Any]]:
+        """The state keys by name."""
+        return {registration.key.name: registration.key for registration in self.key_registrations}
 
 
 class PluginRegistrar:
@@ -254,7 +257,6 @@ class PluginRegistrar:
             end_hooks=tuple(self._end_hooks),
             watches=tuple(self._watches),
             key_registrations=tuple(self._keys.values()),
-            keys={name: registration.key for name, registration in self._keys.items()},
             tools={id: tagged.tool for id, tagged in self._tools.items()},
             plugins=plugins,
         )
