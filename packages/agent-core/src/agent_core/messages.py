@@ -141,12 +141,18 @@ class Message:
     def __deepcopy__(self, _memo: dict[int, Any]) -> Message:
         return self  # a copy could only be the same, and its containers would be plain ones
 
-    def frozen_dict(self) -> FrozenDict:
-        """Return the dict form for lending to plugins; made once."""
-        if self._dict is None:
-            object.__setattr__(self, "_dict", FrozenDict(self.fields()))
-        assert self._dict is not None
-        return self._dict
+    def frozen_dict(self, *, keep: bool = True) -> FrozenDict:
+        """Return the dict form for lending to plugins.
+
+        Args:
+            keep: Whether the message keeps it for the next time.
+        """
+        made = self._dict
+        if made is None:
+            made = FrozenDict(self.fields())
+            if keep:
+                object.__setattr__(self, "_dict", made)
+        return made
 
     def to_dict(self) -> JsonObject:
         """Return the dict form as plain data that the caller may change."""

@@ -46,7 +46,8 @@ def init_state(resolution: Resolution, config: FrozenDict, context: object) -> J
 def to_native(
     resolution: Resolution, messages: Sequence[Message], state: State, context: object
 ) -> Converted:
-    dicts = FrozenList([message.frozen_dict() for message in messages])
+    # Not kept: a converted message is soon replaced by one that points at its items.
+    dicts = FrozenList([message.frozen_dict(keep=False) for message in messages])
     made = resolution.provider.provider.to_native_messages(dicts, state, context)
     items = made
     for plugin in resolution.followers("to_native_messages"):
